@@ -1,0 +1,86 @@
+/** The stable codes of every error Pawl raises. Code may branch on them; they never change meaning. */
+export type ErrorCode =
+  | "call_in_step"
+  | "cancelled"
+  | "child_failed"
+  | "closed"
+  | "corrupt_value"
+  | "corrupted_journal"
+  | "deadline_exceeded"
+  | "determinism_hazard"
+  | "duplicate_workflow"
+  | "foreign_await"
+  | "idempotency_conflict"
+  | "illegal_transition"
+  | "invalid_argument"
+  | "invalid_name"
+  | "journal_entry_missing"
+  | "key_reused"
+  | "lease_lost"
+  | "max_retries_exceeded"
+  | "newer_schema"
+  | "not_a_store"
+  | "not_serializable"
+  | "partial_failure"
+  | "poisoned"
+  | "replay_drift"
+  | "replay_stalled"
+  | "run_ended"
+  | "run_not_found"
+  | "run_parked"
+  | "schema_mismatch"
+  | "sqlite_too_old"
+  | "step_interrupted"
+  | "step_timeout"
+  | "storage_unavailable"
+  | "too_large"
+  | "unknown_outcome"
+  | "unknown_workflow"
+  | "wait_timeout";
+
+export interface PawlErrorOptions {
+  readonly fields?: Readonly<Record<string, unknown>>;
+  readonly cause?: unknown;
+}
+
+/** An operating error of the engine: a stable `code`, the ids it is about in `fields`, and a message that says what to do next. */
+export class PawlError extends Error {
+  readonly code: ErrorCode;
+  readonly fields: Readonly<Record<string, unknown>>;
+
+  constructor(code: ErrorCode, message: string, options: PawlErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = "PawlError";
+    this.code = code;
+    this.fields = options.fields ?? {};
+  }
+}
+
+/** Thrown by user code to end a step at once, whatever its retry policy says. */
+export class TerminalError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "TerminalError";
+  }
+}
+
+export interface RetryableErrorOptions extends ErrorOptions {
+  /** Milliseconds, or a duration such as "30s", before the next attempt. */
+  readonly retryAfter?: number | string;
+}
+
+/** Thrown by user code to say that another attempt may succeed. */
+export class RetryableError extends Error {
+  readonly retryAfter?: number | string;
+
+  constructor(message: string, options: RetryableErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = "RetryableError";
+    if (options.retryAfter !== undefined) this.retryAfter = options.retryAfter;
+  }
+}
+
+/** True for an error with this code. Use it instead of `instanceof`, which breaks across duplicate installs and decoding. */
+export function hasCode(error: unknown, code: ErrorCode): boolean {
+  return typeof error === "object" && error !== null && (error as { code?: unknown }).code === code;
+}

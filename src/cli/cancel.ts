@@ -1,0 +1,35 @@
+import type { Command } from "commander";
+import type { CancelOutcome } from "../client/run.ts";
+import { action, addCommand, withClient } from "./command.ts";
+import { EXIT } from "./exit-codes.ts";
+import { findRun } from "./run-id.ts";
+
+interface CancelCommandOptions {
+  readonly reason?: string;
+}
+
+const TELLS: Readonly<Record<CancelOutcome["outcome"], (run: string) => string>> = {
+  cancelling: (run) => `Run ${run} is being cancelled.`,
+  cancelled: (run) => `Run ${run} is cancelled.`,
+  succeeded: (run) => `Run ${run} had already succeeded; nothing was cancelled.`,
+  failed: (run) => `Run ${run} had already failed; nothing was cancelled.`,
+};
+
+export function addCancel(program: Command): void {
+  addCommand(program, "cancel <run>", "stop a run", ['pawl cancel 0193a7c2 --reason "ordered twice"'])
+    .option("--reason <text>", "why, for the journal")
+    .action(
+      action<CancelCommandOptions, [string]>(({ options, out, ...call }, text) =>
+        withClient({ options, out, ...call }, async (pawl) => {
+          const run = await findRun(pawl, text);
+          const progress = out.progress("Waiting for its worker to record the cancellation");
+          const { outcome } = await pawl
+            .cancel(run, options.reason === undefined ? {} : { reason: options.reason })
+            .finally(progress.done);
+          if (out.isJson) out.json({ run, outcome });
+          else out.print(TELLS[outcome](run));
+          return EXIT.ok;
+        }),
+      ),
+    );
+}

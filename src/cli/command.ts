@@ -1,0 +1,76 @@
+// What all commands share: the options every one has, help with an example, and one way to run and to fail.
+import type { Command } from "commander";
+import { Pawl, type PawlOptions } from "../client/pawl.ts";
+import type { Log } from "../core/context.ts";
+import type { ExitCode } from "./exit-codes.ts";
+import { reportFailure } from "./failure.ts";
+import { createOutput, type Output } from "./output.ts";
+import { assertStoreExists, storeUrl } from "./store-url.ts";
+
+export interface CommonOptions {
+  readonly json?: boolean;
+  readonly store?: string;
+}
+
+export interface Call<O> {
+  readonly options: O & CommonOptions;
+  readonly out: Output;
+  /** The store this call is about. */
+  readonly url: string;
+}
+
+/** Adds a command with the options that all have, and examples in its help. */
+export function addCommand(program: Command, usage: string, summary: string, examples: readonly string[]): Command {
+  const command = program
+    .command(usage)
+    .summary(summary)
+    .description(`${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`);
+  const title = examples.length === 1 ? "Example" : "Examples";
+  command.addHelpText("after", `\n${title}:\n${examples.map((line) => `  $ ${line}`).join("\n")}`);
+  return command.option("--json", JSON_HELP).option("--store <url>", STORE_HELP);
+}
+
+export const JSON_HELP = "print the result as JSON, for programs";
+export const STORE_HELP = "the store: a file, sqlite:path (default: PAWL_STORE, else .pawl/pawl.db)";
+
+/** Wraps what a command does: gives it its options and output, and turns what it returns or throws into the exit code. */
+export function action<O, A extends readonly unknown[]>(
+  body: (call: Call<O>, ...args: A) => Promise<ExitCode>,
+): (...params: unknown[]) => Promise<void> {
+  return async (...params) => {
+    const command = params.at(-1) as Command;
+    const args = params.slice(0, -2) as unknown as A;
+    const options = { ...command.parent?.opts<CommonOptions>(), ...command.opts<O & CommonOptions>() };
+    const out = createOutput(options.json === true);
+    try {
+      process.exitCode = await body({ options, out, url: storeUrl(options.store) }, ...args);
+    } catch (error) {
+      process.exitCode = reportFailure(error, out);
+    }
+  };
+}
+
+/** Opens the store as a client for as long as `body` takes. */
+export async function withClient<T>(
+  call: Call<unknown>,
+  body: (pawl: Pawl) => Promise<T>,
+  how: { readonly create?: boolean } = {},
+): Promise<T> {
+  if (how.create !== true) assertStoreExists(call.url);
+  return withPawl(call, { logger: silentLog }, body);
+}
+
+export async function withPawl<T>(
+  call: Call<unknown>,
+  options: PawlOptions,
+  body: (pawl: Pawl) => Promise<T>,
+): Promise<T> {
+  const pawl = await Pawl.open(call.url, { ...options, handleSignals: false });
+  try {
+    return await body(pawl);
+  } finally {
+    await pawl.close();
+  }
+}
+
+const silentLog: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };

@@ -1,0 +1,46 @@
+import type { ErrorCode } from "../base/errors.ts";
+
+/** What the command tells the shell. Scripts rely on these numbers: they never change meaning. */
+export const EXIT = {
+  ok: 0,
+  failed: 1,
+  usage: 2,
+  notFound: 3,
+  waiting: 4,
+  unavailable: 5,
+  fault: 70,
+  interrupted: 130,
+} as const;
+
+export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
+
+export const EXIT_CODES_HELP: string = [
+  "Exit codes:",
+  "  0    done",
+  "  1    the run failed or was cancelled; doctor found faults",
+  "  2    bad usage or bad input: nothing was changed",
+  "  3    no such run or workflow",
+  "  4    the run is parked, or with --no-wait waits for something",
+  "  5    the store cannot be used",
+  "  70   a fault in Pawl itself: please report it",
+  "  130  interrupted; a run keeps its progress",
+].join("\n");
+
+const BY_ERROR: Partial<Record<ErrorCode, ExitCode>> = {
+  run_not_found: EXIT.notFound,
+  unknown_workflow: EXIT.notFound,
+  run_parked: EXIT.waiting,
+  storage_unavailable: EXIT.unavailable,
+  not_a_store: EXIT.unavailable,
+  newer_schema: EXIT.unavailable,
+  sqlite_too_old: EXIT.unavailable,
+  corrupted_journal: EXIT.unavailable,
+  journal_entry_missing: EXIT.unavailable,
+  corrupt_value: EXIT.unavailable,
+  unknown_outcome: EXIT.unavailable,
+};
+
+/** The code for an operating error; every other one means that what was asked for cannot be done. */
+export function exitCodeOf(code: ErrorCode): ExitCode {
+  return BY_ERROR[code] ?? EXIT.usage;
+}

@@ -1,0 +1,151 @@
+// Live progress of one run
+// One line for what is done, failed or waited for. A step that is quick shows once; one that takes longer is announced first.
+import { formatMs } from "../base/duration.ts";
+import type { ChildEnded, ChildStarted, Entry, Parked, StepFailed, StepStarted, TimerSet } from "../core/journal.ts";
+import type { Output } from "./output.ts";
+import { clean, errorLine, shortJson } from "./printable.ts";
+import { inTime } from "./times.ts";
+
+const ANNOUNCE_AFTER_MS = 500;
+
+interface OpenStep {
+  readonly startedAt: number;
+  readonly attempt: number;
+  readonly announce: NodeJS.Timeout;
+}
+
+export class Live {
+  readonly #out: Output;
+  readonly #now: () => number;
+  /** How to send a signal to this run, given its name. */
+  readonly #hint: (signal: string) => string;
+  readonly #steps = new Map<string, OpenStep>();
+  readonly #waits = new Map<string, number>();
+  #isSilent = false;
+
+  constructor(out: Output, now: () => number, hint: (signal: string) => string) {
+    this.#out = out;
+    this.#now = now;
+    this.#hint = hint;
+  }
+
+  stop(): void {
+    for (const { announce } of this.#steps.values()) clearTimeout(announce);
+  }
+
+  show(entry: Entry): void {
+    const show = this.#shows[entry.type];
+    if (show !== undefined) show(entry.key ?? "", entry);
+    else this.#happened(entry);
+  }
+
+  /** Takes in what was recorded before: it is not news, but what follows refers to it. */
+  prime(entries: readonly Entry[]): void {
+    this.#isSilent = true;
+    for (const entry of entries) this.show(entry);
+    this.#isSilent = false;
+  }
+
+  readonly #shows: Partial<Record<Entry["type"], (key: string, entry: Entry) => void>> = {
+    "step.started": (key, entry) => this.#stepStarted(key, entry as Entry<StepStarted>),
+    "step.completed": (key, entry) => this.#stepCompleted(key, entry),
+    "step.failed": (key, entry) => this.#stepFailed(key, entry as Entry<StepFailed>),
+    "timer.set": (key, entry) =>
+      this.#waiting(key, entry.at, `sleeps until ${inTime(this.#now(), (entry.payload as TimerSet).due)}`),
+    "timer.fired": (key, entry) => this.#timerFired(key, entry),
+    "signal.awaited": (key, entry) => this.#signalAwaited(key, entry as Entry<Partial<TimerSet> | null>),
+    "signal.received": (key, entry) =>
+      this.#waited("signal", key, entry.at, shortJson((entry.payload as { payload?: unknown }).payload, 80)),
+    "child.started": (key, entry) =>
+      this.#waiting(`child ${key}`, entry.at, `is run ${(entry.payload as ChildStarted).child}`),
+    "child.ended": (key, entry) => this.#childEnded(key, entry as Entry<ChildEnded>),
+  };
+
+  #line(mark: string, what: string, more = ""): void {
+    if (this.#isSilent) return;
+    this.#out.note(`  ${mark} ${clean(what)}${more === "" ? "" : `  ${this.#out.noteColor.dim(clean(more))}`}`);
+  }
+
+  #stepStarted(key: string, { at, payload }: Entry<StepStarted>): void {
+    const { cyan, yellow } = this.#out.noteColor;
+    const attempt = payload?.attempt ?? 1;
+    if (payload?.rerun === true) this.#line(yellow("↻"), key, `attempt ${attempt}: the last one was interrupted`);
+    const announce = setTimeout(
+      () => this.#line(cyan("▸"), key, `running${attempt > 1 ? `, attempt ${attempt}` : ""}`),
+      ANNOUNCE_AFTER_MS,
+    );
+    clearTimeout(this.#steps.get(key)?.announce);
+    this.#steps.set(key, { startedAt: at, attempt, announce });
+  }
+
+  #closeStep(key: string): OpenStep | undefined {
+    const step = this.#steps.get(key);
+    clearTimeout(step?.announce);
+    this.#steps.delete(key);
+    return step;
+  }
+
+  #stepCompleted(key: string, { at }: Entry): void {
+    const step = this.#closeStep(key);
+    const attempt = step !== undefined && step.attempt > 1 ? `, attempt ${step.attempt}` : "";
+    this.#line(
+      this.#out.noteColor.green("✓"),
+      key,
+      step === undefined ? "" : `${formatMs(at - step.startedAt)}${attempt}`,
+    );
+  }
+
+  #stepFailed(key: string, { payload }: Entry<StepFailed>): void {
+    this.#closeStep(key);
+    const { red, yellow } = this.#out.noteColor;
+    const why = errorLine(payload.error);
+    if (payload.retryAt === null) this.#line(red("✗"), key, `failed: ${why}`);
+    else {
+      const wait = formatMs(Math.max(0, payload.retryAt - this.#now()));
+      this.#line(yellow("✗"), key, `attempt ${payload.attempt} failed: ${why}; again in ${wait}`);
+    }
+  }
+
+  #waiting(key: string, at: number, text: string): void {
+    this.#waits.set(key, at);
+    this.#line(this.#out.noteColor.blue("◷"), key, text);
+  }
+
+  #signalAwaited(key: string, { at, payload }: Entry<Partial<TimerSet> | null>): void {
+    const due = payload?.due ?? null;
+    const name = key.slice(key.lastIndexOf("/") + 1).replace(/#\d+$/, "");
+    this.#waiting(
+      `signal ${key}`,
+      at,
+      `waiting${due === null ? "" : ` until ${inTime(this.#now(), due)}`}; send it with: ${this.#hint(name)}`,
+    );
+  }
+
+  #waited(kind: string, key: string, at: number, more: string): void {
+    const since = this.#waits.get(`${kind} ${key}`);
+    const took = since === undefined ? "" : `${formatMs(at - since)}  `;
+    this.#line(this.#out.noteColor.green("✓"), `${kind} ${key}`, `${took}${more}`);
+  }
+
+  #timerFired(key: string, { at, payload }: Entry): void {
+    const isTimeout = (payload as { wait?: boolean } | null)?.wait === true;
+    const since = this.#waits.get(key);
+    if (isTimeout) this.#line(this.#out.noteColor.yellow("✗"), `signal ${key}`, "did not come in time");
+    else this.#line(this.#out.noteColor.green("✓"), key, since === undefined ? "" : formatMs(at - since));
+  }
+
+  #childEnded(key: string, { at, payload }: Entry<ChildEnded>): void {
+    if (payload.status === "succeeded") this.#waited("child", key, at, "succeeded");
+    else this.#line(this.#out.noteColor.red("✗"), `child ${key}`, `${payload.status}: ${errorLine(payload.value)}`);
+  }
+
+  #happened({ type, payload }: Entry): void {
+    const { dim, yellow, magenta } = this.#out.noteColor;
+    const facts = (payload ?? {}) as Record<string, unknown>;
+    if (type === "note") this.#line(dim("·"), String(facts.text ?? ""));
+    if (type === "version.changed") this.#line(yellow("!"), `goes on with version ${String(facts.to ?? "")}`);
+    if (type === "run.cancelling") this.#line(yellow("!"), "cancelling", String(facts.reason ?? ""));
+    if (type === "run.continued") this.#line(dim("·"), `goes on as generation ${String(facts.generation)}`);
+    if (type === "run.parked") this.#line(magenta("‖"), "parked", (payload as Parked).message);
+  }
+}

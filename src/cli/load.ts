@@ -1,0 +1,96 @@
+import { existsSync, statSync } from "node:fs";
+import * as nodeModule from "node:module";
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { PawlError } from "../base/errors.ts";
+import type { Workflow } from "../core/workflow.ts";
+import { placeOf, relativeToHere, syntaxPlace } from "./code-place.ts";
+import * as hooks from "./ts-hook.ts";
+
+let isRegistered = false;
+
+/** Loads workflow files, TypeScript or JavaScript, and returns every workflow they export. */
+export async function loadWorkflows(files: readonly string[]): Promise<Workflow[]> {
+  installHooks();
+  const found = new Set<Workflow>();
+  for (const file of files) {
+    const exported = collectWorkflows(await loadModule(file));
+    if (exported.length === 0) throw nothingExported(file);
+    for (const one of exported) found.add(one);
+  }
+  return [...found];
+}
+
+/** From here on, this process can import TypeScript. */
+export function installHooks(): void {
+  if (isRegistered) return;
+  isRegistered = true;
+  // Stack traces and the lines that Pawl names then are those of the TypeScript file.
+  process.setSourceMapsEnabled(true);
+  // Node 20 has only the older way, in a thread; newer ones warn about that.
+  if (typeof nodeModule.registerHooks === "function") nodeModule.registerHooks(hooks);
+  else nodeModule.register(new URL(import.meta.resolve("./ts-hook.js")));
+}
+
+async function loadModule(file: string): Promise<unknown> {
+  const path = resolve(file);
+  if (!existsSync(path)) {
+    throw badFile(file, `There is no file ${file}. Give the path of a .ts or .js file that exports workflows.`);
+  }
+  if (statSync(path).isDirectory()) {
+    throw badFile(
+      file,
+      `${file} is a folder. Name the workflow files in it, for example ${file.replace(/\/$/, "")}/*.ts.`,
+    );
+  }
+  if (!/\.[mc]?[jt]s$/.test(path)) {
+    throw badFile(file, `${file} is neither TypeScript nor JavaScript. Give a .ts, .mts, .js or .mjs file.`);
+  }
+  try {
+    return await import(pathToFileURL(path).href);
+  } catch (error) {
+    throw loadFailure(file, error);
+  }
+}
+
+/** The workflows among a module's exports: by themselves, or in arrays and plain objects. */
+export function collectWorkflows(exported: unknown, depth = 0): Workflow[] {
+  if (isWorkflow(exported)) return [exported];
+  if (typeof exported !== "object" || exported === null || depth > 2) return [];
+  const isContainer = depth === 0 || Array.isArray(exported) || Object.getPrototypeOf(exported) === Object.prototype;
+  if (!isContainer) return [];
+  return [...new Set(Object.values(exported).flatMap((value) => collectWorkflows(value, depth + 1)))];
+}
+
+// By shape, not by class: a workflow made by another copy of Pawl is one, too.
+function isWorkflow(value: unknown): value is Workflow {
+  if (typeof value !== "object" || value === null) return false;
+  const { name, version, definition } = value as Partial<Workflow>;
+  return typeof name === "string" && typeof version === "string" && typeof definition?.handler === "function";
+}
+
+function nothingExported(file: string): PawlError {
+  return badFile(
+    file,
+    `${file} exports no workflow. Export at least one: export const hello = workflow("hello", async (ctx, input) => { … });`,
+  );
+}
+
+function loadFailure(file: string, error: unknown): PawlError {
+  const { code, message } =
+    error instanceof Error ? (error as NodeJS.ErrnoException) : { code: undefined, message: String(error) };
+  const text = relativeToHere(message).replace(/\.$/, "");
+  if (code === hooks.SYNTAX_ERROR) return badFile(file, `${text}. Correct the file and try again.`, error);
+  if (error instanceof SyntaxError) {
+    const place = placeOf(error) ?? syntaxPlace(resolve(file)) ?? file;
+    return badFile(file, `${place}: ${text}. Correct the file and try again.`, error);
+  }
+  if (code === "ERR_MODULE_NOT_FOUND") {
+    return badFile(file, `${file} cannot be loaded: ${text}. Install what is missing, or correct the import.`, error);
+  }
+  return badFile(file, `${file} failed while it was loaded: ${text} (at ${placeOf(error) ?? file}).`, error);
+}
+
+function badFile(file: string, message: string, cause?: unknown): PawlError {
+  return new PawlError("invalid_argument", message, { fields: { file }, cause });
+}

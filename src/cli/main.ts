@@ -1,0 +1,93 @@
+#!/usr/bin/env node
+import { readFileSync } from "node:fs";
+import { Command, CommanderError } from "commander";
+import { addBackup } from "./backup.ts";
+import { addCancel } from "./cancel.ts";
+import { JSON_HELP, STORE_HELP } from "./command.ts";
+import { addDoctor } from "./doctor.ts";
+import { EXIT, EXIT_CODES_HELP } from "./exit-codes.ts";
+import { addExitCodes } from "./exit-codes-command.ts";
+import { addFork } from "./fork.ts";
+import { addInit } from "./init.ts";
+import { addJournal } from "./journal.ts";
+import { addLs } from "./ls.ts";
+import { addResolve } from "./resolve.ts";
+import { addRetry } from "./retry.ts";
+import { addRun } from "./run.ts";
+import { addShow } from "./show.ts";
+import { addSignal } from "./signal.ts";
+import { addStart } from "./start.ts";
+import { addWhy } from "./why.ts";
+import { addWorker } from "./worker.ts";
+
+const GROUPS: readonly (readonly [title: string, commands: readonly ((program: Command) => void)[]])[] = [
+  ["Run workflows:", [addInit, addRun, addWorker, addStart]],
+  ["Look:", [addLs, addShow, addWhy, addJournal]],
+  ["Act on a run:", [addSignal, addCancel, addRetry, addFork, addResolve]],
+  ["Look after the store:", [addDoctor, addBackup]],
+  ["Help:", [addExitCodes]],
+];
+
+function createProgram(isJson: boolean): Command {
+  const program = new Command("pawl")
+    .description("Durable workflows: they keep their progress through any crash.")
+    .version(packageVersion())
+    .option("--json", JSON_HELP)
+    .option("--store <url>", STORE_HELP)
+    .enablePositionalOptions()
+    .exitOverride()
+    .configureOutput({ outputError: (text, write) => write(isJson ? jsonError(text) : text) })
+    .configureHelp({
+      subcommandTerm: (command) =>
+        `${command.name()} ${command.usage().replace("[options] ", "").replace("[options]", "")}`,
+    });
+  for (const [title, commands] of GROUPS) {
+    program.commandsGroup(title);
+    for (const add of commands) add(program);
+  }
+  program.helpCommand("help [command]", "help for a command");
+  return program.addHelpText("after", `\n${EXAMPLE}\n\n${EXIT_CODES_HELP}\n\n${VARIABLES}`);
+}
+
+const EXAMPLE = [
+  "Example:",
+  "  $ pawl init",
+  "  $ pawl run workflows/hello.ts hello",
+  "  $ pawl ls",
+  "",
+  "A run may be named by the beginning or the end of its id. With --json, results go to stdout and errors to stderr, both as JSON.",
+].join("\n");
+
+const VARIABLES = [
+  "Environment:",
+  "  PAWL_STORE    the store, if --store does not say",
+  "  PAWL_DEBUG=1  stack traces with errors",
+  "  NO_COLOR      no colours",
+].join("\n");
+
+function packageVersion(): string {
+  const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
+    version: string;
+  };
+  return version;
+}
+
+function jsonError(text: string): string {
+  return `${JSON.stringify({ error: { code: "invalid_argument", message: text.replace(/^error: /, "").trim() } })}\n`;
+}
+
+async function main(args: readonly string[]): Promise<void> {
+  // The reader of a pipe may have had enough: `pawl ls | head`.
+  process.stdout.on("error", (error: NodeJS.ErrnoException) =>
+    process.exit(error.code === "EPIPE" ? EXIT.ok : EXIT.fault),
+  );
+  try {
+    await createProgram(args.includes("--json")).parseAsync(args, { from: "user" });
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    // Help that was asked for, and the version, are results; help instead of a command is not.
+    process.exitCode = error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+  }
+}
+
+await main(process.argv.slice(2));

@@ -1,0 +1,38 @@
+import type { Command } from "commander";
+import { action, addCommand, withClient } from "./command.ts";
+import { EXIT } from "./exit-codes.ts";
+import { noteIfNobodyWorks } from "./inheritor.ts";
+import { readValue } from "./input.ts";
+import { clean } from "./printable.ts";
+import { findRun } from "./run-id.ts";
+
+interface ResolveOptions {
+  readonly value?: string;
+  readonly step?: string;
+}
+
+export function addResolve(program: Command): void {
+  addCommand(program, "resolve <run> <choice>", "decide about a parked run; pawl why lists the choices", [
+    "pawl resolve 0193a7c2 retry",
+    `pawl resolve 0193a7c2 complete --value '{"paymentId":"p-1"}'`,
+  ])
+    .option("--value <json>", "what the choice needs: JSON, @file or - for stdin")
+    .option("--step <key>", "the step it is about, if there are several")
+    .action(
+      action<ResolveOptions, [string, string]>(({ options, out, url }, text, choice) =>
+        withClient({ options, out, url }, async (pawl) => {
+          const value = await readValue(options.value, "--value");
+          const run = await findRun(pawl, text);
+          await pawl.resolve(run, {
+            choice,
+            ...(options.value !== undefined && { value }),
+            ...(options.step !== undefined && { step: options.step }),
+          });
+          if (out.isJson) out.json({ run, choice });
+          else out.print(`Decided for run ${run}: ${clean(choice)}.`);
+          if (choice !== "cancel") await noteIfNobodyWorks(out, url, pawl, run);
+          return EXIT.ok;
+        }),
+      ),
+    );
+}

@@ -1,0 +1,293 @@
+// The doctor
+// Looks a store over without changing anything: its own report, its workers, runs that nothing will move, and the checksums of the
+// journals. Everything it reads is bounded, and it says what it left out.
+import { readFileSync } from "node:fs";
+import { isSameBoot } from "../base/boot.ts";
+import { formatMs } from "../base/duration.ts";
+import { checksumText, type StoredEntry } from "../core/journal.ts";
+import type { OrphanRow, ProcessIdentity, RunRow, Store, StoreReport, WorkerRow } from "../core/store.ts";
+import { isTerminal, RUN_STATES, type RunState } from "../core/transition.ts";
+import { nodeHost } from "../worker/node-host.ts";
+import { isPlainlyDead, processIdentity } from "../worker/process-identity.ts";
+import { covers } from "./stranded.ts";
+
+/** "expired": its lease ran out. "dead": its process is gone. "stopped": its process is there, but does not run. */
+export type WorkerHealth = "live" | "expired" | "dead" | "stopped";
+
+export interface ExaminedWorker extends WorkerRow {
+  readonly health: WorkerHealth;
+}
+
+/** Unfinished runs of one workflow version that no live worker can take (P34). */
+export interface StrandedRuns {
+  readonly workflow: string;
+  readonly version: string;
+  readonly runs: number;
+  /** One of them. */
+  readonly example: string;
+}
+
+export interface JournalFault {
+  readonly run: string;
+  readonly seq: number;
+  readonly message: string;
+}
+
+export interface Finding {
+  /** A fault needs somebody to act; a warning may pass by itself. */
+  readonly severity: "fault" | "warning";
+  readonly about: "store" | "workers" | "orphans" | "stranded" | "journals";
+  /** What is wrong and what to do about it. */
+  readonly message: string;
+}
+
+export interface Diagnosis {
+  readonly store: StoreReport;
+  readonly workers: readonly ExaminedWorker[];
+  /** Runs by state, among those that were looked at. */
+  readonly unfinished: Readonly<Partial<Record<RunState, number>>>;
+  readonly orphans: readonly OrphanRow[];
+  readonly stranded: readonly StrandedRuns[];
+  readonly journals: JournalCheck;
+  /** Whether every run was looked at; otherwise only the newest ones. */
+  readonly isComplete: boolean;
+  readonly findings: readonly Finding[];
+  /** No faults; there may be warnings. */
+  readonly isHealthy: boolean;
+}
+
+export interface JournalCheck {
+  readonly runs: number;
+  readonly entries: number;
+  readonly faults: readonly JournalFault[];
+  readonly isComplete: boolean;
+}
+
+export interface DoctorOptions {
+  /** The digest that the journal's checksums are made with. */
+  readonly digest?: (text: string) => string;
+  /** The most runs and entries to look at. */
+  readonly maxRuns?: number;
+  readonly maxEntries?: number;
+  /** Told now and then how far the check of the journals is. */
+  readonly progress?: (done: { readonly runs: number; readonly entries: number }) => void;
+}
+
+const PAGE = 200;
+const ENTRY_PAGE = 1000;
+const DEFAULT_MAX_RUNS = 100_000;
+const DEFAULT_MAX_ENTRIES = 1_000_000;
+const UNFINISHED: readonly RunState[] = RUN_STATES.filter((state) => !isTerminal(state));
+
+export async function doctor(store: Store, options: DoctorOptions = {}): Promise<Diagnosis> {
+  const report = await store.inspect();
+  const workers = examineWorkers(await store.workers());
+  const orphans = await store.orphans();
+  const { unfinished, stranded, isComplete } = await examineRuns(store, workers, options.maxRuns ?? DEFAULT_MAX_RUNS);
+  const journals = await checkJournals(store, options);
+  const findings = [
+    ...report.faults.map((message): Finding => ({ severity: "fault", about: "store", message })),
+    ...workers.flatMap(workerFinding),
+    ...orphans.map(orphanFinding),
+    ...stranded.map(strandedFinding),
+    ...journals.faults.map(({ message }): Finding => ({ severity: "fault", about: "journals", message })),
+  ];
+  const isHealthy = findings.every(({ severity }) => severity !== "fault");
+  return { store: report, workers, unfinished, orphans, stranded, journals, isComplete, findings, isHealthy };
+}
+
+// Workers
+
+export function examineWorkers(workers: readonly WorkerRow[]): ExaminedWorker[] {
+  const mine = processIdentity();
+  return workers.map((worker) => ({ ...worker, health: healthOf(worker, mine) }));
+}
+
+function healthOf(worker: WorkerRow, mine: ProcessIdentity): WorkerHealth {
+  const { process: other } = worker;
+  // A process of another machine or container can be judged by its lease only.
+  const isHere = isSameBoot(other.boot, mine.boot) && other.pidNamespace === mine.pidNamespace;
+  if (isHere && isPlainlyDead(other, mine)) return "dead";
+  if (isHere && isStopped(other.pid)) return "stopped";
+  return worker.leaseLeftMs < 0 ? "expired" : "live";
+}
+
+/** Only Linux tells: the state after the name, which may itself hold spaces, is T or t for a process that was stopped. */
+function isStopped(pid: number): boolean {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    return /^[Tt]$/.test(stat.charAt(stat.lastIndexOf(")") + 2));
+  } catch {
+    return false;
+  }
+}
+
+function workerFinding(worker: ExaminedWorker): Finding[] {
+  const who = `Worker ${worker.name} (pid ${worker.process.pid})`;
+  const holds = `${countOf(worker.runs, "run")}`;
+  switch (worker.health) {
+    case "live":
+      return [];
+    case "stopped":
+      return [
+        {
+          severity: "fault",
+          about: "workers",
+          message: `${who} is a stopped process that holds ${holds} and perhaps a lock. Continue it with "kill -CONT ${worker.process.pid}", or end it.`,
+        },
+      ];
+    case "dead":
+    case "expired": {
+      const what =
+        worker.health === "dead"
+          ? "has died"
+          : `has not been heard of for ${formatMs(worker.leaseMs - worker.leaseLeftMs)}`;
+      const message = `${who} ${what}. Its ${holds} will be taken over as soon as another worker looks.`;
+      return [{ severity: "warning", about: "workers", message }];
+    }
+  }
+}
+
+// Runs
+
+export function isStranded(
+  workers: readonly ExaminedWorker[],
+  run: Pick<RunRow, "workflow" | "version" | "state">,
+): boolean {
+  if (isTerminal(run.state)) return false;
+  return !workers.some((worker) => worker.health === "live" && worker.handles.some((handle) => covers(handle, run)));
+}
+
+async function examineRuns(
+  store: Store,
+  workers: readonly ExaminedWorker[],
+  maxRuns: number,
+): Promise<Pick<Diagnosis, "unfinished" | "stranded" | "isComplete">> {
+  const unfinished: Partial<Record<RunState, number>> = {};
+  const stranded = new Map<string, StrandedRuns>();
+  let seen = 0;
+  for await (const run of allRuns(store, UNFINISHED)) {
+    if (seen >= maxRuns) return { unfinished, stranded: [...stranded.values()], isComplete: false };
+    seen += 1;
+    unfinished[run.state] = (unfinished[run.state] ?? 0) + 1;
+    if (!isStranded(workers, run)) continue;
+    const { workflow, version } = run;
+    const known = stranded.get(`${workflow} ${version}`);
+    stranded.set(`${workflow} ${version}`, {
+      workflow,
+      version,
+      runs: (known?.runs ?? 0) + 1,
+      example: known?.example ?? run.id,
+    });
+  }
+  return { unfinished, stranded: [...stranded.values()], isComplete: true };
+}
+
+/** Newest first. */
+async function* allRuns(store: Store, states?: readonly RunState[]): AsyncGenerator<RunRow> {
+  let before: string | undefined;
+  for (;;) {
+    const page = await store.runs({ limit: PAGE, ...(states && { states }), ...(before !== undefined && { before }) });
+    yield* page;
+    if (page.length < PAGE) return;
+    before = page.at(-1)?.id;
+  }
+}
+
+function orphanFinding({ run, state, why }: OrphanRow): Finding {
+  const message = `Run ${run} is ${state} and ${why}. A worker repairs this within a minute; if it stays, please report it.`;
+  return { severity: "fault", about: "orphans", message };
+}
+
+function strandedFinding({ workflow, version, runs, example }: StrandedRuns): Finding {
+  const message =
+    `${countOf(runs, "unfinished run")} of ${workflow} ${version}: no live worker can take ${runs === 1 ? "it" : "them"} (for example ${example}). ` +
+    `Start a worker that has ${neededVersion(workflow, version)}.`;
+  return { severity: "fault", about: "stranded", message };
+}
+
+/** What a worker must carry to take a run of this version. */
+export function neededVersion(workflow: string, version: string): string {
+  const [major, minor] = version.split(".");
+  return `workflow "${workflow}" in version ${version} or a later patch of ${major}.${minor}`;
+}
+
+// Journals
+
+async function checkJournals(store: Store, options: DoctorOptions): Promise<JournalCheck> {
+  const { maxRuns = DEFAULT_MAX_RUNS, maxEntries = DEFAULT_MAX_ENTRIES, digest = nodeHost.digest, progress } = options;
+  const faults: JournalFault[] = [];
+  let runs = 0;
+  let entries = 0;
+  for await (const run of allRuns(store)) {
+    if (runs >= maxRuns || entries >= maxEntries) return { runs, entries, faults, isComplete: false };
+    const check = await checkJournal(store, run, digest);
+    runs += 1;
+    entries += check.entries;
+    if (check.fault !== null) faults.push(check.fault);
+    progress?.({ runs, entries });
+  }
+  return { runs, entries, faults, isComplete: true };
+}
+
+/** Follows the chain of checksums from the run's id to the end; the row's own mark of the end must be on it (P35). */
+export async function checkJournal(
+  store: Store,
+  run: Pick<RunRow, "id" | "head" | "headHash">,
+  digest: (text: string) => string,
+): Promise<{ readonly entries: number; readonly fault: JournalFault | null }> {
+  let previous = run.id;
+  let position = 0;
+  for (;;) {
+    const page = await store.journal(run.id, { from: position, limit: ENTRY_PAGE });
+    for (const entry of page) {
+      const fault = entryFault(run, entry, position, previous, digest);
+      if (fault !== null) return { entries: position, fault };
+      previous = entry.hash;
+      position += 1;
+    }
+    if (page.length < ENTRY_PAGE) break;
+  }
+  const isPurged = position === 0 && (await store.run(run.id)) === null;
+  const fault = position < run.head && !isPurged ? truncated(run, position) : null;
+  return { entries: position, fault };
+}
+
+function entryFault(
+  run: Pick<RunRow, "id" | "head" | "headHash">,
+  entry: StoredEntry,
+  position: number,
+  previous: string,
+  digest: (text: string) => string,
+): JournalFault | null {
+  const { seq, at, type, key, data, hash } = entry;
+  if (seq !== position)
+    return {
+      run: run.id,
+      seq: position,
+      message: `Run ${run.id} has no journal entry ${position}, though later ones exist. ${ADVICE}`,
+    };
+  const name = `Journal entry ${seq} (${type}${key === null ? "" : ` ${key}`}) of run ${run.id}`;
+  if (digest(checksumText(previous, seq, at, type, key, data)) !== hash) {
+    return { run: run.id, seq, message: `${name} does not match its checksum: it was damaged or edited. ${ADVICE}` };
+  }
+  if (seq === run.head - 1 && run.headHash !== "" && run.headHash !== hash) {
+    return {
+      run: run.id,
+      seq,
+      message: `${name} is not the one that was last acknowledged: the end of the journal was replaced. ${ADVICE}`,
+    };
+  }
+  return null;
+}
+
+function truncated(run: Pick<RunRow, "id" | "head">, position: number): JournalFault {
+  const message = `The journal of run ${run.id} ends after ${countOf(position, "entry", "entries")}, but ${run.head} were acknowledged. ${ADVICE}`;
+  return { run: run.id, seq: position, message };
+}
+
+const ADVICE = "Restore the store from a backup, or fork the run before that entry.";
+
+function countOf(count: number, one: string, many: string = `${one}s`): string {
+  return `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
+}

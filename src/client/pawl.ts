@@ -1,0 +1,357 @@
+import { randomBytes } from "node:crypto";
+import { hostname } from "node:os";
+import { brotliCompressSync, brotliDecompressSync, constants } from "node:zlib";
+import type { Clock } from "../base/clock.ts";
+import { type Duration, toMs } from "../base/duration.ts";
+import { type Codec, compressing, jsonCodec } from "../base/envelope.ts";
+import { PawlError } from "../base/errors.ts";
+import { assertName, createIds, type Ids } from "../base/ids.ts";
+import type { Log } from "../core/context.ts";
+import type { Resolved } from "../core/journal.ts";
+import { DEFAULTS, LIMITS } from "../core/limits.ts";
+import type { Store, WorkerRow } from "../core/store.ts";
+import { isTerminal, publicStatus, RUN_STATES, type PublicStatus, type RunState } from "../core/transition.ts";
+import { sealValue } from "../core/values.ts";
+import type { Workflow } from "../core/workflow.ts";
+import { installGuard } from "../worker/guard.ts";
+import { nodeHost } from "../worker/node-host.ts";
+import { Registry } from "../worker/registry.ts";
+import { shieldRejections } from "../worker/rejections.ts";
+import { Worker } from "../worker/worker.ts";
+import { Changes } from "./changes.ts";
+import { consoleLog } from "./console-log.ts";
+import { forkCommit, forkPoint, retryPoint } from "./fork.ts";
+import { DEFAULT_STORE, storeOf } from "./open-store.ts";
+import { type CancelOptions, type CancelOutcome, type Run, type RunSource, type RunSummary, rowOf, runHandle, runNotFound, type SignalOptions, summaryOf } from "./run.ts";
+import { isCovered } from "./stranded.ts";
+import { type StartOptions, startRun } from "./start.ts";
+
+export interface PawlOptions {
+  /** This process works on them. None: it is a client only. */
+  readonly workflows?: readonly Workflow<never, unknown>[];
+  /** Runs in memory at once. Default 1,024. */
+  readonly concurrency?: number;
+  /** How long this process may be silent before others take its runs. Default 15 s. */
+  readonly lease?: Duration;
+  /** How long its event loop may stand still before it stops renewing its lease. Default 5 min. */
+  readonly stall?: Duration;
+  /** "power" (default): an acknowledged commit survives power loss. "process": it survives the death of the process only. */
+  readonly durability?: "power" | "process";
+  /** How values are kept; the default is readable JSON, compressed when large. */
+  readonly codec?: Codec;
+  /** Where warnings and errors go. Default: stderr. */
+  readonly logger?: Log;
+  readonly clock?: Clock;
+  /** How often to look for work when nobody said that there is some. Default 1 s. */
+  readonly poll?: Duration;
+  /** How long finished runs are kept: 30 days, failed and cancelled ones 90. `false`: for ever. */
+  readonly retention?: { readonly succeeded?: Duration; readonly failed?: Duration } | false;
+  /** Drain and hand runs back on SIGINT and SIGTERM. Default true for a process with workflows. */
+  readonly handleSignals?: boolean;
+  /** A name for people; ownership never depends on it. Default: the host's name. */
+  readonly name?: string;
+}
+
+export interface RunQuery {
+  readonly workflow?: string;
+  readonly status?: PublicStatus;
+  readonly state?: RunState;
+  readonly tag?: string;
+  readonly parent?: string;
+  readonly after?: Date;
+  readonly before?: Date;
+  readonly cursor?: string;
+  readonly limit?: number;
+}
+
+export interface Page<T> {
+  readonly runs: readonly T[];
+  /** Pass it to the next call; `null` at the end. */
+  readonly cursor: string | null;
+}
+
+export type Choice = string | { readonly choice: string; readonly value?: unknown; readonly step?: string };
+
+type StartInput<I> = undefined extends I ? [input?: I, options?: StartOptions] : [input: I, options?: StartOptions];
+
+/** The engine: starts runs, works on them, and tells about them. */
+export class Pawl {
+  readonly store: Store;
+  readonly #registry: Registry;
+  readonly #codec: Codec;
+  readonly #log: Log;
+  readonly #ids: Ids;
+  readonly #changes: Changes;
+  readonly #worker: Worker;
+  readonly #source: RunSource;
+  readonly #undo: (() => void)[] = [];
+  #closing: Promise<void> | null = null;
+
+  /** Opens a store, by default `.pawl/pawl.db`, and with `workflows` begins to work on their runs. */
+  static async open(url?: string | Store | PawlOptions, options: PawlOptions = {}): Promise<Pawl> {
+    if (typeof url === "object" && !isStore(url)) return Pawl.open(undefined, url);
+    const store = isStore(url) ? url : storeOf(url ?? DEFAULT_STORE, options);
+    const pawl = new Pawl(store, options);
+    await store.open();
+    await pawl.#begin(options);
+    return pawl;
+  }
+
+  private constructor(store: Store, options: PawlOptions) {
+    this.store = store;
+    this.#registry = new Registry((options.workflows ?? []) as readonly Workflow[]);
+    this.#codec = options.codec ?? compressing(jsonCodec, brotli);
+    this.#log = options.logger ?? consoleLog;
+    this.#ids = createIds({ now: () => store.clock.now(), randomBytes });
+    const pollMs = options.poll === undefined ? DEFAULTS.pollMs : toMs(options.poll, "poll");
+    this.#changes = new Changes(store.leaseClock, pollMs);
+    this.#worker = new Worker(store, this.#workerOptions(options, pollMs), {
+      changed: (run) => this.#changes.tell(run),
+      ended: (run, end) => this.#ended(run, end.state === "succeeded", end.text),
+    });
+    this.#source = {
+      store,
+      codec: this.#codec,
+      changes: this.#changes,
+      ends: new Map(),
+      signal: (id, name, payload, how) => this.signal(id, name, payload, how),
+      cancel: (id, how) => this.cancel(id, how),
+      assertOpen: () => this.#assertOpen(),
+    };
+  }
+
+  #workerOptions(options: PawlOptions, pollMs: number): ConstructorParameters<typeof Worker>[1] {
+    const { retention } = options;
+    return {
+      name: options.name ?? hostname(),
+      registry: this.#registry,
+      concurrency: positive("concurrency", options.concurrency ?? DEFAULTS.concurrency),
+      leaseMs: positive("lease", options.lease === undefined ? DEFAULTS.leaseMs : toMs(options.lease, "lease")),
+      stallMs: options.stall === undefined ? DEFAULTS.stallMs : toMs(options.stall, "stall"),
+      pollMs,
+      sweepMs: DEFAULTS.sweepMs,
+      housekeepingMs: DEFAULTS.housekeepingMs,
+      retention:
+        retention === false
+          ? null
+          : {
+              succeededMs: retention?.succeeded === undefined ? DEFAULTS.retention.succeededMs : toMs(retention.succeeded, "retention.succeeded"),
+              failedMs: retention?.failed === undefined ? DEFAULTS.retention.failedMs : toMs(retention.failed, "retention.failed"),
+            },
+      codec: this.#codec,
+      host: nodeHost,
+      log: this.#log,
+      newId: () => this.#ids.next(),
+      random: Math.random,
+    };
+  }
+
+  async #begin(options: PawlOptions): Promise<void> {
+    this.#undo.push(this.store.hints(() => this.#changes.tellAll()));
+    if (this.#registry.handles.length === 0) return;
+    this.#undo.push(installGuard(this.#log), shieldRejections());
+    if (options.handleSignals ?? true) this.#undo.push(onStopSignals(() => this.close()));
+    await this.#worker.start();
+  }
+
+  /** Accepts a run, durably. With `key` or `id` a repeated start gives the same run. */
+  async start<I, O>(workflow: Workflow<I, O>, ...args: StartInput<I>): Promise<Run<O>>;
+  async start(workflow: string, input?: unknown, options?: StartOptions): Promise<Run>;
+  async start(workflow: Workflow | string, input?: unknown, options: StartOptions = {}): Promise<Run> {
+    this.#assertOpen();
+    const { store } = this;
+    const ports = { store, host: nodeHost, codec: this.#codec, ids: this.#ids, registry: this.#registry, worker: this.#worker };
+    return runHandle(await startRun(ports, workflow, input, options), this.#source);
+  }
+
+  /** Starts a run and waits for its result. */
+  async run<I, O>(workflow: Workflow<I, O>, ...args: StartInput<I>): Promise<O> {
+    return (await this.start(workflow, ...args)).result();
+  }
+
+  get<O = unknown>(id: string): Run<O> {
+    assertName("run id", id);
+    return runHandle(id, this.#source);
+  }
+
+  /** Newest first. A cursor neither skips nor repeats runs that were there all along. */
+  async list(query: RunQuery = {}): Promise<Page<RunSummary>> {
+    this.#assertOpen();
+    const limit = Math.min(positive("limit", query.limit ?? LIMITS.listPage), LIMITS.listPageMax);
+    const states = statesOf(query);
+    const rows = await this.store.runs({
+      limit: limit + 1,
+      ...(query.workflow === undefined ? {} : { workflow: query.workflow }),
+      ...(states === null ? {} : { states }),
+      ...(query.tag === undefined ? {} : { tag: query.tag }),
+      ...(query.parent === undefined ? {} : { parent: query.parent }),
+      ...(query.after === undefined ? {} : { createdAfter: query.after.getTime() }),
+      ...(query.before === undefined ? {} : { createdBefore: query.before.getTime() }),
+      ...(query.cursor === undefined ? {} : { before: query.cursor }),
+    });
+    const runs = rows.slice(0, limit).map(summaryOf);
+    return { runs, cursor: rows.length > limit ? (runs.at(-1)?.id ?? null) : null };
+  }
+
+  /** Sends a durable message to a run. Delivered once, whether it waits for it yet or not. */
+  async signal(id: string, name: string, payload?: unknown, options: SignalOptions = {}): Promise<void> {
+    this.#assertOpen();
+    assertName("run id", id);
+    assertName("signal name", name);
+    const messageId = options.id ?? this.#ids.next();
+    assertName("signal id", messageId);
+    const data = sealValue(this.#codec, payload, { run: id, seq: -1, field: `inbox:${messageId}` }, `signal "${name}"`);
+    const delivery = await this.store.deliver({ to: id, id: messageId, kind: "signal", name, data });
+    if (delivery === "missing") throw runNotFound(id);
+    if (delivery === "ended") throw runHasEnded(id, `signal "${name}"`);
+    this.#worker.hint();
+  }
+
+  /** Stops a run. Resolves when that is recorded, or tells how it had ended before. */
+  async cancel(id: string, options: CancelOptions = {}): Promise<CancelOutcome> {
+    this.#assertOpen();
+    assertName("run id", id);
+    const listener = this.#changes.listen(id);
+    try {
+      const reason = options.reason ?? "";
+      const delivery = await this.store.deliver({ to: id, id: this.#ids.next(), kind: "cancel", name: "", data: reason });
+      if (delivery === "missing") throw runNotFound(id);
+      this.#worker.hint();
+      for (let from = 0; ; ) {
+        const row = await rowOf(id, this.store);
+        if (isTerminal(row.state)) return { outcome: publicStatus(row.state) as CancelOutcome["outcome"] };
+        const entries = await this.store.journal(id, { from });
+        if (entries.some((entry) => entry.type === "run.cancelling")) return { outcome: "cancelling" };
+        from += entries.length;
+        if (row.owner === null && !(await isCovered(this.store, row)) && (await this.#worker.cancelWithoutBody(id))) continue;
+        await listener.next();
+      }
+    } finally {
+      listener.stop();
+    }
+  }
+
+  /** Starts a new run that inherits the journal up to the failure that ended this one; the start key moves along. */
+  async retry(id: string): Promise<Run> {
+    return this.#fork(id, (journal) => retryPoint(id, journal), true);
+  }
+
+  /** Starts a new run that inherits the journal up to a step's key or an entry's position. */
+  async fork(id: string, { at }: { readonly at: string | number }): Promise<Run> {
+    return this.#fork(id, (journal) => forkPoint(id, journal, at), false);
+  }
+
+  async #fork(id: string, where: (journal: Awaited<ReturnType<Run["journal"]>>) => ReturnType<typeof retryPoint>, movesKey: boolean): Promise<Run> {
+    this.#assertOpen();
+    const row = await rowOf(id, this.store);
+    const journal = await this.get(id).journal();
+    const forked = this.#ids.next();
+    const commit = await forkCommit(row, journal, where(journal), forked, { store: this.store, host: nodeHost, codec: this.#codec });
+    const space = `start:${row.workflow}`;
+    const held = movesKey && row.key !== null ? await this.store.key(space, row.key) : null;
+    const keys = held !== null && row.key !== null && held.run === id ? [{ space, key: row.key, digest: held.digest, from: id }] : [];
+    const { create } = commit;
+    if (create === undefined) throw new Error("a fork creates a run");
+    const verdict = await this.#worker.committer.write({ ...commit, create: { ...create, key: keys[0]?.key ?? null }, ...(keys.length > 0 ? { keys } : {}) });
+    if (verdict.kind === "refused" && verdict.why === "key") return this.get(verdict.holder.run);
+    this.#worker.hint();
+    return this.get(forked);
+  }
+
+  /** Decides about a parked run; `run.status()` lists the choices. */
+  async resolve(id: string, choice: Choice): Promise<void> {
+    this.#assertOpen();
+    const decision = typeof choice === "string" ? { choice } : choice;
+    const [wait] = (await this.store.waits({ run: id })).filter((one) => one.kind === "decision");
+    const row = await rowOf(id, this.store);
+    if (wait === undefined || wait.detail === null) {
+      throw new PawlError("invalid_argument", `Run ${id} is ${row.state}, not parked: there is nothing to decide. \`pawl why ${id}\` tells what it does.`, { fields: { run: id, state: row.state } });
+    }
+    const { choices, detail } = JSON.parse(wait.detail) as { choices: string[]; detail?: { step?: string } };
+    if (!choices.includes(decision.choice)) {
+      throw new PawlError("invalid_argument", `"${decision.choice}" is no choice for run ${id}. Choose one of: ${choices.join(", ")}.`, { fields: { run: id, choices } });
+    }
+    if (decision.choice === "cancel") return void (await this.cancel(id));
+    // One decision per park: a second caller's is the same message.
+    const messageId = `decision-${row.head}`;
+    const resolved: Resolved = { choice: decision.choice, value: decision.value };
+    const data = sealValue(this.#codec, resolved, { run: id, seq: -1, field: `inbox:${messageId}` }, "decision");
+    await this.store.deliver({ to: id, id: messageId, kind: "decision", name: decision.step ?? detail?.step ?? "", data });
+    this.#worker.hint();
+  }
+
+  workers(): Promise<WorkerRow[]> {
+    return this.store.workers();
+  }
+
+  /** Resolves when nothing runnable is left in this process: every run has ended or waits. */
+  idle(): Promise<void> {
+    return this.#worker.idle();
+  }
+
+  /** Lets running steps finish for a while, hands runs back, and closes the store. */
+  close(options: { readonly drain?: Duration } = {}): Promise<void> {
+    this.#closing ??= this.#close(options.drain === undefined ? DEFAULTS.drainMs : toMs(options.drain, "drain"));
+    return this.#closing;
+  }
+
+  async #close(drainMs: number): Promise<void> {
+    await this.#worker.stop(drainMs);
+    for (const undo of this.#undo.splice(0)) undo();
+    this.#changes.tellAll();
+    await this.store.close();
+  }
+
+  #ended(run: string, ok: boolean, text: string): void {
+    if (!this.#changes.isListened(run)) return;
+    this.#source.ends.set(run, { ok, text });
+    this.#changes.tell(run);
+    // Whoever waits has taken it by then; later callers read the store.
+    nodeHost.immediate(() => this.#source.ends.delete(run));
+  }
+
+  #assertOpen(): void {
+    if (this.#closing !== null) throw new PawlError("closed", "This Pawl was closed. Open a new one with Pawl.open(…).");
+  }
+}
+
+function isStore(value: unknown): value is Store {
+  return typeof value === "object" && value !== null && typeof (value as { commit?: unknown }).commit === "function";
+}
+
+function statesOf({ status, state }: RunQuery): RunState[] | null {
+  if (state !== undefined) return [state];
+  return status === undefined ? null : RUN_STATES.filter((one) => publicStatus(one) === status);
+}
+
+function positive(what: string, value: number): number {
+  if (Number.isFinite(value) && value >= 1) return Math.floor(value);
+  throw new PawlError("invalid_argument", `${what} is ${value}. Give a number of at least 1.`, { fields: { [what]: value } });
+}
+
+function runHasEnded(id: string, what: string): PawlError {
+  return new PawlError("run_ended", `Run ${id} has ended; ${what} was not delivered. \`pawl show ${id}\` tells how it ended.`, { fields: { run: id } });
+}
+
+const brotli = {
+  thresholdBytes: LIMITS.compressAboveBytes,
+  compress: (bytes: Uint8Array): Uint8Array => brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } }),
+  // Twice the limit of one value, in UTF-8: a few bytes must not be able to ask for gigabytes.
+  decompress: (bytes: Uint8Array): Uint8Array => brotliDecompressSync(bytes, { maxOutputLength: LIMITS.valueBytes * 2 }),
+};
+
+/** Closes on the first stop signal; with no other listener the signal then has its usual effect. */
+function onStopSignals(close: () => Promise<void>): () => void {
+  const signals = ["SIGINT", "SIGTERM"] as const;
+  const undo = () => {
+    for (const signal of signals) process.off(signal, stop);
+  };
+  const stop = (signal: NodeJS.Signals) => {
+    void close().finally(() => {
+      undo();
+      if (process.listenerCount(signal) === 0) process.kill(process.pid, signal);
+    });
+  };
+  for (const signal of signals) process.on(signal, stop);
+  return undo;
+}

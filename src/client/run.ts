@@ -1,0 +1,215 @@
+import { decode } from "../base/codec.ts";
+import type { Codec } from "../base/envelope.ts";
+import { PawlError } from "../base/errors.ts";
+import type { Ended, Entry, Parked } from "../core/journal.ts";
+import type { RunRow, Store, WaitKind } from "../core/store.ts";
+import { isTerminal, type PublicStatus, publicStatus, type RunState } from "../core/transition.ts";
+import { openEntry, openValue } from "../core/values.ts";
+import type { Changes } from "./changes.ts";
+
+/** A line of a list of runs. */
+export interface RunSummary {
+  readonly id: string;
+  readonly workflow: string;
+  readonly version: string;
+  readonly status: PublicStatus;
+  readonly state: RunState;
+  readonly createdAt: Date;
+  readonly endedAt: Date | null;
+  readonly key: string | null;
+  readonly tags: readonly string[];
+  readonly parent: string | null;
+  readonly stopReason: string | null;
+}
+
+export interface RunWait {
+  readonly kind: WaitKind;
+  readonly key: string;
+  readonly name: string;
+  readonly due: Date | null;
+}
+
+/** Everything about a run but its journal. */
+export interface RunStatus extends RunSummary {
+  readonly waits: readonly RunWait[];
+  /** Why it waits for a person, and what that person may choose. */
+  readonly parked?: Parked;
+  readonly output?: unknown;
+  readonly error?: unknown;
+  readonly progress?: unknown;
+  readonly cost?: Readonly<Record<string, number>>;
+  /** What the run has made readable with `ctx.set`. */
+  readonly data: Readonly<Record<string, unknown>>;
+  readonly traceId: string;
+  readonly deadline: Date | null;
+  readonly owner: string | null;
+  /** The run it was retried or forked from. */
+  readonly origin: string | null;
+}
+
+export type RunEvent = Entry;
+
+export interface CancelOptions {
+  readonly reason?: string;
+}
+
+/** What was recorded: that the run is stopping, or how it had ended before. */
+export interface CancelOutcome {
+  readonly outcome: "cancelling" | "cancelled" | "succeeded" | "failed";
+}
+
+export interface SignalOptions {
+  /** A signal with the same id is delivered once, however often it is sent. */
+  readonly id?: string;
+}
+
+/** A handle on a run. Making one does no I/O. */
+export interface Run<O = unknown> {
+  readonly id: string;
+  /** Waits for the end: the output, or the error that ended it. */
+  result(): Promise<O>;
+  status(): Promise<RunStatus>;
+  signal(name: string, payload?: unknown, options?: SignalOptions): Promise<void>;
+  cancel(options?: CancelOptions): Promise<CancelOutcome>;
+  journal(): Promise<Entry[]>;
+  /** Everything recorded so far, then what follows, until the run ends. */
+  events(): AsyncIterable<RunEvent>;
+}
+
+/** What handles need from the engine they belong to. */
+export interface RunSource {
+  readonly store: Store;
+  readonly codec: Codec;
+  readonly changes: Changes;
+  /** The end of a run that ended in this process, while somebody waits for it. */
+  ends: Map<string, { readonly ok: boolean; readonly text: string }>;
+  signal(id: string, name: string, payload?: unknown, options?: SignalOptions): Promise<void>;
+  cancel(id: string, options?: CancelOptions): Promise<CancelOutcome>;
+  assertOpen(): void;
+}
+
+export function runHandle<O>(id: string, source: RunSource): Run<O> {
+  return {
+    id,
+    result: () => resultOf(id, source) as Promise<O>,
+    status: () => statusOf(id, source),
+    signal: (name, payload, options) => source.signal(id, name, payload, options),
+    cancel: (options) => source.cancel(id, options),
+    journal: () => journalOf(id, source),
+    events: () => eventsOf(id, source),
+  };
+}
+
+async function resultOf(id: string, source: RunSource): Promise<unknown> {
+  const listener = source.changes.listen(id);
+  try {
+    for (;;) {
+      source.assertOpen();
+      const end = source.ends.get(id) ?? (await recordedEnd(id, source));
+      if (end !== null) return openEnd(end);
+      await listener.next();
+    }
+  } finally {
+    listener.stop();
+  }
+}
+
+function openEnd({ ok, text }: { readonly ok: boolean; readonly text: string }): unknown {
+  const value = decode(text);
+  if (ok) return value;
+  throw (value as Ended).error;
+}
+
+async function recordedEnd(id: string, { store, codec }: RunSource): Promise<{ ok: boolean; text: string } | null> {
+  const row = await rowOf(id, store);
+  if (!isTerminal(row.state)) return null;
+  const [last] = await store.journal(id, { from: row.head - 1, limit: 1 });
+  if (last === undefined || last.data === null) throw missingEnd(id);
+  return { ok: last.type === "run.succeeded", text: codec.unseal(last.data, { run: id, seq: last.seq, field: "data" }) };
+}
+
+function missingEnd(id: string): PawlError {
+  return new PawlError("corrupted_journal", `Run ${id} has ended, but its last journal entry is missing. Restore the store from a backup.`, { fields: { run: id } });
+}
+
+export async function rowOf(id: string, store: Store): Promise<RunRow> {
+  const row = await store.run(id);
+  if (row === null) throw runNotFound(id);
+  return row;
+}
+
+export function runNotFound(id: string): PawlError {
+  return new PawlError("run_not_found", `There is no run ${id} in this store. \`pawl ls\` lists the runs; finished ones are kept for as long as the retention says.`, {
+    fields: { run: id },
+  });
+}
+
+export function summaryOf(row: RunRow): RunSummary {
+  return {
+    id: row.id,
+    workflow: row.workflow,
+    version: row.version,
+    status: publicStatus(row.state),
+    state: row.state,
+    createdAt: new Date(row.createdAt),
+    endedAt: row.endedAt === null ? null : new Date(row.endedAt),
+    key: row.key,
+    tags: row.tags,
+    parent: row.parent?.run ?? null,
+    stopReason: row.stopReason,
+  };
+}
+
+async function statusOf(id: string, source: RunSource): Promise<RunStatus> {
+  const { store, codec } = source;
+  const row = await rowOf(id, store);
+  const [waits, state] = await Promise.all([store.waits({ run: id }), store.state(id)]);
+  const park = waits.find((wait) => wait.kind === "decision")?.detail ?? null;
+  const data = state.map(({ key, data }) => [key, openValue(codec, data, { run: id, seq: -1, field: `state:${key}` })] as const);
+  return {
+    ...summaryOf(row),
+    waits: waits.map(({ kind, key, name, due }) => ({ kind, key, name, due: due === null ? null : new Date(due) })),
+    ...(park === null ? {} : { parked: JSON.parse(park) as Parked }),
+    ...(await endFields(id, row, source)),
+    ...(row.progress === null ? {} : { progress: decode(row.progress) }),
+    ...(row.cost === null ? {} : { cost: JSON.parse(row.cost) as Record<string, number> }),
+    data: Object.fromEntries(data),
+    traceId: row.traceId,
+    deadline: row.deadline === null ? null : new Date(row.deadline),
+    owner: row.owner,
+    origin: row.origin,
+  };
+}
+
+async function endFields(id: string, row: RunRow, source: RunSource): Promise<{ output?: unknown; error?: unknown }> {
+  if (!isTerminal(row.state)) return {};
+  const end = await recordedEnd(id, source);
+  if (end === null) return {};
+  const value = decode(end.text);
+  return end.ok ? { output: value } : { error: (value as Ended).error };
+}
+
+async function journalOf(id: string, { store, codec }: RunSource): Promise<Entry[]> {
+  await rowOf(id, store);
+  return (await store.journal(id)).map((stored) => openEntry(codec, id, stored));
+}
+
+async function* eventsOf(id: string, source: RunSource): AsyncGenerator<RunEvent, void, void> {
+  const { store, codec, changes } = source;
+  const listener = changes.listen(id);
+  let from = 0;
+  try {
+    for (;;) {
+      source.assertOpen();
+      const isOver = isTerminal((await rowOf(id, store)).state);
+      for (const stored of await store.journal(id, { from })) {
+        from = stored.seq + 1;
+        yield openEntry(codec, id, stored);
+      }
+      if (isOver) return;
+      await listener.next();
+    }
+  } finally {
+    listener.stop();
+  }
+}

@@ -1,0 +1,165 @@
+// Starting runs
+// One run per key, one per id, whatever the number of callers: the store's unique keys decide, never a look before the write (I17).
+import { type Duration, toMs } from "../base/duration.ts";
+import type { Codec } from "../base/envelope.ts";
+import { PawlError } from "../base/errors.ts";
+import { assertName, type Ids } from "../base/ids.ts";
+import { compareVersions, parseVersion } from "../base/semver.ts";
+import { Draft, decodePayload, encodePayload } from "../core/draft.ts";
+import type { Host } from "../core/host.ts";
+import type { Entry, RunStarted } from "../core/journal.ts";
+import { DEFAULTS } from "../core/limits.ts";
+import { validate } from "../core/schema.ts";
+import type { NewRun, RunRow, Store, Verdict } from "../core/store.ts";
+import { openEntry } from "../core/values.ts";
+import type { Workflow } from "../core/workflow.ts";
+import type { Registry } from "../worker/registry.ts";
+import type { Worker } from "../worker/worker.ts";
+
+export interface StartOptions {
+  /** The run's id. A second start with it and the same input is the same run; with other input a conflict. */
+  readonly id?: string;
+  /** Like `id`, but chosen by what the run is about ("order-17"); unique per workflow while the run is kept. */
+  readonly key?: string;
+  readonly tags?: readonly string[];
+  /** Absolute, or counted from now; survives restarts. Default: the workflow's. */
+  readonly deadline?: Date | Duration;
+  /** Start no earlier than this. */
+  readonly delay?: Duration;
+  /** Higher goes first. Default 0. */
+  readonly priority?: number;
+  /** Only for a workflow given by name that this process does not know. */
+  readonly version?: string;
+}
+
+export interface StartPorts {
+  readonly store: Store;
+  readonly host: Host;
+  readonly codec: Codec;
+  readonly ids: Ids;
+  readonly registry: Registry;
+  readonly worker: Worker;
+}
+
+interface Target {
+  readonly name: string;
+  readonly version: string;
+  readonly deadlineMs: number;
+  /** `null` where only the name is known here: the input is checked by nobody. */
+  readonly workflow: Workflow | null;
+}
+
+/** Returns the id of the accepted run. */
+export async function startRun(ports: StartPorts, workflow: Workflow | string, input: unknown, options: StartOptions): Promise<string> {
+  checkOptions(options);
+  const target = await targetOf(ports, workflow, options);
+  const checked = await validate(target.workflow?.definition.input, input, `The input of workflow "${target.name}"`);
+  const text = encodePayload(checked, "input");
+  const id = options.id ?? ports.ids.next();
+  const now = ports.store.clock.now();
+  const deadline = deadlineOf(options, target, now);
+  const draft = new Draft(id, { head: 0, hash: id, at: 0 }, ports.host, ports.codec);
+  const started: RunStarted = { workflow: target.name, version: target.version, input: checked, seed: id, deadline };
+  const create = newRun(ports, target, options, deadline, now);
+  draft.create(create);
+  draft.append(now, "run.started", null, started);
+  if (options.key !== undefined) draft.key({ space: `start:${target.name}`, key: options.key, digest: ports.host.digest(text) });
+  if (create.claimed && options.key === undefined && options.id === undefined) return startOnTheSpot(ports, id, target, create, draft, started);
+  const { commit } = draft.take();
+  const verdict = await ports.worker.committer.write(commit);
+  if (verdict.kind !== "applied") return existing(ports, verdict, target.name, text, options);
+  const [entry] = commit.entries;
+  if (create.claimed && target.workflow !== null && entry !== undefined) ports.worker.adopt({ run: id, workflow: target.workflow, create, entry });
+  else ports.worker.hint();
+  return id;
+}
+
+async function startOnTheSpot(ports: StartPorts, id: string, target: Target, create: NewRun, draft: Draft, started: RunStarted): Promise<string> {
+  const workflow = target.workflow as Workflow;
+  // The body sees what replay would show it: the input as it was recorded (I21).
+  const payload = decodePayload(encodePayload(started, "input"));
+  const entry: Entry = { seq: 0, at: draft.chain.at, type: "run.started", key: null, payload };
+  await ports.worker.begin(id, workflow, create, draft, entry);
+  return id;
+}
+
+function checkOptions({ id, key, tags, priority }: StartOptions): void {
+  if (id !== undefined) assertName("run id", id);
+  if (key !== undefined) assertName("start key", key);
+  for (const tag of tags ?? []) assertName("tag", tag);
+  if (priority !== undefined && !Number.isInteger(priority)) {
+    throw new PawlError("invalid_argument", `priority is ${priority}. Give a whole number; higher goes first.`, { fields: { priority } });
+  }
+}
+
+async function targetOf(ports: StartPorts, workflow: Workflow | string, options: StartOptions): Promise<Target> {
+  const known = typeof workflow === "string" ? ports.registry.newest(workflow) : workflow;
+  if (known !== undefined) {
+    if (typeof known?.definition?.handler !== "function") throw new PawlError("invalid_argument", "start takes a workflow made by workflow(…), or the name of one.");
+    return { name: known.name, version: known.version, deadlineMs: known.definition.deadlineMs, workflow: known };
+  }
+  const name = workflow as string;
+  assertName("workflow name", name);
+  const version = options.version ?? (await newestElsewhere(ports.store, name));
+  parseVersion(version);
+  return { name, version, deadlineMs: DEFAULTS.runDeadlineMs, workflow: null };
+}
+
+/** A client asks the workers that are alive which version they run. */
+async function newestElsewhere(store: Store, name: string): Promise<string> {
+  const handles = (await store.workers()).flatMap((worker) => worker.handles).filter((handle) => handle.workflow === name);
+  const versions = handles.map((handle) => handle.version).sort((a, b) => compareVersions(parseVersion(a), parseVersion(b)));
+  const newest = versions.at(-1);
+  if (newest !== undefined) return newest;
+  throw new PawlError("unknown_workflow", `Nobody here or on this store runs a workflow "${name}". Start a worker that has it, pass the workflow itself, or name a \`version\`.`, {
+    fields: { workflow: name },
+  });
+}
+
+function deadlineOf({ deadline, delay }: StartOptions, target: Target, now: number): number {
+  if (deadline instanceof Date) return deadline.getTime();
+  const from = now + (delay === undefined ? 0 : toMs(delay, "delay"));
+  return from + (deadline === undefined ? target.deadlineMs : toMs(deadline, "deadline"));
+}
+
+function newRun(ports: StartPorts, target: Target, options: StartOptions, deadline: number, now: number): NewRun {
+  const delayMs = options.delay === undefined ? 0 : toMs(options.delay, "delay");
+  return {
+    workflow: target.name,
+    version: target.version,
+    traceId: ports.ids.next(),
+    key: options.key ?? null,
+    tags: [...new Set(options.tags ?? [])],
+    priority: options.priority ?? 0,
+    parent: null,
+    origin: null,
+    deadline,
+    claimed: delayMs === 0 && target.workflow !== null && ports.worker.hasRoomFor(target.name, target.version),
+    readyAt: now + delayMs,
+    codec: ports.codec.id,
+  };
+}
+
+/** A repeated start: the same run for the same input, a conflict that names the run otherwise (C-9). */
+async function existing(ports: StartPorts, verdict: Verdict, workflow: string, text: string, options: StartOptions): Promise<string> {
+  if (verdict.kind === "refused" && verdict.why === "key") {
+    if (verdict.holder.digest === ports.host.digest(text)) return verdict.holder.run;
+    throw conflict(verdict.holder.run, `key "${options.key}"`);
+  }
+  if (verdict.kind === "refused" && verdict.why === "exists") {
+    const isSame = verdict.holder.workflow === workflow && (await inputText(ports, verdict.holder)) === text;
+    if (isSame) return verdict.holder.id;
+    throw conflict(verdict.holder.id, `id "${options.id}"`);
+  }
+  throw new PawlError("storage_unavailable", `The run could not be started: the store answered ${verdict.kind}. Start it again.`, { fields: { verdict: verdict.kind } });
+}
+
+async function inputText(ports: StartPorts, row: RunRow): Promise<string | null> {
+  const [first] = await ports.store.journal(row.id, { limit: 1 });
+  if (first === undefined) return null;
+  return encodePayload((openEntry(ports.codec, row.id, first).payload as RunStarted).input, "input");
+}
+
+function conflict(run: string, what: string): PawlError {
+  return new PawlError("idempotency_conflict", `Run ${run} was started with ${what} and other input. Use its result, or start with another key.`, { fields: { run } });
+}

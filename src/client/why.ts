@@ -1,0 +1,400 @@
+// Why is this run where it is
+// Puts together what the journal, the run's row, its waits and the workers say, in words a person can act on.
+import { formatMs } from "../base/duration.ts";
+import { isTerminal, type PublicStatus, type RunState } from "../core/transition.ts";
+import { type ExaminedWorker, examineWorkers, isStranded, neededVersion } from "./doctor.ts";
+import type { Pawl } from "./pawl.ts";
+import type { RunStatus, RunWait } from "./run.ts";
+import { short, type Timeline, type TimelineStep, timeline } from "./timeline.ts";
+
+export interface Explanation {
+  readonly run: string;
+  readonly workflow: string;
+  readonly version: string;
+  readonly status: PublicStatus;
+  readonly state: RunState;
+  /** One sentence. */
+  readonly summary: string;
+  /** What has happened so far. */
+  readonly past: readonly string[];
+  /** What it is doing or waiting for, and who has it. */
+  readonly present: readonly string[];
+  /** What to do, if anything. */
+  readonly next: readonly string[];
+  readonly waits: readonly RunWait[];
+  readonly owner: {
+    readonly id: string;
+    readonly name: string;
+    readonly pid: number;
+    readonly health: ExaminedWorker["health"];
+  } | null;
+  /** When it moves by itself, if a time is set for it. */
+  readonly wakesAt: Date | null;
+  /** No live worker can take it. */
+  readonly isStranded: boolean;
+  /** All of it as lines for people. */
+  readonly text: readonly string[];
+}
+
+type Source = Pick<Pawl, "get" | "store" | "workers">;
+
+/** Everything the sentences below are made of. */
+interface Facts {
+  readonly status: RunStatus;
+  readonly line: Timeline;
+  readonly workers: readonly ExaminedWorker[];
+  readonly owner: ExaminedWorker | null;
+  readonly readyAt: number | null;
+  readonly wakesAt: number | null;
+  readonly cancel: string | null;
+  readonly claims: number;
+  readonly mail: readonly string[];
+  readonly children: readonly string[];
+  readonly now: number;
+}
+
+/** How many levels of children are looked into. */
+const MAX_DEPTH = 3;
+
+export async function why(pawl: Source, id: string): Promise<Explanation> {
+  const facts = await gather(pawl, id, MAX_DEPTH);
+  const { status, owner, wakesAt } = facts;
+  const summary = summaryOf(facts);
+  const past = pastOf(facts);
+  const present = presentOf(facts);
+  const next = nextOf(facts);
+  return {
+    run: status.id,
+    workflow: status.workflow,
+    version: status.version,
+    status: status.status,
+    state: status.state,
+    summary,
+    past,
+    present,
+    next,
+    waits: status.waits,
+    owner: owner === null ? null : { id: owner.id, name: owner.name, pid: owner.process.pid, health: owner.health },
+    wakesAt: wakesAt === null ? null : new Date(wakesAt),
+    isStranded: isStranded(facts.workers, status),
+    text: [summary, ...section("So far", past), ...section("Now", present), ...section("What to do", next)],
+  };
+}
+
+function section(title: string, lines: readonly string[]): string[] {
+  return lines.length === 0 ? [] : ["", title, ...lines.map((line) => `  ${line}`)];
+}
+
+async function gather(pawl: Source, id: string, depth: number): Promise<Facts> {
+  const run = pawl.get(id);
+  const status = await run.status();
+  const row = await pawl.store.run(id);
+  const workers = examineWorkers(await pawl.workers());
+  const mail = isTerminal(status.state) ? [] : await pawl.store.inbox(id);
+  return {
+    status,
+    line: timeline(await run.journal()),
+    workers,
+    owner: workers.find((worker) => worker.id === status.owner) ?? null,
+    readyAt: row?.readyAt ?? null,
+    wakesAt: wakeTime(status, row?.wakeAt ?? null),
+    cancel: row?.cancel ?? null,
+    claims: row?.claims ?? 0,
+    mail: mail.filter((message) => message.kind === "signal").map((message) => message.name),
+    children: await childrenOf(pawl, status, depth),
+    now: pawl.store.clock.now(),
+  };
+}
+
+/** A timer that is set wakes a run; its deadline also counts as one, but ends it. */
+function wakeTime(status: RunStatus, wakeAt: number | null): number | null {
+  const due = status.waits.flatMap((wait) => (wait.due === null ? [] : [wait.due.getTime()]));
+  return due.length > 0 ? Math.min(...due) : wakeAt;
+}
+
+/** What the children that a run waits for are doing themselves. */
+async function childrenOf(pawl: Source, status: RunStatus, depth: number): Promise<string[]> {
+  if (depth === 0) return [];
+  const lines: string[] = [];
+  for (const wait of status.waits) {
+    // The name of such a wait is the child's id. One that has just ended and been removed is no news.
+    if (wait.kind !== "child" || (await pawl.store.run(wait.name)) === null) continue;
+    const facts = await gather(pawl, wait.name, depth - 1);
+    lines.push(`Child "${callKey(wait)}": ${summaryOf(facts)}`, ...facts.children.map((line) => `  ${line}`));
+  }
+  return lines;
+}
+
+/** The key of the call that waits: the wait's own key has its kind in front. */
+function callKey({ key }: RunWait): string {
+  return key.slice(key.indexOf(":") + 1);
+}
+
+// One sentence
+
+function summaryOf(facts: Facts): string {
+  const { status, line } = facts;
+  const what = `Run ${status.id} of ${status.workflow} ${status.version}`;
+  switch (status.state) {
+    case "succeeded":
+      return `${what} succeeded${tookOf(facts)}.`;
+    case "failed":
+      return `${what} failed${tookOf(facts)}${failedStepOf(line)}: ${errorText(status.error ?? line.error)}`;
+    case "cancelled":
+      return `${what} was cancelled${tookOf(facts)}.`;
+    case "parked":
+      return `${what} is parked (${status.parked?.reason ?? "unknown reason"}): it will not move until a person decides.`;
+    case "accepted":
+      return `${what} has not begun yet.`;
+    case "retrying":
+      return `${what} waits to try again after a failure.`;
+    case "waiting":
+      return `${what} is waiting for ${waitNames(status)}.`;
+    case "compensating":
+      return `${what} is undoing what it did.`;
+    case "running":
+      return facts.owner === null || facts.owner.health !== "live"
+        ? `${what} was running, and its worker is gone.`
+        : `${what} is running.`;
+  }
+}
+
+function tookOf({ line }: Facts): string {
+  return line.startedAt === null || line.endedAt === null ? "" : ` after ${formatMs(line.endedAt - line.startedAt)}`;
+}
+
+function failedStepOf(line: Timeline): string {
+  const step = line.steps.findLast((one) => one.status === "failed");
+  return step === undefined ? "" : ` in step "${step.key}"`;
+}
+
+function waitNames(status: RunStatus): string {
+  const names = status.waits.map(
+    (wait) => `${WAIT_WORDS[wait.kind] ?? wait.kind} "${wait.kind === "child" ? callKey(wait) : wait.name}"`,
+  );
+  return names.length === 0 ? "something that is not recorded" : listOf(names, 3);
+}
+
+const WAIT_WORDS: Readonly<Record<string, string>> = {
+  timer: "timer",
+  signal: "signal",
+  child: "child",
+  retry: "the next attempt of",
+  approval: "approval",
+  decision: "a decision on",
+  slot: "a free slot of",
+};
+
+// What has happened
+
+function pastOf(facts: Facts): string[] {
+  const { status, line, now } = facts;
+  const started = `Started ${ago(now, status.createdAt.getTime())}${status.key === null ? "" : ` with key "${status.key}"`}${status.parent === null ? "" : `, by run ${status.parent}`}.`;
+  const origin = status.origin === null ? [] : [`It inherits the journal of run ${status.origin}.`];
+  const generation = line.generation === 0 ? [] : [`It has gone on as a new generation ${times(line.generation)}.`];
+  const signals = line.waits.filter((wait) => wait.status === "received").map((wait) => `signal "${wait.name}"`);
+  return [
+    started,
+    ...origin,
+    ...generation,
+    ...stepsSoFar(line),
+    ...(signals.length === 0 ? [] : [`Received: ${listOf(signals, 5)}.`]),
+    ...line.notes
+      .flatMap(({ kind, text }) => {
+        if (kind === "resolved") return [`A person decided: ${text}.`];
+        return kind === "note" ? [`It noted: ${text}`] : [];
+      })
+      .slice(-3),
+  ];
+}
+
+function stepsSoFar(line: Timeline): string[] {
+  const done = line.steps.filter((step) => step.status === "completed");
+  const failed = line.steps.filter((step) => step.status === "failed");
+  const crashes = line.steps.filter((step) => step.attempts.some((attempt) => attempt.outcome === "interrupted"));
+  return [
+    done.length === 0
+      ? "No step has completed."
+      : `${done.length} ${done.length === 1 ? "step" : "steps"} completed: ${lastOf(
+          done.map((step) => step.key),
+          5,
+        )}.`,
+    ...failed
+      .slice(-3)
+      .map(
+        (step) => `Step "${step.key}" failed after ${times(step.attempts.length, "attempt")}: ${errorText(step.error)}`,
+      ),
+    ...crashes
+      .slice(-3)
+      .map((step) => `A crash interrupted step "${step.key}"; it was started ${times(step.attempts.length)} in all.`),
+  ];
+}
+
+// What it is doing
+
+function presentOf(facts: Facts): string[] {
+  const { status, line, cancel } = facts;
+  if (isTerminal(status.state)) return endedLines(facts);
+  const steps = line.steps
+    .filter((step) => step.status === "running" || step.status === "retrying")
+    .map((step) => stepNow(facts, step));
+  const waits = status.waits
+    .filter((wait) => wait.kind !== "retry" && wait.kind !== "decision")
+    .map((wait) => waitNow(facts, wait));
+  return [
+    ...(status.parked === undefined ? [] : [status.parked.message]),
+    ...beginning(facts),
+    ...(status.state === "parked" ? [] : [...steps, ...waits]),
+    ...facts.children,
+    ...ownerLines(facts),
+    ...(cancel === null
+      ? []
+      : [
+          `Its cancellation was asked for${cancel === "" ? "" : ` (${cancel})`} and takes effect when a worker has the run.`,
+        ]),
+    ...(status.progress === undefined ? [] : [`Latest progress: ${short(status.progress, 200)}`]),
+    ...(status.deadline === null ? [] : [`Its deadline is ${when(facts.now, status.deadline.getTime())}.`]),
+  ];
+}
+
+function endedLines({ status, line }: Facts): string[] {
+  if (status.state === "succeeded") return [`Its result: ${short(status.output ?? line.output, 200)}`];
+  const lost = line.steps.filter((step) => step.status === "abandoned").map((step) => step.key);
+  return [
+    `Stop reason: ${status.stopReason ?? line.stopReason ?? "unknown"}.`,
+    ...(lost.length === 0 ? [] : [`These steps were under way and their outcome is not known: ${listOf(lost, 5)}.`]),
+  ];
+}
+
+function beginning({ status, readyAt, wakesAt, now }: Facts): string[] {
+  if (status.state !== "accepted") return [];
+  const start = Math.max(readyAt ?? 0, wakesAt ?? 0);
+  return [start > now ? `It is to start ${when(now, start)}.` : "It may start as soon as a worker takes it."];
+}
+
+function stepNow({ now }: Facts, step: TimelineStep): string {
+  const last = step.attempts.at(-1);
+  if (last === undefined) return `Step "${step.key}" is under way.`;
+  if (step.status === "running")
+    return `Step "${step.key}" is under way: attempt ${last.attempt}, for ${formatMs(now - last.startedAt)}.`;
+  const again = last.retryAt === undefined ? "soon" : when(now, last.retryAt);
+  return `Step "${step.key}" failed (attempt ${last.attempt}): ${errorText(last.error)} It is tried again ${again}.`;
+}
+
+function waitNow({ now }: Facts, wait: RunWait): string {
+  const due = wait.due === null ? null : when(now, wait.due.getTime());
+  switch (wait.kind) {
+    case "timer":
+      return `It sleeps ("${wait.name}") until ${due ?? "an unknown time"}.`;
+    case "signal":
+      return `It waits for signal "${wait.name}"${due === null ? ", without a time limit" : `, at most until ${due}`}.`;
+    case "child":
+      return `It waits for child "${callKey(wait)}" (run ${wait.name}).`;
+    default:
+      return `It waits for ${WAIT_WORDS[wait.kind] ?? wait.kind} "${wait.name}"${due === null ? "" : `, until ${due}`}.`;
+  }
+}
+
+function ownerLines({ status, owner, claims }: Facts): string[] {
+  const deaths = claims > 1 ? [`It has been claimed ${times(claims)} in a row without recording anything new.`] : [];
+  if (status.owner === null) return deaths;
+  if (owner === null) return [`Worker ${status.owner}, which had it, is no longer registered.`, ...deaths];
+  const who = `Worker ${owner.name} (pid ${owner.process.pid})`;
+  switch (owner.health) {
+    case "live":
+      return [`${who} has it.`, ...deaths];
+    case "stopped":
+      return [`${who} has it, but that process is stopped and does nothing.`, ...deaths];
+    default:
+      return [`${who} had it and is gone.`, ...deaths];
+  }
+}
+
+// What to do
+
+function nextOf(facts: Facts): string[] {
+  const { status } = facts;
+  if (status.state === "failed" || status.state === "cancelled") {
+    return [
+      `To go on from where it stopped, with a new run: pawl retry ${status.id}`,
+      `To see every step: pawl show ${status.id}`,
+    ];
+  }
+  if (isTerminal(status.state)) return [];
+  const signals = status.waits.filter((wait) => wait.kind === "signal");
+  const mistaken = facts.mail.filter((name) => signals.length > 0 && signals.every((wait) => wait.name !== name));
+  const lines = [
+    ...(status.parked?.choices.map(
+      (choice) => `pawl resolve ${status.id} ${choice}${choice === "complete" ? " --value '<result as JSON>'" : ""}`,
+    ) ?? []),
+    ...(status.state === "parked"
+      ? []
+      : signals.map((wait) => `To send it: pawl signal ${status.id} ${wait.name} '<payload as JSON>'`)),
+    ...(mistaken.length === 0
+      ? []
+      : [
+          `Signals have come that nothing waits for: ${listOf(
+            mistaken.map((name) => `"${name}"`),
+            5,
+          )}. Was another name meant?`,
+        ]),
+    ...stoppedAdvice(facts),
+    ...strandedAdvice(facts),
+  ];
+  return lines.length > 0 ? lines : ["Nothing: it goes on by itself."];
+}
+
+function stoppedAdvice({ owner }: Facts): string[] {
+  if (owner?.health !== "stopped") return [];
+  return [
+    `Continue the stopped process with "kill -CONT ${owner.process.pid}", or end it: another worker then takes over.`,
+  ];
+}
+
+function strandedAdvice({ status, workers }: Facts): string[] {
+  if (!isStranded(workers, status)) return [];
+  const needed = `Start one that has ${neededVersion(status.workflow, status.version)}: pawl worker <file>`;
+  const others = workers.filter((worker) => worker.health === "live").flatMap((worker) => worker.handles);
+  const versions = others.filter((handle) => handle.workflow === status.workflow).map((handle) => handle.version);
+  if (versions.length > 0) {
+    return [
+      `It is stranded: live workers have only ${listOf([...new Set(versions)], 5)} of this workflow, which may not take it.`,
+      needed,
+    ];
+  }
+  const nobody = others.length === 0 ? "no worker is running" : "no live worker has this workflow";
+  return [`Nothing will move it: ${nobody}.`, needed];
+}
+
+// Words
+
+function when(now: number, time: number): string {
+  const left = time - now;
+  return left <= 0 ? `now (due ${formatMs(-left)} ago)` : `${new Date(time).toISOString()}, in ${formatMs(left)}`;
+}
+
+function ago(now: number, time: number): string {
+  return now - time < 1000 ? "just now" : `${formatMs(now - time)} ago`;
+}
+
+function times(count: number, one?: string): string {
+  if (one !== undefined) return `${count} ${one}${count === 1 ? "" : "s"}`;
+  return count === 1 ? "once" : count === 2 ? "twice" : `${count} times`;
+}
+
+function listOf(items: readonly string[], max: number): string {
+  const shown = items.slice(0, max).join(", ");
+  return items.length > max ? `${shown} and ${items.length - max} more` : shown;
+}
+
+function lastOf(items: readonly string[], max: number): string {
+  return items.length > max ? `… ${items.slice(-max).join(", ")}` : items.join(", ");
+}
+
+function errorText(error: unknown): string {
+  const { message } = (typeof error === "object" && error !== null ? error : { message: error }) as {
+    readonly message?: unknown;
+  };
+  const text = String(message ?? "unknown error");
+  return /[.!?]$/.test(text) ? text : `${text}.`;
+}

@@ -1,0 +1,262 @@
+// The context a body sees
+// Turns what user code asks for into calls of the pass. It checks arguments and assigns keys; the pass does the rest.
+import { PawlError } from "../base/errors.ts";
+import { assertName } from "../base/ids.ts";
+import { openCall } from "./call.ts";
+import type { CallOptions, Context, Cost, Log, MapOptions, RunFacts, StepInfo, StepOptions, WaitOptions } from "./context.ts";
+import { encodePayload } from "./draft.ts";
+import type { Frame, KeyScope } from "./host.ts";
+import type { CallType } from "./journal.ts";
+import { STEP_TIMEOUTS_MS } from "./limits.ts";
+import { mapItems } from "./map-items.ts";
+import type { Pass } from "./pass.ts";
+import { type Duration, retryPolicy } from "./retry.ts";
+import { type StandardSchema, validateNow } from "./schema.ts";
+import { toMs } from "../base/duration.ts";
+import type { Workflow } from "./workflow.ts";
+
+type AnyFunction = (...args: readonly unknown[]) => unknown;
+
+export class BodyContext implements Context {
+  readonly run: RunFacts;
+  readonly log: Log;
+  readonly #pass: Pass;
+
+  constructor(pass: Pass) {
+    this.#pass = pass;
+    this.run = factsOf(pass);
+    this.log = silentInReplay(pass);
+  }
+
+  get signal(): AbortSignal {
+    return this.#pass.signal;
+  }
+
+  step<T>(nameOrFn: string | AnyFunction, ...rest: readonly unknown[]): Promise<T> {
+    if (typeof nameOrFn === "function") return this.#stepWithArguments(nameOrFn, rest) as Promise<T>;
+    const [fn, options] = rest;
+    if (typeof fn !== "function") {
+      throw new PawlError("invalid_argument", `ctx.step("${nameOrFn}") needs a function as second argument: ctx.step("${nameOrFn}", async () => …).`);
+    }
+    return this.#step(nameOrFn, fn as (info: StepInfo) => unknown, (options ?? {}) as StepOptions, null) as Promise<T>;
+  }
+
+  #stepWithArguments(fn: AnyFunction, args: readonly unknown[]): Promise<unknown> {
+    const name = fn.name.replace(/^bound /, "");
+    if (name === "") {
+      throw new PawlError("invalid_argument", "ctx.step(fn, ...args) needs a named function. Name it, or use ctx.step(name, () => fn(...args)).");
+    }
+    const text = encodePayload(args, `arguments of ${name}`);
+    const input = { value: args, digest: this.#pass.ports.host.digest(text) };
+    return this.#step(name, () => fn(...args), {}, input);
+  }
+
+  #step(name: string, fn: (info: StepInfo) => unknown, options: StepOptions, input: { value: unknown; digest: string } | null): Promise<unknown> {
+    const key = this.#key("step.started", name, options.key);
+    const { definition } = this.#pass.workflow;
+    return this.#pass.issue({
+      ...openCall(key),
+      type: "step.started",
+      name,
+      fn,
+      input,
+      timeoutMs: options.timeout === undefined ? (definition.timeoutMs ?? STEP_TIMEOUTS_MS[options.kind ?? "code"]) : toMs(options.timeout, `timeout of step "${name}"`),
+      retry: options.retry === undefined ? definition.retry : retryPolicy(options.retry, definition.retry),
+      recovery: options.recovery ?? "rerun",
+      idempotencyKey: `${this.#pass.seed}:${key}`,
+      attempt: 1,
+      failures: 0,
+      retryAt: null,
+    });
+  }
+
+  sleep(duration: Duration): Promise<void> {
+    return this.sleepUntil(this.#pass.now + toMs(duration, "sleep"));
+  }
+
+  async sleepUntil(time: Date | number): Promise<void> {
+    const due = typeof time === "number" ? time : time.getTime();
+    if (!Number.isFinite(due)) {
+      throw new PawlError("invalid_argument", "ctx.sleepUntil needs a valid Date or a time in milliseconds since 1970.", { fields: { time } });
+    }
+    await this.#pass.issue({ ...openCall(this.#key("timer.set", "sleep")), type: "timer.set", due: Math.ceil(due) });
+  }
+
+  waitFor<T>(signal: string, options: WaitOptions<unknown, StandardSchema> = {}): Promise<T> {
+    const due = options.timeout === undefined ? null : this.#pass.now + toMs(options.timeout, `timeout of waitFor "${signal}"`);
+    return this.#pass.issue({
+      ...openCall(this.#key("signal.awaited", signal)),
+      type: "signal.awaited",
+      name: signal,
+      due: due === null ? null : Math.ceil(due),
+      fallback: "default" in options ? { value: options.default } : null,
+      schema: options.schema,
+    }) as Promise<T>;
+  }
+
+  call<O>(workflow: Workflow<never, O>, input?: unknown, options: CallOptions = {}): Promise<O> {
+    return this.#child(workflow as Workflow, input, options, false).settled as Promise<O>;
+  }
+
+  async spawn(workflow: Workflow<never>, input?: unknown, options: CallOptions = {}): Promise<{ readonly id: string }> {
+    return { id: this.#child(workflow as Workflow, input, options, true).id };
+  }
+
+  #child(workflow: Workflow, input: unknown, options: CallOptions, detached: boolean): { id: string; settled: Promise<unknown> } {
+    if (typeof workflow?.definition?.handler !== "function") {
+      throw new PawlError("invalid_argument", "ctx.call and ctx.spawn take a workflow made by workflow(…) as first argument.");
+    }
+    const checked = validateNow(workflow.definition.input, input, `The input of workflow "${workflow.name}"`);
+    const { host } = this.#pass.ports;
+    const digest = host.digest(encodePayload(checked, `input of child "${workflow.name}"`));
+    const key = this.#key("child.started", workflow.name, options.key);
+    // Seed and generation are in it: a fork's or a later generation's child is another run (P10).
+    const child = host.digest(`${this.#pass.seed}/${this.#pass.generation}/${key}`);
+    const call = { ...openCall(key), type: "child.started" as const, child, workflow, input: checked, options, digest, detached };
+    return { settled: this.#pass.issue(call), id: call.child };
+  }
+
+  map<T, R>(items: readonly T[], fn: (item: T, index: number) => Promise<R>, options?: MapOptions): Promise<R[]>;
+  map<T, R>(
+    items: readonly T[],
+    fn: (item: T, index: number) => Promise<R>,
+    options: MapOptions & { readonly partial: true },
+  ): Promise<PromiseSettledResult<R>[]>;
+  map<T, R>(items: readonly T[], fn: (item: T, index: number) => Promise<R>, options: MapOptions & { readonly partial?: true } = {}): Promise<R[] | PromiseSettledResult<R>[]> {
+    const scope = this.#scope();
+    const prefix = `${scope.prefix}${nthUse(scope, "map", "map")}/`;
+    const { host } = this.#pass.ports;
+    const run = (item: T, index: number) => {
+      const frame: Frame = { ...this.#pass.frame, scope: { prefix: `${prefix}${index}/`, uses: new Map() } };
+      return host.enter(frame, async () => fn(item, index));
+    };
+    return mapItems(items, run, options);
+  }
+
+  now(): number {
+    return this.#stepFrame() === undefined ? this.#pass.now : this.#pass.ports.clock.now();
+  }
+
+  random(): number {
+    return this.#stepFrame()?.random() ?? this.#pass.chance.next();
+  }
+
+  uuid(): string {
+    return this.#stepFrame()?.uuid() ?? this.#pass.chance.uuid();
+  }
+
+  set(key: string, value: unknown): void {
+    this.#assertInBody("set");
+    assertName("state key", key);
+    this.#pass.state.set(key, value);
+    this.#pass.note("state.patched", key, { value });
+  }
+
+  get<T>(key: string): T | undefined {
+    return this.#pass.state.get(key) as T | undefined;
+  }
+
+  progress(value: unknown): void {
+    this.#pass.progress(value);
+  }
+
+  cost(amounts: Cost): void {
+    this.#assertInBody("cost");
+    for (const [unit, amount] of Object.entries(amounts)) {
+      if (typeof amount !== "number" || !Number.isFinite(amount)) {
+        throw new PawlError("invalid_argument", `ctx.cost: ${unit} is ${String(amount)}. Give finite numbers, such as { usd: 0.02, tokens: 1200 }.`, { fields: { unit } });
+      }
+    }
+    this.#pass.addCost(amounts);
+  }
+
+  note(text: string): void {
+    this.#assertInBody("note");
+    this.#pass.note("note", null, { text: String(text) });
+  }
+
+  continueAs(input: unknown): Promise<never> {
+    this.#assertInBody("continueAs");
+    const { name, definition } = this.#pass.workflow;
+    this.#pass.continueAs(validateNow(definition.input, input, `The input of workflow "${name}"`));
+    return new Promise<never>(() => {});
+  }
+
+  patched(id: string): boolean {
+    this.#assertInBody("patched");
+    assertName("patch id", id);
+    return this.#pass.patched(id);
+  }
+
+  #stepFrame() {
+    const frame = this.#pass.ports.host.frame();
+    return frame?.pass === this.#pass ? frame.attempt : undefined;
+  }
+
+  #scope(): KeyScope {
+    const frame = this.#pass.ports.host.frame();
+    return frame?.pass === this.#pass ? frame.scope : this.#pass.frame.scope;
+  }
+
+  #assertInBody(what: string): void {
+    const step = this.#stepFrame();
+    if (step === undefined) return;
+    throw new PawlError("call_in_step", `ctx.${what} was called inside step "${step.key}" of run ${this.#pass.id}. Call it in the workflow's body, before or after the step.`, {
+      fields: { run: this.#pass.id, step: step.key },
+    });
+  }
+
+  /** Assigned at issue: the n-th use of a name is `name#n`; an explicit key may be used once (P6). */
+  #key(type: CallType, name: string, explicit?: string): string {
+    this.#assertInBody(CALL_NAMES[type]);
+    const scope = this.#scope();
+    if (explicit === undefined) {
+      assertName(`name of ctx.${CALL_NAMES[type]}`, name);
+      return scope.prefix + nthUse(scope, type, name);
+    }
+    assertName("key", explicit);
+    const use = `${type} ${explicit}`;
+    if (scope.uses.has(use)) {
+      throw new PawlError("key_reused", `The key "${explicit}" was used before in run ${this.#pass.id}. Give each call a key of its own.`, { fields: { run: this.#pass.id, key: explicit } });
+    }
+    scope.uses.set(use, 1);
+    return scope.prefix + explicit;
+  }
+}
+
+const CALL_NAMES: Readonly<Record<CallType, string>> = {
+  "step.started": "step",
+  "timer.set": "sleep",
+  "signal.awaited": "waitFor",
+  "child.started": "call",
+};
+
+function nthUse(scope: KeyScope, type: string, name: string): string {
+  const use = `${type} ${name}`;
+  const n = (scope.uses.get(use) ?? 0) + 1;
+  scope.uses.set(use, n);
+  return n === 1 ? name : `${name}#${n}`;
+}
+
+function factsOf(pass: Pass): RunFacts {
+  const { row } = pass;
+  return {
+    id: row.id,
+    workflow: row.workflow,
+    version: pass.workflow.version,
+    traceId: row.traceId,
+    attempt: Math.max(1, row.claims),
+    tags: row.tags,
+    ...(row.key === null ? {} : { key: row.key }),
+    ...(row.deadline === null ? {} : { deadline: new Date(row.deadline) }),
+  };
+}
+
+/** Log lines appear once, and only when what led to them is durable (P13). */
+function silentInReplay(pass: Pass): Log {
+  const { log, host } = pass.ports;
+  const write = (level: keyof Log) => (message: string, fields?: Readonly<Record<string, unknown>>) => {
+    pass.whenDurable(() => host.enter(undefined, () => log[level](message, { run: pass.id, ...fields })));
+  };
+  return { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") };
+}

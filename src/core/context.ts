@@ -1,0 +1,130 @@
+import type { Duration, Retry } from "./retry.ts";
+import type { SchemaOutput, StandardSchema } from "./schema.ts";
+import type { Workflow } from "./workflow.ts";
+
+/** What a step's function receives. */
+export interface StepInfo {
+  /** Fires when the step times out, the run is cancelled, or this process lost the run. */
+  readonly signal: AbortSignal;
+  /** Stable over attempts and restarts: pass it on as an idempotency key. */
+  readonly key: string;
+  /** 1 for the first try. */
+  readonly attempt: number;
+  /** Says that the step is alive: its timeout counts from the last call. `detail` shows as the run's progress. */
+  heartbeat(detail?: unknown): void;
+}
+
+export type StepKind = "code" | "model" | "api" | "database";
+
+export interface StepOptions {
+  /** Overrides the key that is derived from the name. May be used once in a run. */
+  readonly key?: string;
+  /** What the step does; decides its default timeout. Default "code". */
+  readonly kind?: StepKind;
+  /** Time for one attempt, counted from the last heartbeat. */
+  readonly timeout?: Duration;
+  readonly retry?: Retry;
+  /** What happens to a step that a crash interrupted: run it again (default), ask a person, or fail it. */
+  readonly recovery?: "rerun" | "ask" | "fail";
+}
+
+export interface WaitOptions<D, S extends StandardSchema> {
+  /** Give up after this long: resolve with `default` if there is one, otherwise reject with `wait_timeout`. */
+  readonly timeout?: Duration;
+  readonly default?: D;
+  /** Checked before the signal is recorded. */
+  readonly schema?: S;
+}
+
+export interface CallOptions {
+  /** Overrides the key that is derived from the workflow's name. */
+  readonly key?: string;
+  readonly tags?: readonly string[];
+  readonly priority?: number;
+}
+
+export interface MapOptions {
+  /** How many items are worked on at once. Default: all. */
+  readonly concurrency?: number;
+}
+
+/** What the run has cost so far; numbers add up. */
+export type Cost = Readonly<Record<string, number>>;
+
+export interface Log {
+  debug(message: string, fields?: Readonly<Record<string, unknown>>): void;
+  info(message: string, fields?: Readonly<Record<string, unknown>>): void;
+  warn(message: string, fields?: Readonly<Record<string, unknown>>): void;
+  error(message: string, fields?: Readonly<Record<string, unknown>>): void;
+}
+
+export interface RunFacts {
+  readonly id: string;
+  readonly workflow: string;
+  readonly version: string;
+  readonly traceId: string;
+  readonly key?: string;
+  /** How often this run was claimed in a row without recording anything; 1 in peace. */
+  readonly attempt: number;
+  readonly deadline?: Date;
+  readonly tags: readonly string[];
+}
+
+type StartInput<I> = undefined extends I ? [input?: I, options?: CallOptions] : [input: I, options?: CallOptions];
+
+/** What a workflow sees of the engine. */
+export interface Context {
+  readonly run: RunFacts;
+  /** Fires when the run is cancelled or its deadline has passed. */
+  readonly signal: AbortSignal;
+  /** Silent in replay. */
+  readonly log: Log;
+
+  /** Runs `fn` once and records its outcome; after a crash the recorded outcome is returned instead. */
+  step<T>(name: string, fn: (info: StepInfo) => T | Promise<T>, options?: StepOptions): Promise<T>;
+  /** Runs a named function with arguments that are recorded and compared in replay. */
+  step<A extends readonly unknown[], T>(fn: (...args: A) => T | Promise<T>, ...args: A): Promise<T>;
+
+  /** Sleeps any length, without memory or a worker. */
+  sleep(duration: Duration): Promise<void>;
+  sleepUntil(time: Date | number): Promise<void>;
+  /** Waits for a signal. One that came earlier counts; each is delivered once. */
+  waitFor<T = unknown>(signal: string, options?: { readonly timeout?: Duration }): Promise<T>;
+  waitFor<S extends StandardSchema, D = never>(
+    signal: string,
+    options: WaitOptions<D, S> & { readonly schema: S },
+  ): Promise<SchemaOutput<S> | D>;
+  waitFor<T = unknown, D = never>(signal: string, options: WaitOptions<D, StandardSchema>): Promise<T | D>;
+
+  /** Starts a child run and waits for its result. It is cancelled if this run ends first. */
+  call<I, O>(workflow: Workflow<I, O>, ...args: StartInput<I>): Promise<O>;
+  /** Starts a run that goes on by itself. */
+  spawn<I, O>(workflow: Workflow<I, O>, ...args: StartInput<I>): Promise<{ readonly id: string }>;
+  /** Works on all items. Each has its own keys; the first failure rejects. */
+  map<T, R>(items: readonly T[], fn: (item: T, index: number) => Promise<R>, options?: MapOptions): Promise<R[]>;
+  /** Like `map`, but a failing item does not stop the others. */
+  map<T, R>(
+    items: readonly T[],
+    fn: (item: T, index: number) => Promise<R>,
+    options: MapOptions & { readonly partial: true },
+  ): Promise<PromiseSettledResult<R>[]>;
+
+  /** The time of the last outcome this run has seen; the same in every replay. */
+  now(): number;
+  /** A number in [0, 1) that is the same in every replay. */
+  random(): number;
+  uuid(): string;
+
+  /** Run state that others may read with `run.status()`. */
+  set(key: string, value: unknown): void;
+  get<T = unknown>(key: string): T | undefined;
+  /** Latest progress, for people; not part of the journal. */
+  progress(value: unknown): void;
+  cost(amounts: Cost): void;
+  note(text: string): void;
+
+  /** Ends this generation of the run and begins the next one with a fresh journal position: for loops without end. */
+  continueAs(input: unknown): Promise<never>;
+  /** True in runs that reach this point for the first time with this code, false in runs that passed it with older code. */
+  patched(id: string): boolean;
+}

@@ -1,0 +1,69 @@
+// Replay cursor
+// Walks a run's recorded entries while its body re-executes. It never writes: appending is the draft's job.
+//
+//   R1. Entries are passed in seq order, each at most once.
+//   R2. Marks and notes are not calls: they never stop the walk.
+//   R3. Past the last entry the cursor is at its end for good.
+import { type Entry, entryKind, type NoteType } from "./journal.ts";
+
+export class Cursor {
+  readonly #entries: readonly Entry[];
+  readonly #onMark: (entry: Entry) => void;
+  #next = 0;
+  #windowFrom = 0;
+  #window: { readonly notes: Map<string, Entry[]>; readonly isLast: boolean } | null = null;
+
+  constructor(entries: readonly Entry[], onMark: (entry: Entry) => void) {
+    this.#entries = entries;
+    this.#onMark = onMark;
+  }
+
+  /** The next recorded call or outcome, or `null` at the end. Marks before it are reported and passed. */
+  peek(): { readonly kind: "call" | "outcome" | "end"; readonly entry: Entry } | null {
+    for (;;) {
+      const entry = this.#entries[this.#next];
+      if (entry === undefined) return null;
+      const kind = entryKind(entry);
+      if (kind === "mark") this.#onMark(entry);
+      else if (kind !== "note") return { kind, entry };
+      this.#next++;
+    }
+  }
+
+  /** Passes the entry that `peek` has shown. */
+  pass(): void {
+    this.#next++;
+  }
+
+  /** A turn begins after the entry just passed: notes are matched within it (P9). */
+  openWindow(): void {
+    this.#windowFrom = this.#next;
+    this.#window = null;
+  }
+
+  /** The next recorded note of this type in the current turn, if the body made one here before. */
+  takeNote(type: NoteType): Entry | undefined {
+    return this.#currentWindow().notes.get(type)?.shift();
+  }
+
+  /** Only the last recorded turn may be incomplete. */
+  get isLastTurn(): boolean {
+    return this.#currentWindow().isLast;
+  }
+
+  #currentWindow(): { readonly notes: Map<string, Entry[]>; readonly isLast: boolean } {
+    if (this.#window !== null) return this.#window;
+    const notes = new Map<string, Entry[]>();
+    for (let i = this.#windowFrom; i < this.#entries.length; i++) {
+      const entry = this.#entries[i] as Entry;
+      const kind = entryKind(entry);
+      if (kind === "outcome") {
+        this.#window = { notes, isLast: false };
+        return this.#window;
+      }
+      if (kind === "note") notes.set(entry.type, [...(notes.get(entry.type) ?? []), entry]);
+    }
+    this.#window = { notes, isLast: true };
+    return this.#window;
+  }
+}

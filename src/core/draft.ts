@@ -1,0 +1,172 @@
+// The open commit of a run
+// What a pass has written and not yet handed to the committer. Entries get their position, time and checksum when they join,
+// so that a batch whose answer was lost can be offered again byte for byte (P17).
+import { decode, encode } from "../base/codec.ts";
+import type { Codec } from "../base/envelope.ts";
+import type { Host } from "./host.ts";
+import { checksumText, type EntryType, type StoredEntry } from "./journal.ts";
+import { LIMITS } from "./limits.ts";
+import type { Message, NewChild, NewKey, NewRun, RowPatch, RunCommit, StateRow, WaitChange } from "./store.ts";
+
+export interface Chain {
+  /** Next position. */
+  readonly head: number;
+  /** Checksum of the entry before it; the run's id at the start (P35). */
+  readonly hash: string;
+  /** Time of the entry before it. */
+  readonly at: number;
+}
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
+type Parts = Writable<Omit<RunCommit, "run" | "head" | "entries">>;
+
+/** A batch on its way: what the store gets, and what may happen once it is durable. */
+export interface Batch {
+  readonly commit: RunCommit;
+  readonly after: readonly (() => void)[];
+  /** The same without giving the run up, for a suspension that was refused because mail came first (P18). */
+  readonly withoutSuspension: RunCommit | null;
+  /** What remains of it when the end of the run is taken back because a cancel came first (P19). */
+  readonly withoutEnd: { readonly entries: number; readonly after: number; readonly parts: Parts } | null;
+  readonly from: Chain;
+}
+
+export class Draft {
+  readonly #run: string;
+  readonly #host: Host;
+  readonly #codec: Codec;
+  #chain: Chain;
+  #from: Chain;
+  #entries: StoredEntry[] = [];
+  #after: (() => void)[] = [];
+  #parts: Parts = {};
+  #withoutEnd: Batch["withoutEnd"] = null;
+
+  constructor(run: string, chain: Chain, host: Host, codec: Codec) {
+    this.#run = run;
+    this.#chain = chain;
+    this.#from = chain;
+    this.#host = host;
+    this.#codec = codec;
+  }
+
+  get chain(): Chain {
+    return this.#chain;
+  }
+
+  /** Where the entries that wait here begin. */
+  get from(): Chain {
+    return this.#from;
+  }
+
+  get isEmpty(): boolean {
+    return this.#entries.length === 0 && this.#after.length === 0 && this.#parts.row === undefined;
+  }
+
+  get size(): number {
+    return this.#entries.length;
+  }
+
+  /** Appends an entry with this payload; returns its position. */
+  append(at: number, type: EntryType, key: string | null, payload: unknown): number {
+    return this.appendText(at, type, key, payload === null ? null : encodePayload(payload, type));
+  }
+
+  /** Appends an entry whose payload is encoded already. */
+  appendText(at: number, type: EntryType, key: string | null, text: string | null): number {
+    const seq = this.#chain.head;
+    const time = at > this.#chain.at ? at : this.#chain.at;
+    const data = text === null ? null : this.#codec.seal(text, { run: this.#run, seq, field: "data" });
+    const hash = this.#host.digest(checksumText(this.#chain.hash, seq, time, type, key, data));
+    this.#entries.push({ seq, at: time, type, key, data, hash });
+    this.#chain = { head: seq + 1, hash, at: time };
+    return seq;
+  }
+
+  /** Runs `fn` when everything written so far is durable. */
+  then(fn: () => void): void {
+    this.#after.push(fn);
+  }
+
+  create(run: NewRun): void {
+    this.#parts.create = run;
+  }
+
+  row(patch: RowPatch): void {
+    this.#parts.row = { ...this.#parts.row, ...patch };
+  }
+
+  wait(change: WaitChange): void {
+    this.#parts.waits = [...(this.#parts.waits ?? []), change];
+  }
+
+  state(row: StateRow): void {
+    this.#parts.state = [...(this.#parts.state ?? []), row];
+  }
+
+  child(child: NewChild): void {
+    this.#parts.children = [...(this.#parts.children ?? []), child];
+  }
+
+  send(message: Message): void {
+    this.#parts.messages = [...(this.#parts.messages ?? []), message];
+  }
+
+  consume(id: string): void {
+    this.#parts.consumes = [...(this.#parts.consumes ?? []), id];
+  }
+
+  key(key: NewKey): void {
+    this.#parts.keys = [...(this.#parts.keys ?? []), key];
+  }
+
+  /** What follows belongs to the end of the run, which holds only if no cancel came first. */
+  beginEnd(): void {
+    this.#withoutEnd = { entries: this.#entries.length, after: this.#after.length, parts: { ...this.#parts } };
+    this.#parts.ifNotCancelled = true;
+  }
+
+  /** Closes the draft into a batch and opens the next one. */
+  take(suspension?: { readonly ifWake: number; readonly row: RowPatch }): Batch {
+    const plain: RunCommit = { run: this.#run, head: this.#from.head, entries: this.#entries, ...this.#parts };
+    const batch: Batch = {
+      commit:
+        suspension === undefined
+          ? plain
+          : { ...plain, ifWake: suspension.ifWake, row: { ...plain.row, ...suspension.row } },
+      after: this.#after,
+      withoutSuspension: suspension === undefined ? null : plain,
+      withoutEnd: this.#withoutEnd,
+      from: this.#from,
+    };
+    this.#entries = [];
+    this.#after = [];
+    this.#parts = {};
+    this.#withoutEnd = null;
+    this.#from = this.#chain;
+    return batch;
+  }
+
+  /** Takes back a final batch that a cancel has overtaken, all but the end itself. */
+  reopen(batch: Batch): void {
+    const kept = batch.withoutEnd;
+    if (kept === null) return;
+    const entries = batch.commit.entries.slice(0, kept.entries);
+    const last = entries.at(-1);
+    this.#from = batch.from;
+    this.#chain = last === undefined ? batch.from : { head: last.seq + 1, hash: last.hash, at: last.at };
+    this.#entries = entries;
+    this.#after = batch.after.slice(0, kept.after);
+    this.#parts = { ...kept.parts };
+  }
+}
+
+/** The text of a payload; refuses what cannot be recorded, naming the path to it. */
+export function encodePayload(payload: unknown, path: string): string {
+  return encode(payload, { path, maxBytes: LIMITS.valueBytes });
+}
+
+/** What a reader of the journal will see of it. */
+export function decodePayload(text: string): unknown {
+  return decode(text);
+}

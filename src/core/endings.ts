@@ -1,0 +1,127 @@
+// Endings
+// How a run ends or is parked: the entries, the row and the messages that belong to it, written into the pass's draft in one piece.
+import { type ErrorCode, PawlError } from "../base/errors.ts";
+import { type Draft, encodePayload } from "./draft.ts";
+import type { Cancelling, ChildEnded, Ended, Parked } from "./journal.ts";
+import type { Pass } from "./pass.ts";
+import type { PassEnd, PassPorts } from "./pass-ports.ts";
+import { validateNow } from "./schema.ts";
+import type { ParentLink, RowPatch, RunRow } from "./store.ts";
+import { transition } from "./transition.ts";
+import { encodeFailure } from "./values.ts";
+import { childMessageId } from "./wakeups.ts";
+
+export type BodyResult = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: unknown };
+
+type Terminal = "succeeded" | "failed" | "cancelled";
+
+interface End {
+  readonly state: Terminal;
+  readonly text: string;
+  /** The output, or the error. */
+  readonly value: unknown;
+  readonly stopReason: string;
+}
+
+/** Writes the end of a run whose body has returned or thrown. */
+export function endRun(pass: Pass, result: BodyResult): PassEnd {
+  const end = pass.cancelling === null ? endOf(pass, result) : endOfCancelled(pass.id, pass.cancelling);
+  if (pass.cancelling === null) pass.draft.beginEnd();
+  for (const call of pass.calls.values()) {
+    if (call.type === "child.started") pass.sendCancel(call.child, `Its parent ${pass.id} ${end.state}.`);
+  }
+  writeEnd(pass.draft, pass.row, pass.ports, end);
+  return { kind: "ended", state: end.state, text: end.text };
+}
+
+function endOf(pass: Pass, result: BodyResult): End {
+  if (!result.ok) return failedEnd(result.error);
+  try {
+    const { output } = pass.workflow.definition;
+    const value = validateNow(output, result.value, `The output of workflow "${pass.workflow.name}"`);
+    return { state: "succeeded", text: encodePayload(value, "output"), value, stopReason: "completed" };
+  } catch (error) {
+    return failedEnd(error);
+  }
+}
+
+function failedEnd(error: unknown): End {
+  const stopReason = stopReasonOf(error);
+  return { state: "failed", text: encodeFailure({ error, stopReason } satisfies Ended), value: error, stopReason };
+}
+
+function stopReasonOf(error: unknown): string {
+  const code = typeof error === "object" && error !== null ? (error as { code?: unknown }).code : undefined;
+  return typeof code === "string" ? code : "error";
+}
+
+function endOfCancelled(run: string, cancelling: Cancelling): End {
+  const error = cancelError(run, cancelling);
+  const state = cancelling.cause === "deadline" ? "failed" : "cancelled";
+  return { state, text: encodeFailure({ error, stopReason: error.code } satisfies Ended), value: error, stopReason: error.code };
+}
+
+/** Ends a run that has no body in memory: parked, stranded, or never begun (P19). */
+export function cancelWithoutBody(draft: Draft, row: RunRow, ports: Pick<PassPorts, "clock" | "codec">, cancelling: Cancelling): PassEnd {
+  draft.append(ports.clock.now(), "run.cancelling", null, cancelling);
+  const end = endOfCancelled(row.id, cancelling);
+  writeEnd(draft, row, ports, end);
+  return { kind: "ended", state: end.state, text: end.text };
+}
+
+function writeEnd(draft: Draft, row: RunRow, ports: Pick<PassPorts, "clock" | "codec">, end: End): void {
+  const now = ports.clock.now();
+  draft.appendText(now, `run.${end.state}`, null, end.text);
+  const { head, hash, at } = draft.chain;
+  const patch: RowPatch = {
+    state: transition(row.id, row.state, end.state),
+    ended: true,
+    endedAt: at,
+    release: true,
+    readyAt: null,
+    wakeAt: null,
+    claims: 0,
+    head,
+    headHash: hash,
+    stopReason: end.stopReason,
+  };
+  draft.row(patch);
+  if (row.parent !== null && !row.parent.detached) tellParent(draft, row, row.parent, ports, end);
+}
+
+function tellParent(draft: Draft, row: RunRow, parent: ParentLink, ports: Pick<PassPorts, "codec">, end: End): void {
+  const id = childMessageId(row.id);
+  const ended = { child: row.id, status: end.state };
+  const text =
+    end.state === "succeeded"
+      ? encodePayload({ ...ended, value: end.value } satisfies ChildEnded, "output")
+      : encodeFailure({ ...ended, value: null, error: end.value });
+  const data = ports.codec.seal(text, { run: parent.run, seq: -1, field: `inbox:${id}` });
+  draft.send({ to: parent.run, id, kind: "child", name: parent.key, data });
+}
+
+/** Parks a run: it will not move until a person decides. */
+export function parkRun(pass: Pass, parked: Parked): PassEnd {
+  writePark(pass.draft, pass.row, pass.ports.clock.now(), parked);
+  return { kind: "parked", message: parked.message };
+}
+
+export function writePark(draft: Draft, row: RunRow, now: number, parked: Parked): void {
+  draft.append(now, "run.parked", null, parked);
+  draft.wait({ open: { key: "decision", kind: "decision", name: parked.reason, due: null, detail: JSON.stringify(parked) } });
+  const { head, hash } = draft.chain;
+  draft.row({ state: transition(row.id, row.state, "parked"), release: true, readyAt: null, wakeAt: null, claims: 0, head, headHash: hash });
+}
+
+export function cancelError(run: string, { cause, reason }: Cancelling): PawlError {
+  const code: ErrorCode = cause === "deadline" ? "deadline_exceeded" : "cancelled";
+  const message =
+    cause === "deadline"
+      ? `Run ${run} passed its deadline. Give the workflow or the start a longer \`deadline\` and retry the run.`
+      : `Run ${run} was cancelled${reason === "" ? "" : `: ${reason}`}. Start a new run, or retry this one, to do the work after all.`;
+  return new PawlError(code, message, { fields: { run, reason } });
+}
+
+export function runEnded(run: string): PawlError {
+  return new PawlError("run_ended", `Run ${run} has ended; what its steps still do is no longer recorded.`, { fields: { run } });
+}

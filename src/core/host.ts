@@ -1,0 +1,36 @@
+/** What the pure engine needs from the machine it runs on; simulations bring their own. */
+export interface Host {
+  /** Runs `fn` in the next check phase, with all microtasks drained before and after; calls keep their order. */
+  immediate(fn: () => void): void;
+  /** Runs `fn` as soon as the microtasks that are queued now, and those they queue, have run. */
+  tick(fn: () => void): void;
+  /** A collision-free digest of a text, in 22 characters. */
+  digest(text: string): string;
+  /** The async context: which run, and whether its body or one of its steps is running. */
+  enter<T>(frame: Frame | undefined, fn: () => T): T;
+  frame(): Frame | undefined;
+}
+
+/** Where code is running: in the body of a run, or inside one attempt of one of its steps. */
+export interface Frame {
+  readonly where: "body" | "step";
+  readonly run: string;
+  /** The pass this frame belongs to; opaque here. */
+  readonly pass: object;
+  readonly scope: KeyScope;
+  readonly guard: "warn" | "error" | "off";
+  readonly attempt?: StepFrame;
+}
+
+/** Inside a step, time and chance come from a stream of (run, key, attempt) (P7). */
+export interface StepFrame {
+  readonly key: string;
+  random(): number;
+  uuid(): string;
+}
+
+/** Counts the uses of each name, so that the n-th use has a key of its own; `map` opens one scope per item (P6). */
+export interface KeyScope {
+  readonly prefix: string;
+  readonly uses: Map<string, number>;
+}

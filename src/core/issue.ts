@@ -1,0 +1,89 @@
+// Issuing
+// How a call looks in the journal, and how a recorded one is recognised.
+import type { Call, ChildCall } from "./call.ts";
+import { Draft } from "./draft.ts";
+import type { ChildStarted, Entry, RunStarted, SignalAwaited, StepStarted, TimerSet } from "./journal.ts";
+import type { Pass } from "./pass.ts";
+import type { NewRun } from "./store.ts";
+
+/** The identity of a call among the open ones: keys are counted per kind (P6). */
+export function callId(call: Pick<Call, "type" | "key">): string {
+  return `${call.type} ${call.key}`;
+}
+
+/** Whether the recorded entry is this very call: kind, key and, where there is one, the digest of its input. */
+export function matches(entry: Entry, call: Call): boolean {
+  if (entry.type !== call.type || entry.key !== call.key) return false;
+  if (call.type === "step.started") return ((entry.payload as StepStarted)?.digest ?? null) === (call.input?.digest ?? null);
+  if (call.type === "child.started") {
+    const recorded = entry.payload as ChildStarted;
+    return recorded.digest === call.digest && recorded.workflow === call.workflow.name;
+  }
+  return true;
+}
+
+/** Takes over what was recorded when the call was first made: a due time is not computed twice (B44). */
+export function adoptRecorded(call: Call, entry: Entry): void {
+  if (call.type === "timer.set") call.due = (entry.payload as TimerSet).due;
+  if (call.type === "signal.awaited") call.due = (entry.payload as SignalAwaited).due;
+  if (call.type === "child.started") call.child = (entry.payload as ChildStarted).child;
+}
+
+/** Writes a new call into the pass's draft, with its wait and, for a child, the child itself. */
+export function recordCall(pass: Pass, call: Call): void {
+  const at = pass.ports.clock.now();
+  switch (call.type) {
+    case "step.started":
+      pass.draft.append(at, call.type, call.key, call.input === null ? null : { attempt: 1, input: call.input.value, digest: call.input.digest });
+      return;
+    case "timer.set":
+      pass.draft.append(at, call.type, call.key, { due: call.due } satisfies TimerSet);
+      pass.draft.wait({ open: { key: `timer:${call.key}`, kind: "timer", name: call.key, due: call.due, detail: null } });
+      return;
+    case "signal.awaited":
+      pass.draft.append(at, call.type, call.key, { due: call.due } satisfies SignalAwaited);
+      pass.draft.wait({ open: { key: `signal:${call.key}`, kind: "signal", name: call.name, due: call.due, detail: null } });
+      return;
+    case "child.started":
+      recordChild(pass, call, at);
+  }
+}
+
+function recordChild(pass: Pass, call: ChildCall, at: number): void {
+  const { child, workflow, digest, detached } = call;
+  const payload: ChildStarted = { child, workflow: workflow.name, digest, detached };
+  pass.draft.append(at, call.type, call.key, payload);
+  if (!detached) pass.draft.wait({ open: { key: `child:${call.key}`, kind: "child", name: child, due: null, detail: null } });
+  const create = childRun(pass, call, at);
+  const entry = firstEntry(pass, call, create, at);
+  pass.draft.child({ run: child, create, entry });
+  if (create.claimed) pass.draft.then(() => pass.ports.adopt({ run: child, workflow, create, entry }));
+  else pass.draft.then(() => pass.ports.mailed([child]));
+}
+
+function childRun(pass: Pass, call: ChildCall, at: number): NewRun {
+  const { workflow, key, detached, options } = call;
+  return {
+    workflow: workflow.name,
+    version: workflow.version,
+    traceId: pass.row.traceId,
+    key: null,
+    tags: options.tags ?? [],
+    priority: options.priority ?? pass.row.priority,
+    parent: { run: pass.id, key, generation: pass.generation, detached },
+    origin: null,
+    deadline: at + workflow.definition.deadlineMs,
+    claimed: pass.ports.adopts(workflow.name, workflow.version),
+    readyAt: at,
+    codec: pass.ports.codec.id,
+  };
+}
+
+function firstEntry(pass: Pass, call: ChildCall, create: NewRun, at: number) {
+  const draft = new Draft(call.child, { head: 0, hash: call.child, at: 0 }, pass.ports.host, pass.ports.codec);
+  const started: RunStarted = { workflow: create.workflow, version: create.version, input: call.input, seed: call.child, deadline: create.deadline };
+  draft.append(at, "run.started", null, started);
+  const [entry] = draft.take().commit.entries;
+  if (entry === undefined) throw new Error("a draft gives back what was appended");
+  return entry;
+}

@@ -1,0 +1,190 @@
+// The journal
+// A run's entries, the only truth about it. Every entry is a call (matched by replay), an outcome (delivered to the body,
+// one per turn) or a mark (passed over); P1. Payloads are encoded values; the shapes below are what they decode to.
+
+export const CALLS = ["step.started", "timer.set", "signal.awaited", "child.started"] as const;
+
+export const OUTCOMES = [
+  "run.started",
+  "step.completed",
+  "step.failed",
+  "timer.fired",
+  "signal.received",
+  "child.ended",
+  "run.cancelling",
+  "run.continued",
+] as const;
+
+/** Recorded within the turn that made them and matched there by kind and ordinal (P9). */
+export const NOTES = ["state.patched", "note", "cost", "patched"] as const;
+
+export const MARKS = ["version.changed", "run.parked", "run.resolved", "run.forked"] as const;
+
+export const ENDS = ["run.succeeded", "run.failed", "run.cancelled"] as const;
+
+export type CallType = (typeof CALLS)[number];
+export type OutcomeType = (typeof OUTCOMES)[number];
+export type NoteType = (typeof NOTES)[number];
+export type MarkType = (typeof MARKS)[number];
+export type EndType = (typeof ENDS)[number];
+export type EntryType = CallType | OutcomeType | NoteType | MarkType | EndType;
+
+/** An entry as a store keeps it: `data` is the sealed text of the payload, `null` for none. */
+export interface StoredEntry {
+  readonly seq: number;
+  /** Stamped by the worker from its estimate of store time, never before the previous entry's (P8). */
+  readonly at: number;
+  readonly type: EntryType;
+  readonly key: string | null;
+  readonly data: string | Uint8Array | null;
+  /** Checksum over this entry and its predecessor's checksum; the first one starts from the run's id (P35). */
+  readonly hash: string;
+}
+
+/** An entry whose payload has been opened. */
+export interface Entry<P = unknown> {
+  readonly seq: number;
+  readonly at: number;
+  readonly type: EntryType;
+  readonly key: string | null;
+  readonly payload: P;
+}
+
+export interface RunStarted {
+  readonly workflow: string;
+  readonly version: string;
+  readonly input: unknown;
+  /** What random numbers and idempotency keys are derived from: the run's id, unless it is a fork. */
+  readonly seed: string;
+  readonly deadline: number | null;
+}
+
+/** `null` stands for the first attempt of a step without input. */
+export type StepStarted = null | {
+  readonly attempt: number;
+  readonly input?: unknown;
+  readonly digest?: string;
+  /** This attempt follows a crash, not a failure: it uses up no retry (P28). */
+  readonly rerun?: true;
+};
+
+export interface StepFailed {
+  readonly attempt: number;
+  readonly error: unknown;
+  /** When the next attempt is due; `null` means final, and only then the entry is an outcome. */
+  readonly retryAt: number | null;
+  /** A person had the run retried: the step gets its retries back. */
+  readonly isRetried?: true;
+}
+
+export interface TimerSet {
+  readonly due: number;
+}
+
+export interface SignalAwaited {
+  readonly due: number | null;
+}
+
+export interface SignalReceived {
+  readonly id: string;
+  readonly payload: unknown;
+}
+
+export interface ChildStarted {
+  readonly child: string;
+  readonly workflow: string;
+  readonly digest: string;
+  readonly detached: boolean;
+}
+
+export interface ChildEnded {
+  readonly child: string;
+  readonly status: "succeeded" | "failed" | "cancelled";
+  /** The output, or the error of a child that did not succeed. */
+  readonly value: unknown;
+}
+
+export interface StatePatched {
+  readonly value: unknown;
+}
+
+export interface Cancelling {
+  readonly cause: "cancel" | "deadline";
+  readonly reason: string;
+}
+
+export interface Continued {
+  readonly generation: number;
+  readonly input: unknown;
+  /** Run state and cost as they stood: replay begins here, without the entries that made them. */
+  readonly state: Readonly<Record<string, unknown>>;
+  readonly cost: Readonly<Record<string, number>>;
+}
+
+export interface Parked {
+  readonly reason: ParkReason;
+  readonly message: string;
+  readonly choices: readonly string[];
+  readonly detail?: Readonly<Record<string, unknown>>;
+}
+
+export type ParkReason =
+  | "corrupted_journal"
+  | "foreign_await"
+  | "poisoned"
+  | "replay_drift"
+  | "replay_stalled"
+  | "unknown_outcome";
+
+export interface Resolved {
+  readonly choice: string;
+  readonly value?: unknown;
+}
+
+export interface Ended {
+  readonly error: unknown;
+  readonly stopReason: string;
+}
+
+export interface Forked {
+  readonly from: string;
+  /** How many entries were inherited. */
+  readonly at: number;
+  readonly seed: string;
+}
+
+const KIND: ReadonlyMap<string, "call" | "outcome" | "note" | "mark" | "end"> = new Map([
+  ...CALLS.map((type) => [type, "call"] as const),
+  ...OUTCOMES.map((type) => [type, "outcome"] as const),
+  ...NOTES.map((type) => [type, "note"] as const),
+  ...MARKS.map((type) => [type, "mark"] as const),
+  ...ENDS.map((type) => [type, "end"] as const),
+]);
+
+/** What an entry is to replay. Later attempts and failures that will be retried are marks, whatever their type says. */
+export function entryKind(entry: Entry): "call" | "outcome" | "note" | "mark" | "end" {
+  const kind = KIND.get(entry.type);
+  if (entry.type === "step.started" && ((entry.payload as StepStarted)?.attempt ?? 1) > 1) return "mark";
+  if (entry.type === "step.failed" && (entry.payload as StepFailed).retryAt !== null) return "mark";
+  return kind ?? "mark";
+}
+
+/** The text that an entry's checksum covers, its predecessor's checksum included. */
+export function checksumText(
+  previous: string,
+  seq: number,
+  at: number,
+  type: string,
+  key: string | null,
+  data: string | Uint8Array | null,
+): string {
+  return `${previous}\n${seq}\n${at}\n${type}\n${key ?? ""}\n${dataText(data)}`;
+}
+
+function dataText(data: string | Uint8Array | null): string {
+  if (data === null) return "";
+  if (typeof data === "string") return data;
+  let text = "";
+  for (const byte of data) text += String.fromCharCode(byte);
+  return text;
+}

@@ -1,0 +1,47 @@
+// Every limit and default of the engine in one place, each with its reason. Times are milliseconds.
+
+export const LIMITS = {
+  /** One encoded value (64 MiB). Larger ones belong in files or object stores, with the journal holding the address. */
+  valueBytes: 67_108_864,
+  /** Values above this are compressed; below it brotli costs more than it saves. */
+  compressAboveBytes: 4096,
+  /** Entries in one commit: keeps the time that a single sync holds the lock bounded. */
+  commitEntries: 8192,
+  /** How long replay waits for a recorded call that the body has not issued, in case it awaits something slow of its own (P3). */
+  replayStallMs: 60_000,
+  /** How long a cancelled body may take to end before the run is closed without it. */
+  cancelGraceMs: 30_000,
+  /** A sleeping pass stays in memory if it is due this soon: replaying it would cost more (P33). */
+  lingerMs: 1000,
+  /** Deaths alone and without progress after which a run is parked (P28). */
+  deathsAlone: 3,
+  /** How many runs one claim may bring: bounds the journal bytes read at once. */
+  claimBatch: 64,
+  /** Progress reports of one run are written at most this often. */
+  progressEveryMs: 200,
+  /** Page size of lists, and the most that may be asked for. */
+  listPage: 50,
+  listPageMax: 1000,
+} as const;
+
+/** Time given to one attempt of a step, by what it does (S4-24). */
+export const STEP_TIMEOUTS_MS = { model: 90_000, api: 45_000, database: 15_000, code: 60_000 } as const;
+
+export const DEFAULTS = {
+  /** Whole run: 14 days. */
+  runDeadlineMs: 1_209_600_000,
+  leaseMs: 15_000,
+  /** A process whose event loop has not moved for this long loses its runs (P26). */
+  stallMs: 300_000,
+  /** Runs in memory at once. */
+  concurrency: 1024,
+  /** How often to look for work when no hint came. */
+  pollMs: 1000,
+  /** How often to look for dead workers. */
+  sweepMs: 5000,
+  /** How often to look for orphans and for runs past their retention. */
+  housekeepingMs: 60_000,
+  drainMs: 10_000,
+  /** 30 and 90 days. */
+  retention: { succeededMs: 2_592_000_000, failedMs: 7_776_000_000 },
+} as const;

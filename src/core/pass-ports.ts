@@ -1,0 +1,63 @@
+import type { Clock } from "../base/clock.ts";
+import type { Codec } from "../base/envelope.ts";
+import type { Log } from "./context.ts";
+import type { Host } from "./host.ts";
+import type { Chain } from "./draft.ts";
+import type { Entry, StoredEntry } from "./journal.ts";
+import type { Pass } from "./pass.ts";
+import type { Mail, NewRun } from "./store.ts";
+import type { Turns } from "./turns.ts";
+import type { Workflow } from "./workflow.ts";
+
+/** What a pass needs from the worker that holds it. All calls are synchronous; what takes time comes back as an event. */
+export interface PassPorts {
+  readonly host: Host;
+  readonly turns: Turns;
+  /** Store time. */
+  readonly clock: Clock;
+  /** Real time, for watchdogs. */
+  readonly leaseClock: Clock;
+  readonly codec: Codec;
+  readonly log: Log;
+  /** Chance that is not part of the journal: jitter. */
+  random(): number;
+  /** The pass has something to write. */
+  dirty(pass: Pass): void;
+  /** Whether the lease surely runs, so that a step may begin (P37). */
+  mayStart(): boolean;
+  /** Calls back once it does, unless the pass was lost meanwhile. */
+  whenSafe(fn: () => void): void;
+  /** Asks for a fresh read of the run's inbox. */
+  readMail(pass: Pass): void;
+  /** Whether this worker would take a child of this workflow on the spot. */
+  adopts(workflow: string, version: string): boolean;
+  /** A child created as claimed by this worker is durable now. */
+  adopt(child: AdoptedChild): void;
+  /** Messages or children for these runs are durable now. */
+  mailed(runs: readonly string[]): void;
+  /** Whether that run is in memory here and will answer soon (P33). */
+  isHere(run: string): boolean;
+  /** The pass is over: it ended, was suspended or parked, and its last commit is durable. */
+  over(pass: Pass, how: PassEnd): void;
+}
+
+export interface AdoptedChild {
+  readonly run: string;
+  readonly workflow: Workflow;
+  readonly create: NewRun;
+  readonly entry: StoredEntry;
+}
+
+export type PassEnd =
+  | { readonly kind: "ended"; readonly state: "succeeded" | "failed" | "cancelled"; readonly text: string }
+  | { readonly kind: "suspended" }
+  | { readonly kind: "parked"; readonly message: string }
+  | ({ readonly kind: "continued" } & NextGeneration);
+
+/** What the next generation of a run starts from. */
+export interface NextGeneration {
+  readonly entry: Entry;
+  readonly chain: Chain;
+  readonly mail: Pick<Mail, "wake" | "cancel" | "inbox">;
+  readonly readAt: number;
+}

@@ -1,0 +1,40 @@
+// Turns
+// Outcomes reach bodies one per turn. A turn opens and closes in two immediates of one check phase with all microtasks between
+// them, so nothing that a body awaits outside the engine can land inside it (P4). Runs do not see each other: those that have an outcome
+// at the same moment share the pair.
+import type { Host } from "./host.ts";
+
+export interface TurnTaker {
+  openTurn(): void;
+  closeTurn(): void;
+}
+
+export class Turns {
+  readonly #host: Host;
+  #waiting: TurnTaker[] = [];
+  #open: TurnTaker[] = [];
+
+  constructor(host: Host) {
+    this.#host = host;
+  }
+
+  /** Gives `taker` one turn. It asks once for each. */
+  request(taker: TurnTaker): void {
+    this.#waiting.push(taker);
+    if (this.#waiting.length > 1) return;
+    this.#host.immediate(() => this.#openAll());
+    this.#host.immediate(() => this.#closeAll());
+  }
+
+  #openAll(): void {
+    this.#open = this.#waiting;
+    this.#waiting = [];
+    for (const taker of this.#open) taker.openTurn();
+  }
+
+  #closeAll(): void {
+    const open = this.#open;
+    this.#open = [];
+    for (const taker of open) taker.closeTurn();
+  }
+}

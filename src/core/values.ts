@@ -1,0 +1,78 @@
+// Values on their way in and out of a store: encoded, sealed with their address, opened again.
+import { decode, encode } from "../base/codec.ts";
+import { PawlError } from "../base/errors.ts";
+import type { Codec, FieldAddress } from "../base/envelope.ts";
+import { encodePayload } from "./draft.ts";
+import type { Host } from "./host.ts";
+import { checksumText, type Entry, type StoredEntry } from "./journal.ts";
+import { LIMITS } from "./limits.ts";
+
+export function sealValue(codec: Codec, value: unknown, at: FieldAddress, path: string): string | Uint8Array {
+  return codec.seal(encodePayload(value, path), at);
+}
+
+export function openValue(codec: Codec, data: string | Uint8Array | null, at: FieldAddress): unknown {
+  return data === null ? null : decode(codec.unseal(data, at));
+}
+
+/** Opens stored entries without asking whether they are whole. */
+export function openEntry(codec: Codec, run: string, stored: StoredEntry): Entry {
+  const payload = openValue(codec, stored.data, { run, seq: stored.seq, field: "data" });
+  return { seq: stored.seq, at: stored.at, type: stored.type, key: stored.key, payload };
+}
+
+/** Opens a journal from its first entry on; a gap, a damaged or an edited row is found and named (E-22, P35). */
+export function openJournal(host: Host, codec: Codec, run: string, stored: readonly StoredEntry[]): Entry[] {
+  let previous = run;
+  return stored.map((entry, position) => {
+    if (entry.seq !== position) throw missing(run, position);
+    const sum = host.digest(checksumText(previous, entry.seq, entry.at, entry.type, entry.key, entry.data));
+    if (sum !== entry.hash) throw damaged(run, entry);
+    previous = sum;
+    return openEntry(codec, run, entry);
+  });
+}
+
+function missing(run: string, seq: number): PawlError {
+  return new PawlError(
+    "journal_entry_missing",
+    `Run ${run} has no journal entry ${seq}, though later ones exist. Restore the store from a backup, or fork the run before that entry.`,
+    { fields: { run, seq } },
+  );
+}
+
+function damaged(run: string, entry: StoredEntry): PawlError {
+  return new PawlError(
+    "corrupted_journal",
+    `Journal entry ${entry.seq} (${entry.type}${entry.key === null ? "" : ` ${entry.key}`}) of run ${run} does not match its checksum: it was damaged or edited. ` +
+      "Restore the store from a backup, or fork the run before that entry.",
+    { fields: { run, seq: entry.seq, type: entry.type } },
+  );
+}
+
+/**
+ * The text of a failure as it is recorded. Errors often drag along what cannot be (sockets, requests): then their name, message, code and cause
+ * remain, never a second failure while recording the first.
+ */
+export function encodeFailure<P extends { readonly error: unknown }>(payload: P): string {
+  try {
+    return encode(payload, { maxBytes: LIMITS.valueBytes });
+  } catch {
+    return encode({ ...payload, error: plainError(payload.error, 0) });
+  }
+}
+
+function plainError(error: unknown, depth: number): Error {
+  const facts = (typeof error === "object" && error !== null ? error : { message: String(error) }) as Record<string, unknown>;
+  const plain = new Error(text(facts["message"]) ?? "unknown error");
+  plain.name = text(facts["name"]) ?? "Error";
+  const { code, status } = facts;
+  if (typeof code === "string" || typeof code === "number") Object.assign(plain, { code });
+  if (typeof status === "number") Object.assign(plain, { status });
+  if (facts["cause"] !== undefined && depth < 4) plain.cause = plainError(facts["cause"], depth + 1);
+  return plain;
+}
+
+function text(value: unknown): string | null {
+  return typeof value === "string" ? value.slice(0, 10_000) : null;
+}

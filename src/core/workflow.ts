@@ -1,0 +1,100 @@
+import { toMs } from "../base/duration.ts";
+import { PawlError } from "../base/errors.ts";
+import { assertName } from "../base/ids.ts";
+import { parseVersion } from "../base/semver.ts";
+import type { Context } from "./context.ts";
+import { DEFAULTS } from "./limits.ts";
+import { type Duration, type Retry, type RetryPolicy, retryPolicy } from "./retry.ts";
+import type { SchemaInput, SchemaOutput, StandardSchema } from "./schema.ts";
+
+/** What a body may do about clocks, randomness and timers of its own: tell, refuse, or nothing. */
+export type Guard = "warn" | "error" | "off";
+
+export interface WorkflowOptions {
+  /** Unique among the workflows of a store. */
+  readonly name: string;
+  /** Semver. A run keeps the version it started with; only patches may pick it up again. Default "1.0.0". */
+  readonly version?: string;
+  /** Checked before a run is accepted. Any Standard Schema: zod, valibot, arktype. */
+  readonly input?: StandardSchema;
+  /** Checked before the result is recorded. */
+  readonly output?: StandardSchema;
+  /** Default for the steps of this workflow. */
+  readonly retry?: Retry;
+  /** Default for the steps of this workflow; otherwise it follows each step's kind. */
+  readonly timeout?: Duration;
+  /** How long a run may take in all, waits included. Default 14 days. */
+  readonly deadline?: Duration;
+  /** What happens when the body reads the clock or rolls dice outside a step. Default "warn". */
+  readonly guard?: Guard;
+  /** "park" (default): a journal that the code does not follow parks the run. "execute": what is missing is run afresh. */
+  readonly onMissing?: "park" | "execute";
+}
+
+export type Handler<I, O> = (ctx: Context, input: I) => Promise<O> | O;
+
+declare const types: unique symbol;
+
+/** A workflow: start runs of it with `pawl.start`, call it from another one with `ctx.call`. */
+export interface Workflow<I = unknown, O = unknown> {
+  readonly name: string;
+  readonly version: string;
+  readonly definition: Definition;
+  /** Carries the types of input and output; there is nothing at run time. */
+  readonly [types]?: { readonly input: (input: I) => void; readonly output: O };
+}
+
+/** A definition with its defaults filled in; what the engine runs. */
+export interface Definition {
+  readonly handler: Handler<unknown, unknown>;
+  readonly input: StandardSchema | undefined;
+  readonly output: StandardSchema | undefined;
+  readonly retry: RetryPolicy;
+  readonly timeoutMs: number | null;
+  readonly deadlineMs: number;
+  readonly guard: Guard;
+  readonly onMissing: "park" | "execute";
+}
+
+/**
+ * Defines a workflow: an ordinary async function whose steps survive any crash.
+ *
+ * ```ts
+ * const checkout = workflow("checkout", async (ctx, order: { id: string; cents: number }) => {
+ *   const payment = await ctx.step("charge", ({ key }) => bank.charge(order.cents, { idempotencyKey: key }));
+ *   await ctx.step("receipt", () => mail.send(order.id, payment.id));
+ *   return payment.id;
+ * });
+ * ```
+ */
+export function workflow<S extends StandardSchema, O>(
+  options: WorkflowOptions & { readonly input: S },
+  handler: Handler<SchemaOutput<S>, O>,
+): Workflow<SchemaInput<S>, O>;
+export function workflow<I, O>(nameOrOptions: string | WorkflowOptions, handler: Handler<I, O>): Workflow<I, O>;
+export function workflow(
+  nameOrOptions: string | WorkflowOptions,
+  handler: Handler<never, unknown>,
+): Workflow {
+  const options: WorkflowOptions = typeof nameOrOptions === "string" ? { name: nameOrOptions } : nameOrOptions;
+  assertName("workflow name", options.name);
+  const version = options.version ?? "1.0.0";
+  parseVersion(version, `version of workflow "${options.name}"`);
+  if (typeof handler !== "function") {
+    throw new PawlError("invalid_argument", `Workflow "${options.name}" has no handler. Pass an async function (ctx, input) => … as second argument.`);
+  }
+  return { name: options.name, version, definition: definitionOf(options, handler as Handler<unknown, unknown>) };
+}
+
+function definitionOf(options: WorkflowOptions, handler: Handler<unknown, unknown>): Definition {
+  return {
+    handler,
+    input: options.input,
+    output: options.output,
+    retry: retryPolicy(options.retry),
+    timeoutMs: options.timeout === undefined ? null : toMs(options.timeout),
+    deadlineMs: options.deadline === undefined ? DEFAULTS.runDeadlineMs : toMs(options.deadline),
+    guard: options.guard ?? "warn",
+    onMissing: options.onMissing ?? "park",
+  };
+}

@@ -1,0 +1,81 @@
+import type { ClaimedRun, ClaimRequest, Mail } from "../../core/store.ts";
+import { isProgress } from "../progress.ts";
+import { isHandled } from "../version-line.ts";
+import { copyData, inCreationOrder, isOver, type MemoryRun, patchRow, type Tables, unreadOf } from "./tables.ts";
+
+/** Hands out what is due and what is ready, by priority and age; at most one suspect, and only if asked for (P28). */
+export function claim(tables: Tables, request: ClaimRequest, now: number): ClaimedRun[] {
+  if (!tables.workers.has(request.worker) || request.limit < 1) return [];
+  wakeDue(tables, now);
+  const claimed: ClaimedRun[] = [];
+  let suspects = request.suspect ? 1 : 0;
+  for (const run of readyRuns(tables, request)) {
+    if (claimed.length >= request.limit) break;
+    if (isSuspect(run) && suspects-- <= 0) continue;
+    take(run, request.worker);
+    claimed.push(claimedRun(run));
+  }
+  return claimed;
+}
+
+function wakeDue(tables: Tables, now: number): void {
+  for (const run of tables.runs.values()) {
+    const wakeAt = alarmOf(run);
+    if (wakeAt === null || wakeAt > now) continue;
+    patchRow(run, { readyAt: Math.min(run.row.readyAt ?? wakeAt, wakeAt), wakeAt: null });
+  }
+}
+
+/** When time alone wakes this run. */
+function alarmOf({ row }: MemoryRun): number | null {
+  return row.owner === null && row.state !== "parked" ? row.wakeAt : null;
+}
+
+export function nextWake(tables: Tables): number | null {
+  const alarms = [...tables.runs.values()].map(alarmOf).filter((wakeAt) => wakeAt !== null);
+  return alarms.length === 0 ? null : alarms.reduce((a, b) => Math.min(a, b));
+}
+
+function readyRuns(tables: Tables, { handles }: ClaimRequest): MemoryRun[] {
+  return [...tables.runs.values()]
+    .filter(({ row }) => row.readyAt !== null && row.owner === null)
+    .filter((run) => !isOver(run) && isHandled(handles, run.row.workflow, run.row.version))
+    .sort(
+      (a, b) =>
+        b.row.priority - a.row.priority ||
+        (a.row.readyAt as number) - (b.row.readyAt as number) ||
+        inCreationOrder(a, b),
+    );
+}
+
+/** A run whose last claim ended without progress. */
+function isSuspect(run: MemoryRun): boolean {
+  return run.row.claims > 0 && !hasProgressed(run);
+}
+
+function hasProgressed(run: MemoryRun): boolean {
+  return run.journal.slice(run.claimedHead).some(isProgress);
+}
+
+function take(run: MemoryRun, worker: string): void {
+  const claims = hasProgressed(run) ? 1 : run.row.claims + 1;
+  run.claimedHead = run.journal.length;
+  patchRow(run, { owner: worker, state: "running", readyAt: null, wakeAt: null, claims });
+}
+
+/** Loads a run of this worker, or takes one that nobody owns without counting it as a claim: no body will run (P19). */
+export function takeOne(tables: Tables, worker: string, id: string): ClaimedRun | null {
+  const run = tables.runs.get(id);
+  if (run === undefined || isOver(run) || !tables.workers.has(worker)) return null;
+  if (run.row.owner === null) patchRow(run, { owner: worker, readyAt: null, wakeAt: null });
+  return run.row.owner === worker ? claimedRun(run) : null;
+}
+
+function claimedRun(run: MemoryRun): ClaimedRun {
+  return { ...mailOf(run), row: run.row, journal: run.journal.map((entry) => ({ ...entry, data: copyData(entry.data) })) };
+}
+
+export function mailOf(run: MemoryRun): Mail {
+  const { id, wake, cancel } = run.row;
+  return { run: id, head: run.journal.length, wake, cancel, inbox: unreadOf(run) };
+}

@@ -1,0 +1,127 @@
+// Applying a commit, one run after the other
+// Every condition of a run is checked before anything of it is written, so a refusal leaves no trace (P18).
+import type { Commit, CounterChange, KeyRow, NewKey, RunCommit, Verdict, WaitChange } from "../../core/store.ts";
+import { commitFault } from "../commit-fault.ts";
+import { deliver } from "./deliver.ts";
+import { append, columnsOf, copyData, insertRun, isOver, type MemoryRun, patchRow, type Tables } from "./tables.ts";
+
+export function commit(tables: Tables, { worker, runs }: Commit, now: number): Verdict[] {
+  const isFenced = worker !== null && !tables.workers.has(worker);
+  return runs.map((part) =>
+    isFenced ? { run: part.run, kind: "refused", why: "fenced" } : commitRun(tables, worker, part, now),
+  );
+}
+
+function commitRun(tables: Tables, worker: string | null, part: RunCommit, now: number): Verdict {
+  const fault = commitFault(part);
+  if (fault !== null) return { run: part.run, kind: "failed", error: fault };
+  const refusal =
+    whyNotHere(tables, worker, part) ?? whyNotNow(tables, part) ?? whyNotKeys(tables, part) ?? whyNotCounters(tables, part);
+  if (refusal !== null) return refusal;
+  apply(tables, worker, part, now);
+  return { run: part.run, kind: "applied" };
+}
+
+function whyNotHere(tables: Tables, worker: string | null, part: RunCommit): Verdict | null {
+  const run = tables.runs.get(part.run);
+  if (part.create !== undefined) {
+    return run === undefined ? null : { run: part.run, kind: "refused", why: "exists", holder: run.row };
+  }
+  const isOurs = run !== undefined && worker !== null && run.row.owner === worker && !isOver(run);
+  if (isOurs && run.journal.length === part.head) return null;
+  return { run: part.run, kind: "conflict", head: run?.journal.length ?? 0 };
+}
+
+function whyNotNow(tables: Tables, part: RunCommit): Verdict | null {
+  const run = tables.runs.get(part.run);
+  const refuse = (why: "wake" | "cancel" | "consumed"): Verdict => ({ run: part.run, kind: "refused", why });
+  if (part.ifWake !== undefined && part.ifWake !== (run?.row.wake ?? 0)) return refuse("wake");
+  if (part.ifNotCancelled === true && (run?.row.cancel ?? null) !== null) return refuse("cancel");
+  const ids = part.consumes ?? [];
+  const isUnread = (id: string) => run?.inbox.some(({ row, isConsumed }) => row.id === id && !isConsumed) ?? false;
+  if (new Set(ids).size < ids.length || !ids.every(isUnread)) return refuse("consumed");
+  return null;
+}
+
+function whyNotKeys(tables: Tables, part: RunCommit): Verdict | null {
+  const asked = new Set<string>();
+  for (const key of part.keys ?? []) {
+    const holder = holderOf(tables, key);
+    const name = JSON.stringify([key.space, key.key]);
+    if (asked.has(name)) return { run: part.run, kind: "refused", why: "key", holder: { run: part.run, digest: key.digest } };
+    if (holder !== null && holder.run !== key.from) return { run: part.run, kind: "refused", why: "key", holder };
+    asked.add(name);
+  }
+  return null;
+}
+
+function whyNotCounters(tables: Tables, part: RunCommit): Verdict | null {
+  const sums = new Map<string, number>();
+  const holds = new Map(tables.runs.get(part.run)?.holds);
+  for (const { key, by, max, held } of part.counters ?? []) {
+    const sum = (sums.get(key) ?? tables.counters.get(key) ?? 0) + by;
+    const hold = (holds.get(key) ?? 0) + (held ? by : 0);
+    const isPast = by > 0 && max !== null && sum > max;
+    if (isPast || sum < 0 || hold < 0) return { run: part.run, kind: "refused", why: "counter", key };
+    sums.set(key, sum);
+    holds.set(key, hold);
+  }
+  return null;
+}
+
+function apply(tables: Tables, worker: string | null, part: RunCommit, now: number): void {
+  const run = openRun(tables, worker, part, now);
+  const consumed = new Set(part.consumes);
+  for (const letter of run.inbox) if (consumed.has(letter.row.id)) letter.isConsumed = true;
+  for (const key of part.keys ?? []) setKey(tables, key, { run: part.run, digest: key.digest });
+  for (const change of part.counters ?? []) count(tables, run, change);
+  for (const change of part.waits ?? []) changeWaits(run, change);
+  for (const row of part.state ?? []) run.state.set(row.key, Object.freeze({ key: row.key, data: copyData(row.data) }));
+  for (const child of part.children ?? []) {
+    if (!tables.runs.has(child.run)) insertRun(tables, child.run, child.create, worker, [child.entry], now);
+  }
+  if (part.row !== undefined) patchRow(run, columnsOf(part.row));
+  if (part.row?.ended === true) close(tables, run, now);
+  for (const message of part.messages ?? []) deliver(tables, message, now);
+}
+
+function openRun(tables: Tables, worker: string | null, part: RunCommit, now: number): MemoryRun {
+  if (part.create !== undefined) return insertRun(tables, part.run, part.create, worker, part.entries, now);
+  const run = tables.runs.get(part.run) as MemoryRun;
+  append(run, part.entries);
+  return run;
+}
+
+function changeWaits(run: MemoryRun, change: WaitChange): void {
+  if ("closeAll" in change) run.waits.clear();
+  else if ("close" in change) run.waits.delete(change.close);
+  else run.waits.set(change.open.key, Object.freeze({ run: run.row.id, workflow: run.row.workflow, ...change.open }));
+}
+
+function count(tables: Tables, run: MemoryRun, { key, by, held }: CounterChange): void {
+  addTo(tables.counters, key, by);
+  if (held) addTo(run.holds, key, by);
+}
+
+function addTo(sums: Map<string, number>, key: string, by: number): void {
+  const sum = Math.max(0, (sums.get(key) ?? 0) + by);
+  if (sum === 0) sums.delete(key);
+  else sums.set(key, sum);
+}
+
+function close(tables: Tables, run: MemoryRun, now: number): void {
+  patchRow(run, { readyAt: null, wakeAt: null, endedAt: run.row.endedAt ?? now });
+  for (const [key, held] of run.holds) addTo(tables.counters, key, -held);
+  run.holds.clear();
+  run.waits.clear();
+  run.inbox.length = 0;
+}
+
+export function holderOf(tables: Tables, { space, key }: Pick<NewKey, "space" | "key">): KeyRow | null {
+  return tables.keys.get(space)?.get(key) ?? null;
+}
+
+function setKey(tables: Tables, { space, key }: NewKey, row: KeyRow): void {
+  const keys = tables.keys.get(space) ?? new Map<string, KeyRow>();
+  tables.keys.set(space, keys.set(key, Object.freeze(row)));
+}

@@ -1,0 +1,152 @@
+// The memory store
+// The port in its plainest form: it is the model that the other stores are compared with (I22), so it is written to be obviously
+// right rather than fast. Every method is synchronous inside, hence atomic. Several engines of one process may share one object:
+// what it holds lives as long as the object, whoever opens and closes it.
+import { type Clock, systemClock } from "../../base/clock.ts";
+import type { RunCommit, Store } from "../../core/store.ts";
+import { checkMessage } from "../commit-fault.ts";
+import { assertStorable } from "../storable-text.ts";
+import { claim, mailOf, nextWake, takeOne } from "./claim.ts";
+import { commit, holderOf } from "./commit.ts";
+import { deliver } from "./deliver.ts";
+import { adopt, orphans } from "./orphans.ts";
+import { listCounters, listRuns, listState, listWaits, purge, readJournal } from "./queries.ts";
+import { emptyTables, hasUnseenCancel, unreadOf } from "./tables.ts";
+import { fence, heartbeat, listWorkers, type Moment, ownedBy, register, retire } from "./workers.ts";
+
+export interface MemoryStoreOptions {
+  readonly clock?: Clock;
+  readonly leaseClock?: Clock;
+}
+
+/** A store that lives in this process and ends with it: for tests. */
+export function memoryStore(options: MemoryStoreOptions = {}): Store {
+  const { clock = systemClock, leaseClock = systemClock } = options;
+  const tables = emptyTables();
+  const listeners = new Set<() => void>();
+  let boot: string | null = null;
+  const moment = (): Moment => ({ now: clock.now(), monotonic: leaseClock.monotonic() });
+  // Only what may give another engine something to do is worth a hint; a claim never is, or two engines would wake each other for ever.
+  const hint = () => {
+    for (const listener of listeners) queueMicrotask(listener);
+  };
+
+  return {
+    kind: "memory",
+    clock,
+    leaseClock,
+    lanes: 1,
+    async open() {},
+    async close() {},
+
+    async register(worker) {
+      boot = worker.process.boot;
+      register(tables, worker, moment());
+    },
+    async heartbeat(worker) {
+      return heartbeat(tables, worker, leaseClock.monotonic());
+    },
+    async workers() {
+      return listWorkers(tables, leaseClock.monotonic(), boot);
+    },
+    async fence(request) {
+      boot = request.successor?.process.boot ?? boot;
+      const reply = fence(tables, request, moment());
+      hint();
+      return reply;
+    },
+    async retire(worker) {
+      retire(tables, worker, clock.now());
+      hint();
+    },
+
+    async claim(request) {
+      return claim(tables, request, clock.now());
+    },
+    async nextWake() {
+      return nextWake(tables);
+    },
+    async take(worker, run) {
+      assertStorable(worker, run);
+      return takeOne(tables, worker, run);
+    },
+    async owned(worker, { news }) {
+      const hasNews = (run: Parameters<typeof unreadOf>[0]) => unreadOf(run).length > 0 || hasUnseenCancel(run);
+      return ownedBy(tables, worker)
+        .filter((run) => !news || hasNews(run))
+        .map(mailOf);
+    },
+
+    async commit(request) {
+      const verdicts = commit(tables, request, clock.now());
+      if (request.runs.some(concernsOthers)) hint();
+      return verdicts;
+    },
+    async deliver(message) {
+      checkMessage(message);
+      const delivery = deliver(tables, message, clock.now());
+      hint();
+      return delivery;
+    },
+
+    async run(id) {
+      assertStorable(id);
+      return tables.runs.get(id)?.row ?? null;
+    },
+    async runs(query) {
+      assertStorable(...[query.workflow, query.tag, query.parent, query.before].filter((text) => text !== undefined));
+      return listRuns(tables, query);
+    },
+    async journal(run, { from, limit } = {}) {
+      assertStorable(run);
+      return readJournal(tables, run, from, limit);
+    },
+    async inbox(run) {
+      assertStorable(run);
+      const found = tables.runs.get(run);
+      return found === undefined ? [] : unreadOf(found);
+    },
+    async waits(query) {
+      if (query.run !== undefined) assertStorable(query.run);
+      return listWaits(tables, query);
+    },
+    async state(run) {
+      assertStorable(run);
+      return listState(tables, run);
+    },
+    async key(space, key) {
+      assertStorable(space, key);
+      return holderOf(tables, { space, key });
+    },
+    async counters(prefix) {
+      assertStorable(prefix);
+      return listCounters(tables, prefix);
+    },
+
+    async orphans() {
+      return orphans(tables);
+    },
+    async adopt(runs) {
+      const adopted = adopt(tables, runs, clock.now());
+      hint();
+      return adopted;
+    },
+    async purge(request) {
+      return purge(tables, request);
+    },
+
+    hints(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    async inspect() {
+      return { store: "memory", version: process.version, schema: 1, settings: { runs: tables.runs.size }, faults: [] };
+    },
+  };
+}
+
+function concernsOthers({ create, children, messages, row }: RunCommit): boolean {
+  const isForAnyone = (run: { claimed: boolean } | undefined) => run?.claimed === false;
+  if (isForAnyone(create) || children?.some((child) => isForAnyone(child.create))) return true;
+  return (messages?.length ?? 0) > 0 || typeof row?.readyAt === "number";
+}

@@ -1,0 +1,77 @@
+import { PawlError } from "../../base/errors.ts";
+import type { StoredEntry } from "../../core/journal.ts";
+import type { CounterRow, PurgeRequest, RunQuery, RunRow, StateRow, WaitQuery, WaitRow } from "../../core/store.ts";
+import { byText, copyData, inCreationOrder, isOver, type MemoryRun, type Tables } from "./tables.ts";
+
+export function listRuns(tables: Tables, query: RunQuery): RunRow[] {
+  const before = query.before === undefined ? Number.POSITIVE_INFINITY : cursorOf(tables, query.before);
+  return [...tables.runs.values()]
+    .filter((run) => run.n < before && matches(run.row, query))
+    .sort((a, b) => inCreationOrder(b, a))
+    .slice(0, query.limit)
+    .map((run) => run.row);
+}
+
+function cursorOf(tables: Tables, id: string): number {
+  const run = tables.runs.get(id);
+  if (run !== undefined) return run.n;
+  throw new PawlError("run_not_found", `The page cursor ${id} names a run that is gone. List again from the first page.`, {
+    fields: { run: id },
+  });
+}
+
+function matches(row: RunRow, query: RunQuery): boolean {
+  if (query.workflow !== undefined && row.workflow !== query.workflow) return false;
+  if (query.states !== undefined && !query.states.includes(row.state)) return false;
+  if (query.tag !== undefined && !row.tags.includes(query.tag)) return false;
+  if (query.parent !== undefined && row.parent?.run !== query.parent) return false;
+  if (query.createdAfter !== undefined && row.createdAt <= query.createdAfter) return false;
+  return query.createdBefore === undefined || row.createdAt < query.createdBefore;
+}
+
+export function readJournal(tables: Tables, id: string, from = 0, limit: number = Number.POSITIVE_INFINITY): StoredEntry[] {
+  const journal = tables.runs.get(id)?.journal ?? [];
+  return journal.slice(from, from + limit).map((entry) => ({ ...entry, data: copyData(entry.data) }));
+}
+
+export function listWaits(tables: Tables, { run, kind, limit }: WaitQuery): WaitRow[] {
+  return [...tables.runs.values()]
+    .filter(({ row }) => run === undefined || row.id === run)
+    .sort(inCreationOrder)
+    .flatMap(({ waits }) => [...waits.values()].sort((a, b) => byText(a.key, b.key)))
+    .filter((wait) => kind === undefined || wait.kind === kind)
+    .slice(0, limit);
+}
+
+export function listState(tables: Tables, id: string): StateRow[] {
+  return [...(tables.runs.get(id)?.state.values() ?? [])]
+    .map(({ key, data }) => ({ key, data: copyData(data) }))
+    .sort((a, b) => byText(a.key, b.key));
+}
+
+export function listCounters(tables: Tables, prefix: string): CounterRow[] {
+  return [...tables.counters]
+    .filter(([key]) => key.startsWith(prefix))
+    .map(([key, value]) => ({ key, value }))
+    .sort((a, b) => byText(a.key, b.key));
+}
+
+export function purge(tables: Tables, request: PurgeRequest): number {
+  const gone = [...tables.runs.values()]
+    .filter((run) => isPurged(run, request))
+    .sort((a, b) => (a.row.endedAt as number) - (b.row.endedAt as number) || inCreationOrder(a, b))
+    .slice(0, request.limit);
+  for (const { row } of gone) {
+    tables.runs.delete(row.id);
+    for (const keys of tables.keys.values()) {
+      for (const [key, holder] of keys) if (holder.run === row.id) keys.delete(key);
+    }
+  }
+  return gone.length;
+}
+
+function isPurged(run: MemoryRun, { succeededBefore, failedBefore }: PurgeRequest): boolean {
+  const { endedAt, state } = run.row;
+  if (endedAt === null || !isOver(run)) return false;
+  return endedAt < (state === "succeeded" ? succeededBefore : failedBefore);
+}

@@ -1,0 +1,149 @@
+// The memory store's tables
+// Rows and entries are frozen when they come in and replaced as a whole, so that no caller holds what the store may change.
+import type { StoredEntry } from "../../core/journal.ts";
+import type { InboxRow, KeyRow, NewRun, NewWorker, RowPatch, RunRow, StateRow, WaitRow } from "../../core/store.ts";
+import { isTerminal } from "../../core/transition.ts";
+
+export interface MemoryRun {
+  /** Order of creation. */
+  readonly n: number;
+  row: RunRow;
+  readonly journal: StoredEntry[];
+  readonly inbox: Letter[];
+  readonly waits: Map<string, WaitRow>;
+  readonly state: Map<string, StateRow>;
+  /** What the run holds of each counter, given back when it ends. */
+  readonly holds: Map<string, number>;
+  /** Length of the journal at the last claim: outcomes after it are progress (P28). */
+  claimedHead: number;
+  /** Whether `run.cancelling` is recorded: a cancel is news until then. */
+  isCancelling: boolean;
+}
+
+/** An inbox row. A consumed one stays until the run ends, so that its id is still known (P5). */
+export interface Letter {
+  readonly row: InboxRow;
+  isConsumed: boolean;
+}
+
+export interface MemoryWorker {
+  readonly worker: NewWorker;
+  readonly startedAt: number;
+  renewedAt: number;
+}
+
+export interface Tables {
+  readonly runs: Map<string, MemoryRun>;
+  readonly workers: Map<string, MemoryWorker>;
+  /** By space, then key. */
+  readonly keys: Map<string, Map<string, KeyRow>>;
+  readonly counters: Map<string, number>;
+  created: number;
+}
+
+export function emptyTables(): Tables {
+  return { runs: new Map(), workers: new Map(), keys: new Map(), counters: new Map(), created: 0 };
+}
+
+/** Adds a run with its first entries. One that is due later only wakes then. */
+export function insertRun(
+  tables: Tables,
+  id: string,
+  create: NewRun,
+  owner: string | null,
+  entries: readonly StoredEntry[],
+  now: number,
+): MemoryRun {
+  const isClaimed = create.claimed && owner !== null;
+  const isDue = create.readyAt <= now;
+  const row: RunRow = {
+    id,
+    workflow: create.workflow,
+    version: create.version,
+    state: isClaimed ? "running" : "accepted",
+    traceId: create.traceId,
+    key: create.key,
+    tags: Object.freeze([...create.tags]),
+    priority: create.priority,
+    parent: create.parent === null ? null : Object.freeze({ ...create.parent }),
+    origin: create.origin,
+    createdAt: now,
+    endedAt: null,
+    deadline: create.deadline,
+    head: entries.length,
+    headHash: entries.at(-1)?.hash ?? "",
+    owner: isClaimed ? owner : null,
+    readyAt: !isClaimed && isDue ? create.readyAt : null,
+    wakeAt: !isClaimed && !isDue ? create.readyAt : null,
+    wake: 0,
+    cancel: null,
+    claims: isClaimed ? 1 : 0,
+    stopReason: null,
+    progress: null,
+    cost: null,
+    codec: create.codec,
+  };
+  const run: MemoryRun = {
+    n: ++tables.created,
+    row: Object.freeze(row),
+    journal: [],
+    inbox: [],
+    waits: new Map(),
+    state: new Map(),
+    holds: new Map(),
+    claimedHead: entries.length,
+    isCancelling: false,
+  };
+  tables.runs.set(id, run);
+  append(run, entries);
+  return run;
+}
+
+export function append(run: MemoryRun, entries: readonly StoredEntry[]): void {
+  for (const entry of entries) {
+    run.journal.push(Object.freeze({ ...entry, data: copyData(entry.data) }));
+    if (entry.type === "run.cancelling") run.isCancelling = true;
+  }
+}
+
+export function patchRow(run: MemoryRun, patch: Partial<RunRow>): void {
+  run.row = Object.freeze({ ...run.row, ...patch });
+}
+
+/** Takes the fields of a patch that are columns of the row. */
+export function columnsOf(patch: RowPatch): Partial<RunRow> {
+  const { release, ended, ...columns } = patch;
+  return release === true || ended === true ? { ...columns, owner: null } : columns;
+}
+
+export function unreadOf(run: MemoryRun): InboxRow[] {
+  return run.inbox.filter((letter) => !letter.isConsumed).map(({ row }) => ({ ...row, data: copyData(row.data) }));
+}
+
+export function hasUnseenCancel(run: MemoryRun): boolean {
+  return run.row.cancel !== null && !run.isCancelling;
+}
+
+/** Whether a run that nobody owns may be claimed: a parked one only after a decision or for a cancel. */
+export function mayRun(run: MemoryRun): boolean {
+  if (run.row.state !== "parked" || hasUnseenCancel(run)) return true;
+  return run.inbox.some((letter) => !letter.isConsumed && letter.row.kind === "decision");
+}
+
+export function isOver(run: MemoryRun): boolean {
+  return isTerminal(run.row.state);
+}
+
+/** Bytes cannot be frozen, so they are copied on the way in and on the way out. */
+export function copyData<T extends string | Uint8Array | null>(data: T): T {
+  return data instanceof Uint8Array ? (data.slice() as T) : data;
+}
+
+export function inCreationOrder(a: MemoryRun, b: MemoryRun): number {
+  return a.n - b.n;
+}
+
+/** Order of text by code points, which is the order of its bytes in UTF-8. */
+export function byText(a: string, b: string): number {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b));
+}

@@ -1,0 +1,61 @@
+import type { FenceReply, FenceRequest, NewWorker, WorkerRow } from "../../core/store.ts";
+import { leaseLeftMs } from "../lease.ts";
+import { mailOf } from "./claim.ts";
+import { inCreationOrder, type MemoryRun, mayRun, patchRow, type Tables } from "./tables.ts";
+
+export interface Moment {
+  /** Wall time. */
+  readonly now: number;
+  /** Lease time. */
+  readonly monotonic: number;
+}
+
+export function register(tables: Tables, worker: NewWorker, { now, monotonic }: Moment): void {
+  tables.workers.set(worker.id, { worker: structuredClone(worker), startedAt: now, renewedAt: monotonic });
+}
+
+export function heartbeat(tables: Tables, id: string, monotonic: number): { alive: boolean; others: number } {
+  const worker = tables.workers.get(id);
+  if (worker === undefined) return { alive: false, others: tables.workers.size };
+  worker.renewedAt = monotonic;
+  return { alive: true, others: tables.workers.size - 1 };
+}
+
+export function listWorkers(tables: Tables, monotonic: number, boot: string | null): WorkerRow[] {
+  return [...tables.workers.values()]
+    .map(({ worker, startedAt, renewedAt }) => ({
+      ...structuredClone(worker),
+      startedAt,
+      leaseLeftMs: leaseLeftMs({ boot: worker.process.boot, leaseMs: worker.leaseMs, renewedAt }, monotonic, boot),
+      runs: ownedBy(tables, worker.id).length,
+    }))
+    .sort((a, b) => a.startedAt - b.startedAt || (a.id < b.id ? -1 : 1));
+}
+
+/** Ends the incarnations first; what they owned moves or is released after that (P20). */
+export function fence(tables: Tables, { workers, successor }: FenceRequest, moment: Moment): FenceReply {
+  const left = [...new Set(workers)];
+  for (const worker of left) tables.workers.delete(worker);
+  if (successor !== undefined) register(tables, successor, moment);
+  const runs = left.flatMap((worker) => ownedBy(tables, worker)).sort(inCreationOrder);
+  if (successor === undefined) return { moved: [], released: release(runs, moment.now) };
+  for (const run of runs) patchRow(run, { owner: successor.id });
+  return { moved: ownedBy(tables, successor.id).map(mailOf), released: 0 };
+}
+
+export function retire(tables: Tables, worker: string, now: number): void {
+  tables.workers.delete(worker);
+  const runs = ownedBy(tables, worker);
+  for (const run of runs) patchRow(run, { claims: 0 });
+  release(runs, now);
+}
+
+/** Gives runs up; returns how many can be claimed now. */
+function release(runs: readonly MemoryRun[], now: number): number {
+  for (const run of runs) patchRow(run, { owner: null, readyAt: mayRun(run) ? now : null });
+  return runs.filter(mayRun).length;
+}
+
+export function ownedBy(tables: Tables, worker: string): MemoryRun[] {
+  return [...tables.runs.values()].filter((run) => run.row.owner === worker).sort(inCreationOrder);
+}

@@ -1,0 +1,151 @@
+// The commit: the hot path
+// One transaction for all runs of a commit. A run's part is checked, then written; the parts follow each other, so a run that
+// receives a message from one before it in the same commit is refused its suspension, and one that receives it after
+// having let go becomes claimable (P24).
+//
+//   K1. The worker's row is looked for once, inside the transaction: no row, no write (ST1).
+//   K2. An error that only one run can have caused must not hurt its neighbours (P16). A savepoint for each run would cost every
+//       commit; instead the whole is rolled back and done again with savepoints, and the culprit's verdict carries the error.
+import type { Clock } from "../../base/clock.ts";
+import type { Commit, NewChild, NewRun, RunCommit, Verdict } from "../../core/store.ts";
+import { commitFault } from "../commit-fault.ts";
+import {
+  appendEntries,
+  applyTables,
+  consume,
+  endRun,
+  insertChild,
+  insertRun,
+  patchRow,
+  sendMessages,
+} from "./apply.ts";
+import {
+  findRun,
+  whyNotConsumed,
+  whyNotCounters,
+  whyNotHere,
+  whyNotKeys,
+  whyNotNow,
+} from "./conditions.ts";
+import type { Connection } from "./connection.ts";
+import type { OwnedRun, OwnedRuns } from "./owned-runs.ts";
+import { isStorageFault } from "./storage-error.ts";
+
+interface Batch {
+  readonly db: Connection;
+  readonly owned: OwnedRuns;
+  readonly worker: string | null;
+  readonly now: number;
+}
+
+/** One run's part broke the transaction: do it again with a savepoint for each. */
+class BrokenPart extends Error {}
+
+export async function commit(db: Connection, owned: OwnedRuns, request: Commit, clock: Clock): Promise<Verdict[]> {
+  const attempt = (commitPart: typeof commitRun) =>
+    db.write(() => commitParts({ db, owned, worker: request.worker, now: clock.now() }, request.runs, commitPart));
+  try {
+    return await attempt(commitOrBreak);
+  } catch (error) {
+    owned.forgetAll();
+    if (!(error instanceof BrokenPart)) throw error;
+  }
+  return attempt(commitOrFail);
+}
+
+function commitParts(batch: Batch, runs: readonly RunCommit[], commitPart: typeof commitRun): Verdict[] {
+  const { db, owned, worker } = batch;
+  if (worker === null || isRegistered(db, worker)) return runs.map((part) => commitPart(batch, part));
+  owned.forgetAll();
+  return runs.map(({ run }) => ({ run, kind: "refused", why: "fenced" }));
+}
+
+const IS_REGISTERED = "select 1 from workers where id = ?";
+
+export function isRegistered(db: Connection, worker: string): boolean {
+  return db.get(IS_REGISTERED, worker) !== undefined;
+}
+
+function commitOrBreak(batch: Batch, part: RunCommit): Verdict {
+  try {
+    return commitRun(batch, part);
+  } catch (error) {
+    if (isStorageFault(error)) throw error;
+    throw new BrokenPart(`The part of run ${part.run} broke.`, { cause: error });
+  }
+}
+
+function commitOrFail(batch: Batch, part: RunCommit): Verdict {
+  const { db, owned } = batch;
+  db.run("savepoint part");
+  try {
+    const verdict = commitRun(batch, part);
+    db.run("release part");
+    return verdict;
+  } catch (error) {
+    if (isStorageFault(error)) throw error;
+    owned.forgetAll();
+    db.run("rollback to part");
+    db.run("release part");
+    return { run: part.run, kind: "failed", error };
+  }
+}
+
+function commitRun(batch: Batch, part: RunCommit): Verdict {
+  const fault = commitFault(part);
+  if (fault !== null) return { run: part.run, kind: "failed", error: fault };
+  const known = isPlain(part) ? batch.owned.find(part.run, batch.worker, part.head) : null;
+  return known === null ? commitUnknown(batch, part) : commitKnown(batch, part, known);
+}
+
+/** Entries for an existing run, without a condition that its row must answer. */
+function isPlain({ entries, create, ifWake, ifNotCancelled }: RunCommit): boolean {
+  return entries.length > 0 && create === undefined && ifWake === undefined && ifNotCancelled !== true;
+}
+
+/** A run of ours whose head we know: nothing of its row needs to be read. */
+function commitKnown(batch: Batch, part: RunCommit, known: OwnedRun): Verdict {
+  const refusal = whyNotTables(batch.db, part, known.n);
+  if (refusal !== null) return refusal;
+  apply(batch, part, known.n, true);
+  return { run: part.run, kind: "applied" };
+}
+
+function commitUnknown(batch: Batch, part: RunCommit): Verdict {
+  const { db, worker } = batch;
+  const found = findRun(db, part.run);
+  const refusal =
+    whyNotHere(db, worker, part, found) ?? whyNotNow(part, found) ?? whyNotTables(db, part, found?.n ?? null);
+  if (refusal !== null) return refusal;
+  apply(batch, part, found?.n ?? null, (found?.wake ?? 0) > 0);
+  return { run: part.run, kind: "applied" };
+}
+
+function whyNotTables(db: Connection, part: RunCommit, n: number | null): Verdict | null {
+  if (part.consumes === undefined && part.keys === undefined && part.counters === undefined) return null;
+  return whyNotConsumed(db, part, n) ?? whyNotKeys(db, part) ?? whyNotCounters(db, part, n);
+}
+
+function apply(batch: Batch, part: RunCommit, existing: number | null, mayHaveMail: boolean): void {
+  const { db, now } = batch;
+  const n = existing ?? insertRun(db, part.run, part.create as NewRun, batch.worker, part.entries, now);
+  if (existing !== null) appendEntries(db, n, part.entries);
+  consume(db, n, part.consumes);
+  applyTables(db, n, part);
+  for (const child of part.children ?? []) applyChild(batch, child);
+  if (part.row !== undefined) patchRow(db, n, part.row, now);
+  if (part.row?.ended === true) endRun(db, n, mayHaveMail);
+  remember(batch, part, n);
+  sendMessages(db, part, now);
+}
+
+function applyChild({ db, owned, worker, now }: Batch, child: NewChild): void {
+  const n = insertChild(db, child, worker, now);
+  if (n !== null && child.create.claimed && worker !== null) owned.remember(child.run, n, worker, 1);
+}
+
+function remember({ owned, worker }: Batch, part: RunCommit, n: number): void {
+  const isKept = part.create?.claimed !== false && part.row?.release !== true && part.row?.ended !== true;
+  if (isKept && worker !== null) owned.remember(part.run, n, worker, part.head + part.entries.length);
+  else owned.forget(part.run);
+}

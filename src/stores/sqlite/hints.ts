@@ -1,0 +1,72 @@
+// Hints from other processes: SQLite counts the commits of other connections, and asking for that number costs a microsecond.
+import { type Clock, systemClock } from "../../base/clock.ts";
+import type { Connection } from "./connection.ts";
+
+const EVERY_MS = 50;
+
+// Captured at load: the determinism guard replaces the globals later.
+const { setTimeout: startTimer, clearTimeout: stopTimer } = globalThis;
+
+export class Hints {
+  readonly #db: Connection;
+  readonly #clock: Clock;
+  readonly #listeners = new Set<() => void>();
+  #stop: (() => void) | null = null;
+  #seen: number | null = null;
+
+  constructor(db: Connection, clock: Clock) {
+    this.#db = db;
+    this.#clock = clock;
+  }
+
+  listen(listener: () => void): () => void {
+    const own = () => listener();
+    this.#listeners.add(own);
+    if (this.#stop === null) this.#start();
+    return () => {
+      this.#listeners.delete(own);
+      if (this.#listeners.size === 0) this.stop();
+    };
+  }
+
+  stop(): void {
+    this.#stop?.();
+    this.#stop = null;
+  }
+
+  #start(): void {
+    this.#seen = this.#version();
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    this.#stop = after(this.#clock, EVERY_MS, () => {
+      this.#schedule();
+      this.#look();
+    });
+  }
+
+  #look(): void {
+    const version = this.#version();
+    if (version === null || version === this.#seen) return;
+    this.#seen = version;
+    for (const listener of [...this.#listeners]) listener();
+  }
+
+  // Whatever is wrong with the file is told by the calls that matter, not by a hint.
+  #version(): number | null {
+    try {
+      return this.#db.get("pragma data_version")?.data_version as number;
+    } catch {
+      return null;
+    }
+  }
+}
+
+/** A real timer of ours must not keep the process alive; the clock's own timers do. */
+function after(clock: Clock, ms: number, fire: () => void): () => void {
+  if (clock !== systemClock) return clock.after(ms, fire);
+  const timer = startTimer(fire, ms);
+  timer.unref();
+  return () => stopTimer(timer);
+}

@@ -1,0 +1,81 @@
+// What can be said about the file itself, and a copy of it.
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+import { PawlError } from "../../base/errors.ts";
+import type { StoreReport } from "../../core/store.ts";
+import { RUN_STATES } from "../../core/transition.ts";
+import type { Connection } from "./connection.ts";
+import { lockHolders } from "./lock-holder.ts";
+
+const SETTINGS = ["journal_mode", "synchronous", "page_size", "page_count", "freelist_count"];
+const SCHEMA = "select cast(value as integer) as version from meta where key = 'schema_version'";
+const DAMAGED_ROWS = `select id from runs where state not in (${RUN_STATES.map((state) => `'${state}'`).join(", ")})
+  or not json_valid(tags) limit 10`;
+
+/** Must run inside one snapshot. Reads every page, so it takes its time on a large file. */
+export function inspect(db: Connection): StoreReport {
+  const pragmas = SETTINGS.map((name) => [name, Object.values(db.get(`pragma ${name}`) ?? {})[0] as string | number]);
+  const holder = lockHolders(db.path).find(({ pid }) => pid !== process.pid);
+  return {
+    store: "sqlite",
+    version: db.sqliteVersion,
+    schema: db.get(SCHEMA)?.version as number,
+    settings: {
+      path: db.path,
+      bytes: sizeOf(db.path),
+      wal_bytes: sizeOf(`${db.path}-wal`),
+      ...Object.fromEntries(pragmas),
+      ...(holder === undefined ? {} : { write_lock_held_by: holder.pid }),
+    },
+    faults: [...structuralFaults(db), ...rowFaults(db), ...lockFaults(db.path)],
+  };
+}
+
+function structuralFaults(db: Connection): string[] {
+  const found = db.all("pragma quick_check(20)").map((row) => String(Object.values(row)[0]));
+  return found.filter((line) => line !== "ok").map((line) => `The file is damaged: ${line}. Restore a backup.`);
+}
+
+function rowFaults(db: Connection): string[] {
+  return db.all(DAMAGED_ROWS).map((row) => `The row of run ${row.id} is damaged and will not be claimed. Restore a backup.`);
+}
+
+function lockFaults(path: string): string[] {
+  return lockHolders(path)
+    .filter(({ isStopped }) => isStopped)
+    .map(({ pid }) => `Process ${pid} is stopped and holds the write lock: nobody can write. Continue it (kill -CONT ${pid}) or end it.`);
+}
+
+function sizeOf(file: string): number {
+  return statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+}
+
+/**
+ * Writes a consistent copy while others go on working. It gets its name only when it is whole and on the disk: SQLite
+ * syncs nothing here, and a copy that a crash cut short must not look like a backup.
+ */
+export async function backup(db: Connection, file: string): Promise<void> {
+  if (existsSync(file)) {
+    throw new PawlError("invalid_argument", `The backup ${file} exists already. Give a new name; nothing was written.`, { fields: { file } });
+  }
+  const unfinished = `${file}.unfinished`;
+  mkdirSync(dirname(file), { recursive: true });
+  rmSync(unfinished, { force: true });
+  try {
+    await db.read(() => db.run("vacuum into ?", unfinished));
+    sync(unfinished);
+    renameSync(unfinished, file);
+    sync(dirname(file));
+  } finally {
+    rmSync(unfinished, { force: true });
+  }
+}
+
+function sync(path: string): void {
+  const handle = openSync(path, "r");
+  try {
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+}

@@ -1,0 +1,69 @@
+// What the main thread and the pulse thread tell each other, in memory both see.
+// Every value is read and written atomically; the time is kept in whole nanoseconds for that reason.
+
+const STOP = 0;
+const BEATS = 1;
+const OTHERS = 2;
+
+/** No time of a monotonic clock is negative. */
+const FENCED = -1n;
+
+export interface PulseMemory {
+  readonly numbers: SharedArrayBuffer;
+  readonly time: SharedArrayBuffer;
+}
+
+export function pulseMemory(confirmedAt: number): PulseMemory {
+  const memory = { numbers: new SharedArrayBuffer(12), time: new SharedArrayBuffer(8) };
+  new PulseSignals(memory).confirm(confirmedAt, 0);
+  return memory;
+}
+
+export class PulseSignals {
+  readonly #numbers: Int32Array;
+  readonly #time: BigInt64Array;
+
+  constructor({ numbers, time }: PulseMemory) {
+    this.#numbers = new Int32Array(numbers);
+    this.#time = new BigInt64Array(time);
+  }
+
+  /** Lease-clock time at which the last confirmed heartbeat was sent; -Infinity once the worker was found fenced. */
+  confirmedAt(): number {
+    const time = Atomics.load(this.#time, 0);
+    return time === FENCED ? Number.NEGATIVE_INFINITY : Number(time) / 1e6;
+  }
+
+  /** How many other workers the last heartbeat saw. */
+  others(): number {
+    return Atomics.load(this.#numbers, OTHERS);
+  }
+
+  confirm(sentAt: number, others: number): void {
+    Atomics.store(this.#numbers, OTHERS, others);
+    Atomics.store(this.#time, 0, BigInt(Math.floor(sentAt * 1e6)));
+  }
+
+  fenced(): void {
+    Atomics.store(this.#time, 0, FENCED);
+  }
+
+  beat(): void {
+    Atomics.add(this.#numbers, BEATS, 1);
+  }
+
+  beats(): number {
+    return Atomics.load(this.#numbers, BEATS);
+  }
+
+  stop(): void {
+    Atomics.store(this.#numbers, STOP, 1);
+    Atomics.notify(this.#numbers, STOP);
+  }
+
+  /** Blocks this thread for so long, or until it is to stop; returns whether it is. */
+  waitForStop(ms: number): boolean {
+    Atomics.wait(this.#numbers, STOP, 0, ms);
+    return Atomics.load(this.#numbers, STOP) === 1;
+  }
+}

@@ -1,0 +1,87 @@
+// The pulse thread
+// Renews a worker's lease from outside the event loop, so that a long synchronous step does not cost the process its runs.
+//
+//   T1. It renews only while the main thread's beat has moved within the stall limit: a hung process must lose its runs (P26).
+//   T2. It publishes when a heartbeat was sent, and only once it is durable (P37).
+//   T3. A row that is gone means fenced: it says so and stops. Any other trouble is tried again; the lease runs out by itself.
+import { isMainThread, workerData } from "node:worker_threads";
+import { systemClock } from "../../base/clock.ts";
+import { type Database, loadDriver } from "./driver.ts";
+import { type PulseMemory, PulseSignals } from "./pulse-signals.ts";
+import { isBusy } from "./storage-error.ts";
+import { COUNT_OTHERS, RENEW } from "./workers.ts";
+
+export interface PulseTask {
+  readonly path: string;
+  readonly worker: string;
+  readonly everyMs: number;
+  readonly stallMs: number;
+  readonly synchronous: number;
+  readonly memory: PulseMemory;
+}
+
+const RETRY_MS = 1;
+
+function pulse(task: PulseTask): void {
+  const signals = new PulseSignals(task.memory);
+  let lastBeats = signals.beats();
+  let movedAt = systemClock.monotonic();
+  do {
+    const beats = signals.beats();
+    if (beats !== lastBeats) movedAt = systemClock.monotonic();
+    lastBeats = beats;
+    const isStalled = systemClock.monotonic() - movedAt > task.stallMs;
+    if (!isStalled && renew(task, signals) === "fenced") return signals.fenced();
+  } while (!signals.waitForStop(task.everyMs));
+}
+
+/** One heartbeat; it is tried until it goes through or the next one is due. */
+function renew(task: PulseTask, signals: PulseSignals): "renewed" | "fenced" | "failed" {
+  const giveUpAt = systemClock.monotonic() + task.everyMs;
+  for (;;) {
+    const sentAt = systemClock.monotonic();
+    try {
+      const others = beatOnce(task, sentAt);
+      if (others === null) return "fenced";
+      signals.confirm(sentAt, others);
+      return "renewed";
+    } catch (error) {
+      forgetDatabase();
+      if (!isBusy(error) || systemClock.monotonic() > giveUpAt || signals.waitForStop(RETRY_MS)) return "failed";
+    }
+  }
+}
+
+let open: Database | null = null;
+
+/** Returns how many other workers there are, or `null` if this one is gone. */
+function beatOnce(task: PulseTask, sentAt: number): number | null {
+  open ??= openDatabase(task);
+  open.exec("begin immediate");
+  const { changes } = open.prepare(RENEW).run(sentAt, task.worker);
+  const others = open.prepare(COUNT_OTHERS).get(task.worker)?.others as number;
+  open.exec("commit");
+  return Number(changes) === 1 ? others : null;
+}
+
+function openDatabase({ path, synchronous }: PulseTask): Database {
+  const db = loadDriver().open(path);
+  db.exec(`pragma busy_timeout = 0; pragma synchronous = ${synchronous}; pragma mmap_size = 0`);
+  return db;
+}
+
+// After an error only a new connection is sure to be in no transaction and to see what is on disk.
+function forgetDatabase(): void {
+  const db = open;
+  open = null;
+  try {
+    db?.close();
+  } catch {
+    // It is replaced anyway.
+  }
+}
+
+if (!isMainThread) {
+  pulse(workerData as PulseTask);
+  forgetDatabase();
+}

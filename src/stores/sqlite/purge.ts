@@ -1,0 +1,26 @@
+import type { PurgeRequest } from "../../core/store.ts";
+import type { Connection, Row } from "./connection.ts";
+
+const FIND = `select n, tags from runs where ended_at is not null and ended_at < max(?1, ?2)
+  and ((state = 'succeeded' and ended_at < ?1) or (state in ('failed', 'cancelled') and ended_at < ?2))
+  order by ended_at, n limit ?3`;
+
+const DELETE_TAG = "delete from tags where tag = ? and run = ?";
+const DELETES = [
+  "delete from journal where run = ?",
+  "delete from state where run = ?",
+  "delete from keys where run = ?",
+  "delete from runs where n = ?",
+];
+
+/** Deletes the runs that ended first, with all that is still kept of them. Must run inside a write transaction. */
+export function purge(db: Connection, request: PurgeRequest): number {
+  const gone = db.all(FIND, request.succeededBefore, request.failedBefore, request.limit);
+  for (const row of gone) purgeRun(db, row);
+  return gone.length;
+}
+
+function purgeRun(db: Connection, { n, tags }: Row): void {
+  for (const tag of JSON.parse(tags as string) as string[]) db.run(DELETE_TAG, tag, n as number);
+  for (const sql of DELETES) db.run(sql, n as number);
+}

@@ -1,0 +1,103 @@
+import { PawlError } from "../../base/errors.ts";
+import type { StoredEntry } from "../../core/journal.ts";
+import type { CounterRow, InboxRow, RunQuery, RunRow, StateRow, WaitQuery, WaitRow } from "../../core/store.ts";
+import type { RunState } from "../../core/transition.ts";
+import type { Connection, Row } from "./connection.ts";
+import type { SqlValue } from "./driver.ts";
+import { entryRow, RUN_COLUMNS, runRow, unreadOf, waitRow } from "./rows.ts";
+
+const FIND_RUN = `select ${RUN_COLUMNS} from runs where id = ?`;
+const FIND_NUMBER = "select n from runs where id = ?";
+
+export function readRun(db: Connection, id: string): RunRow | null {
+  const row = db.get(FIND_RUN, id);
+  return row === undefined ? null : runRow(row);
+}
+
+function numberOf(db: Connection, id: string): number | null {
+  return (db.get(FIND_NUMBER, id)?.n as number | undefined) ?? null;
+}
+
+/** Must run inside one snapshot: with several states it asks once per state, so that each question has an index. */
+export function listRuns(db: Connection, query: RunQuery): RunRow[] {
+  const before = query.before === undefined ? null : cursorOf(db, query.before);
+  const states: (RunState | null)[] = query.states === undefined ? [null] : [...new Set(query.states)];
+  return states
+    .flatMap((state) => listState(db, query, state, before))
+    .sort((a, b) => (b.n as number) - (a.n as number))
+    .slice(0, query.limit)
+    .map(runRow);
+}
+
+function cursorOf(db: Connection, id: string): number {
+  const n = numberOf(db, id);
+  if (n !== null) return n;
+  throw new PawlError("run_not_found", `The page cursor ${id} names a run that is gone. List again from the first page.`, {
+    fields: { run: id },
+  });
+}
+
+function listState(db: Connection, query: RunQuery, state: RunState | null, before: number | null): Row[] {
+  const conditions: string[] = [];
+  const values: SqlValue[] = [];
+  const where = (condition: string, value: SqlValue | undefined) => {
+    if (value === undefined || value === null) return;
+    conditions.push(condition);
+    values.push(value);
+  };
+  // The second half repeats the condition of the index, which SQLite cannot see in a bound value.
+  where(state === "succeeded" ? "state = ?" : "state = ? and state <> 'succeeded'", state);
+  where("workflow = ?", query.workflow);
+  where("n in (select run from tags where tag = ?)", query.tag);
+  where("parent = ?", query.parent);
+  where("created_at > ?", query.createdAfter);
+  where("created_at < ?", query.createdBefore);
+  where("n < ?", before);
+  const clause = conditions.length === 0 ? "" : `where ${conditions.join(" and ")}`;
+  return db.all(`select ${RUN_COLUMNS} from runs ${clause} order by n desc limit ?`, ...values, limitOf(query.limit));
+}
+
+const READ_ENTRIES = `select seq, at, type, key, data, hash from journal
+  where run = (select n from runs where id = ?) and seq >= ? order by seq limit ?`;
+
+export function readJournal(db: Connection, id: string, from = 0, limit?: number): StoredEntry[] {
+  return db.all(READ_ENTRIES, id, from, limitOf(limit)).map(entryRow);
+}
+
+export function readInbox(db: Connection, id: string): InboxRow[] {
+  const n = numberOf(db, id);
+  return n === null ? [] : unreadOf(db, n);
+}
+
+const WAITS = `select runs.id as run, runs.workflow, waits.key, waits.kind, waits.name, waits.due, waits.detail
+  from waits join runs on runs.n = waits.run`;
+
+export function listWaits(db: Connection, { run, kind, limit }: WaitQuery): WaitRow[] {
+  const conditions = ["true"];
+  const values: SqlValue[] = [];
+  if (run !== undefined) conditions.push("runs.id = ?");
+  if (run !== undefined) values.push(run);
+  if (kind !== undefined) conditions.push("kind = ?");
+  if (kind !== undefined) values.push(kind);
+  // Repeats the condition of the index over what people are asked.
+  if (kind === "approval" || kind === "decision") conditions.push("kind in ('approval', 'decision')");
+  const where = conditions.join(" and ");
+  return db.all(`${WAITS} where ${where} order by waits.run, waits.key limit ?`, ...values, limitOf(limit)).map(waitRow);
+}
+
+const STATE = "select key, data from state where run = (select n from runs where id = ?) order by key";
+
+export function listStateRows(db: Connection, id: string): StateRow[] {
+  return db.all(STATE, id).map((row) => ({ key: row.key as string, data: row.data as string | Uint8Array }));
+}
+
+const COUNTERS = `select key, value from counters where key >= ?1 and substr(key, 1, length(?1)) = ?1 order by key`;
+
+export function listCounters(db: Connection, prefix: string): CounterRow[] {
+  return db.all(COUNTERS, prefix).map((row) => ({ key: row.key as string, value: row.value as number }));
+}
+
+/** SQLite reads a negative limit as none. */
+function limitOf(limit: number | undefined): number {
+  return limit === undefined || limit === Number.POSITIVE_INFINITY ? -1 : Math.max(0, Math.floor(limit));
+}

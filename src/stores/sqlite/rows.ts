@@ -1,0 +1,135 @@
+// Rows as SQLite gives them, read into the shapes of the port. A value that Pawl cannot have written is named, never passed on.
+import { PawlError } from "../../base/errors.ts";
+import type { EntryType, StoredEntry } from "../../core/journal.ts";
+import type { InboxRow, Mail, ParentLink, RunRow, WaitKind, WaitRow } from "../../core/store.ts";
+import { RUN_STATES, type RunState } from "../../core/transition.ts";
+import type { Connection, Row } from "./connection.ts";
+
+type Data = string | Uint8Array | null;
+
+export const RUN_COLUMNS = `n, id, workflow, version, state, trace_id, key, tags, priority, parent, parent_key,
+  parent_generation, detached, origin, created_at, ended_at, deadline, head, head_hash, owner, ready_at, wake_at, wake, cancel,
+  claims, claimed_head, stop_reason, progress, cost, codec`;
+
+export function runRow(row: Row): RunRow {
+  return {
+    id: row.id as string,
+    workflow: row.workflow as string,
+    version: row.version as string,
+    state: stateOf(row),
+    traceId: row.trace_id as string,
+    key: row.key as string | null,
+    tags: tagsOf(row),
+    priority: row.priority as number,
+    parent: parentOf(row),
+    origin: row.origin as string | null,
+    createdAt: row.created_at as number,
+    endedAt: row.ended_at as number | null,
+    deadline: row.deadline as number | null,
+    head: row.head as number,
+    headHash: row.head_hash as string,
+    owner: row.owner as string | null,
+    readyAt: row.ready_at as number | null,
+    wakeAt: row.wake_at as number | null,
+    wake: row.wake as number,
+    cancel: row.cancel as string | null,
+    claims: row.claims as number,
+    stopReason: row.stop_reason as string | null,
+    progress: row.progress as string | null,
+    cost: row.cost as string | null,
+    codec: row.codec as string,
+  };
+}
+
+function stateOf(row: Row): RunState {
+  const state = row.state as RunState;
+  if (!RUN_STATES.includes(state)) throw damaged(row, "state");
+  return state;
+}
+
+function tagsOf(row: Row): string[] {
+  if (row.tags === "[]") return [];
+  try {
+    const tags: unknown = JSON.parse(row.tags as string);
+    if (Array.isArray(tags) && tags.every((tag) => typeof tag === "string")) return tags;
+  } catch {
+    // Named below.
+  }
+  throw damaged(row, "tags");
+}
+
+function parentOf(row: Row): ParentLink | null {
+  if (row.parent === null) return null;
+  return {
+    run: row.parent as string,
+    key: row.parent_key as string,
+    generation: row.parent_generation as number,
+    detached: row.detached === 1,
+  };
+}
+
+function damaged(row: Row, column: string): PawlError {
+  return new PawlError(
+    "corrupted_journal",
+    `The row of run ${row.id} is damaged: its column "${column}" holds ${JSON.stringify(row[column])}. Restore a backup, or see \`pawl doctor\`.`,
+    { fields: { run: row.id, column } },
+  );
+}
+
+export const READ_JOURNAL = "select seq, at, type, key, data, hash from journal where run = ? order by seq";
+
+export function entryRow(row: Row): StoredEntry {
+  return {
+    seq: row.seq as number,
+    at: row.at as number,
+    type: row.type as EntryType,
+    key: row.key as string | null,
+    data: row.data as Data,
+    hash: row.hash as string,
+  };
+}
+
+const READ_UNREAD = "select n, id, kind, name, data, at from inbox where run = ? and consumed = 0 order by n";
+
+export function unreadOf(db: Connection, n: number): InboxRow[] {
+  return db.all(READ_UNREAD, n).map((row) => ({
+    n: row.n as number,
+    id: row.id as string,
+    kind: row.kind as InboxRow["kind"],
+    name: row.name as string,
+    data: row.data as Data,
+    at: row.at as number,
+  }));
+}
+
+/** The columns that `mailOf` reads. */
+export const MAIL_COLUMNS = "n, id, wake, cancel, unread";
+
+/** What an owner must know of a run. Must run inside one transaction (P18). */
+export function mailOf(db: Connection, row: Row): Mail {
+  const n = row.n as number;
+  return {
+    run: row.id as string,
+    head: headOf(db, n),
+    wake: row.wake as number,
+    cancel: row.cancel as string | null,
+    inbox: row.unread === 0 ? [] : unreadOf(db, n),
+  };
+}
+
+/** Next position of a run's journal: one look at the end of its part of the tree. */
+export function headOf(db: Connection, n: number): number {
+  return (db.get("select max(seq) + 1 as head from journal where run = ?", n)?.head as number | null) ?? 0;
+}
+
+export function waitRow(row: Row): WaitRow {
+  return {
+    run: row.run as string,
+    workflow: row.workflow as string,
+    key: row.key as string,
+    kind: row.kind as WaitKind,
+    name: row.name as string,
+    due: row.due as number | null,
+    detail: row.detail as string | null,
+  };
+}

@@ -1,0 +1,95 @@
+// The SQLite store
+// One file, any number of processes on one machine. Every method is one transaction on the one connection of this process.
+import { resolve } from "node:path";
+import { type Clock, systemClock } from "../../base/clock.ts";
+import type { Store } from "../../core/store.ts";
+import { checkMessage } from "../commit-fault.ts";
+import { claim, nextWake, take } from "./claim.ts";
+import { commit } from "./commit.ts";
+import { holderOf } from "./conditions.ts";
+import { Connection, type Durability, type FaultPoint } from "./connection.ts";
+import { deliver } from "./deliver.ts";
+import { Hints } from "./hints.ts";
+import { backup, inspect } from "./inspect.ts";
+import { adopt, orphans } from "./orphans.ts";
+import { OwnedRuns } from "./owned-runs.ts";
+import { Presence } from "./presence.ts";
+import { purge } from "./purge.ts";
+import { listCounters, listRuns, listStateRows, listWaits, readInbox, readJournal, readRun } from "./queries.ts";
+import { mailOfOwned, newsOf } from "./workers.ts";
+
+export interface SqliteStoreOptions {
+  readonly clock?: Clock;
+  readonly leaseClock?: Clock;
+  /** `"power"` (the default): what was acknowledged survives power loss. `"process"`: the last moments may be lost then. */
+  readonly durability?: Durability;
+  /** Throws the errors of a broken disk at the driver's boundary, for tests. */
+  readonly fault?: (point: FaultPoint) => void;
+}
+
+/** A store in one SQLite file; its folder is created. Engines of one process may share it: the last one closes it. */
+export function sqliteStore(file: string, options: SqliteStoreOptions = {}): Store {
+  const { clock = systemClock, leaseClock = systemClock, durability = "power", fault } = options;
+  const owned = new OwnedRuns();
+  const connectionOptions = fault === undefined ? { durability } : { durability, fault };
+  const db = new Connection(resolve(file), connectionOptions, () => owned.forgetAll());
+  const hints = new Hints(db, leaseClock);
+  const presence = new Presence(db, owned, clock, leaseClock);
+  let users = 0;
+
+  return {
+    kind: "sqlite",
+    clock,
+    leaseClock,
+    lanes: 1,
+
+    async open() {
+      await db.open();
+      users += 1;
+    },
+    async close() {
+      users = Math.max(0, users - 1);
+      if (users > 0) return;
+      hints.stop();
+      await presence.stopPulses();
+      db.close();
+    },
+
+    register: (worker) => presence.register(worker),
+    heartbeat: (worker) => presence.heartbeat(worker),
+    ...(presence.hasPulse && {
+      pulse: (worker: string, everyMs: number, stallMs: number) => presence.pulse(worker, everyMs, stallMs),
+    }),
+    workers: () => presence.workers(),
+    fence: (request) => presence.fence(request),
+    retire: (worker) => presence.retire(worker),
+
+    claim: (request) => claim(db, owned, request, clock),
+    nextWake: () => db.read(() => nextWake(db)),
+    take: (worker, run) => take(db, owned, worker, run),
+    owned: (worker, { news }) => db.snapshot(() => (news ? newsOf(db, worker) : mailOfOwned(db, worker))),
+
+    commit: (request) => commit(db, owned, request, clock),
+    async deliver(message) {
+      checkMessage(message);
+      return db.write(() => deliver(db, message, clock.now()));
+    },
+
+    run: (id) => db.read(() => readRun(db, id)),
+    runs: (query) => db.snapshot(() => listRuns(db, query)),
+    journal: (run, { from, limit } = {}) => db.read(() => readJournal(db, run, from, limit)),
+    inbox: (run) => db.snapshot(() => readInbox(db, run)),
+    waits: (query) => db.read(() => listWaits(db, query)),
+    state: (run) => db.read(() => listStateRows(db, run)),
+    key: (space, key) => db.read(() => holderOf(db, space, key)),
+    counters: (prefix) => db.read(() => listCounters(db, prefix)),
+
+    orphans: () => db.read(() => orphans(db)),
+    adopt: (runs) => db.write(() => adopt(db, runs, clock.now())),
+    purge: (request) => db.write(() => purge(db, request)),
+
+    hints: (listener) => hints.listen(listener),
+    inspect: () => db.snapshot(() => inspect(db)),
+    backup: (copy) => backup(db, resolve(copy)),
+  };
+}

@@ -1,0 +1,106 @@
+import type { FenceReply, FenceRequest, Handle, Mail, NewWorker, WorkerRow } from "../../core/store.ts";
+import { leaseLeftMs } from "../lease.ts";
+import type { Connection, Row } from "./connection.ts";
+import { MAIL_COLUMNS, mailOf } from "./rows.ts";
+
+export interface Moment {
+  /** Wall time. */
+  readonly now: number;
+  /** Lease time. */
+  readonly monotonic: number;
+}
+
+const INSERT = `insert or replace into workers (id, name, pid, process_started, boot, pid_namespace, handles, started_at, lease_ms,
+  renewed_at) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+
+export function register(db: Connection, worker: NewWorker, { now, monotonic }: Moment): void {
+  const { id, name, leaseMs, process, handles } = worker;
+  const { pid, startedAt, boot, pidNamespace } = process;
+  db.run(INSERT, id, name, pid, startedAt, boot, pidNamespace, JSON.stringify(handles), now, leaseMs, monotonic);
+}
+
+export const RENEW = "update workers set renewed_at = ? where id = ?";
+export const COUNT_OTHERS = "select count(*) as others from workers where id <> ?";
+
+export function heartbeat(db: Connection, id: string, monotonic: number): { alive: boolean; others: number } {
+  const alive = db.run(RENEW, monotonic, id) === 1;
+  return { alive, others: countOthers(db, id) };
+}
+
+export function countOthers(db: Connection, id: string): number {
+  return db.get(COUNT_OTHERS, id)?.others as number;
+}
+
+const LIST = `select *, (select count(*) from runs where owner = workers.id) as runs from workers order by started_at, id`;
+
+/** `monotonic` is called after the rows were read; see `leaseLeftMs`. */
+export function listWorkers(db: Connection, monotonic: () => number, boot: string | null): WorkerRow[] {
+  const rows = db.all(LIST);
+  const now = monotonic();
+  return rows.map((row) => workerRow(row, now, boot));
+}
+
+function workerRow(row: Row, monotonic: number, boot: string | null): WorkerRow {
+  const process = {
+    pid: row.pid as number,
+    startedAt: row.process_started as string | null,
+    boot: row.boot as string,
+    pidNamespace: row.pid_namespace as string | null,
+  };
+  const leaseMs = row.lease_ms as number;
+  return {
+    id: row.id as string,
+    name: row.name as string,
+    leaseMs,
+    process,
+    handles: JSON.parse(row.handles as string) as Handle[],
+    startedAt: row.started_at as number,
+    leaseLeftMs: leaseLeftMs({ boot: process.boot, leaseMs, renewedAt: row.renewed_at as number }, monotonic, boot),
+    runs: row.runs as number,
+  };
+}
+
+const DELETE = "delete from workers where id = ?";
+const MOVE = "update runs set owner = ? where owner = ?";
+const OWNED = `select ${MAIL_COLUMNS} from runs where owner = ? order by n`;
+
+// Claimable again, except a parked run that no decision and no unseen cancel concerns.
+const RELEASE = `update runs set owner = null, claims = case when ?3 then 0 else claims end,
+  ready_at = case when state <> 'parked' or (cancel is not null and cancelling = 0)
+      or exists (select 1 from inbox where run = runs.n and consumed = 0 and kind = 'decision')
+    then ?2 end
+  where owner = ?1 returning ready_at is not null as is_ready`;
+
+/** Ends the incarnations first; what they owned moves or is released after that (P20). */
+export function fence(db: Connection, { workers, successor }: FenceRequest, moment: Moment): FenceReply {
+  for (const worker of workers) db.run(DELETE, worker);
+  if (successor === undefined) {
+    const released = workers.map((worker) => release(db, worker, moment.now, false));
+    return { moved: [], released: released.reduce((sum, runs) => sum + runs, 0) };
+  }
+  register(db, successor, moment);
+  for (const worker of workers) db.run(MOVE, successor.id, worker);
+  return { moved: mailOfOwned(db, successor.id), released: 0 };
+}
+
+export function retire(db: Connection, worker: string, now: number): void {
+  db.run(DELETE, worker);
+  release(db, worker, now, true);
+}
+
+/** Gives all runs of a worker up; returns how many can be claimed now. */
+function release(db: Connection, worker: string, now: number, isHandedBack: boolean): number {
+  db.fault("statement");
+  return db.all(RELEASE, worker, now, Number(isHandedBack)).filter((row) => row.is_ready === 1).length;
+}
+
+const NEWS = `select ${MAIL_COLUMNS} from runs where owner = ? and owner is not null
+  and (unread > 0 or (cancel is not null and cancelling = 0)) order by n`;
+
+export function mailOfOwned(db: Connection, worker: string): Mail[] {
+  return db.all(OWNED, worker).map((row) => mailOf(db, row));
+}
+
+export function newsOf(db: Connection, worker: string): Mail[] {
+  return db.all(NEWS, worker).map((row) => mailOf(db, row));
+}

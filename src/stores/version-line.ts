@@ -1,0 +1,22 @@
+import { parseVersion } from "../base/semver.ts";
+import type { Handle } from "../core/store.ts";
+
+/** Versions of one line differ in their patch only; a worker runs every patch of its line up to its own (P34). */
+export interface VersionLine {
+  readonly line: string;
+  readonly patch: number;
+}
+
+export function versionLine(version: string): VersionLine {
+  const { major, minor, patch } = parseVersion(version);
+  return { line: `${major}.${minor}`, patch };
+}
+
+/** Whether a worker with these handles may claim a run of this workflow and version. */
+export function isHandled(handles: readonly Handle[], workflow: string, version: string): boolean {
+  const run = versionLine(version);
+  return handles.some((handle) => {
+    const ours = versionLine(handle.version);
+    return handle.workflow === workflow && ours.line === run.line && run.patch <= ours.patch;
+  });
+}

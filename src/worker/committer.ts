@@ -1,0 +1,195 @@
+// The committer
+// Makes what all runs of this process have to write durable, as few syncs as possible: everything that is there when a commit begins
+// goes into it, however many runs it is (group commit).
+//
+//   C1. At most one commit per lane is under way, and so at most one of a run (P15).
+//   C2. What waits for a commit happens only after the store has said that it applied.
+//   C3. A refused run does not hurt its neighbours (P16).
+//   C4. An unknown outcome stops the committer until the worker has fenced itself and knows (P17). Nothing is repeated before.
+import { hasCode } from "../base/errors.ts";
+import type { Batch } from "../core/draft.ts";
+import type { Host } from "../core/host.ts";
+import { LIMITS } from "../core/limits.ts";
+import type { RunCommit, Store, Verdict } from "../core/store.ts";
+
+/** Something that has batches to write: a pass, or a single write of its own. */
+export interface CommitSource {
+  readonly id: string;
+  take(): Batch | null;
+  verdict(verdict: Verdict): void;
+  /** Nothing of the batch was applied: it is to be offered again. */
+  offerAgain(): void;
+  /** The store cannot be written to. True: somebody was told so, and the batch is not offered again. */
+  givesUp(error: unknown): boolean;
+}
+
+export interface CommitterEvents {
+  /** The store cannot be written to; the next try follows when the promise resolves. */
+  unavailable(error: unknown, failures: number): Promise<void>;
+  /** Nobody knows whether these were applied. The committer is paused. */
+  unknown(error: unknown, sources: readonly CommitSource[]): void;
+  /** The store no longer knows this worker. The committer is paused. */
+  fenced(sources: readonly CommitSource[]): void;
+}
+
+export class Committer {
+  readonly #store: Store;
+  readonly #events: CommitterEvents;
+  readonly #lanes: Lane[];
+  #failures = 0;
+  worker: string | null = null;
+  isPaused = false;
+
+  constructor(store: Store, host: Host, events: CommitterEvents) {
+    this.#store = store;
+    this.#events = events;
+    this.#lanes = Array.from({ length: store.lanes }, () => new Lane((sources) => this.#commit(sources), host, () => this.isPaused));
+  }
+
+  /** `source` has something to write. */
+  dirty(source: CommitSource): void {
+    this.#laneOf(source.id).add(source);
+  }
+
+  /** Writes one run's commit by itself; resolves with the store's verdict, rejects only if it surely was not applied. */
+  write(commit: RunCommit): Promise<Verdict> {
+    return new Promise((resolve, reject) => {
+      let left: RunCommit | null = commit;
+      const source: CommitSource = {
+        id: commit.run,
+        take: () => {
+          const taken = left;
+          left = null;
+          return taken === null ? null : { commit: taken, after: [], withoutEnd: null, withoutSuspension: null, from: { head: taken.head, hash: "", at: 0 } };
+        },
+        verdict: (verdict) => (verdict.kind === "failed" ? reject(verdict.error) : resolve(verdict)),
+        offerAgain: () => {
+          left = commit;
+        },
+        givesUp: (error) => {
+          reject(error);
+          return true;
+        },
+      };
+      this.dirty(source);
+    });
+  }
+
+  resume(): void {
+    this.isPaused = false;
+    for (const lane of this.#lanes) lane.wake();
+  }
+
+  /** Something is left to write, or a commit is under way. */
+  get isBusy(): boolean {
+    return this.#lanes.some((lane) => lane.isBusy);
+  }
+
+  #laneOf(run: string): Lane {
+    const lane = this.#lanes.length === 1 ? 0 : hashOf(run) % this.#lanes.length;
+    return this.#lanes[lane] as Lane;
+  }
+
+  /** Commits what the sources offer; returns those that have to come again. */
+  async #commit(sources: readonly CommitSource[]): Promise<readonly CommitSource[]> {
+    const taken: CommitSource[] = [];
+    const runs: RunCommit[] = [];
+    const later: CommitSource[] = [];
+    let entries = 0;
+    for (const source of sources) {
+      if (entries >= LIMITS.commitEntries) {
+        later.push(source);
+        continue;
+      }
+      const batch = source.take();
+      if (batch === null) continue;
+      taken.push(source);
+      runs.push(batch.commit);
+      entries += batch.commit.entries.length;
+    }
+    if (runs.length === 0) return later;
+    return [...(await this.#write(taken, runs)), ...later];
+  }
+
+  async #write(sources: readonly CommitSource[], runs: readonly RunCommit[]): Promise<readonly CommitSource[]> {
+    try {
+      this.#answer(sources, await this.#store.commit({ worker: this.worker, runs }));
+      this.#failures = 0;
+      return [];
+    } catch (error) {
+      if (hasCode(error, "storage_unavailable")) return this.#waitForStorage(sources, error);
+      this.isPaused = true;
+      this.#events.unknown(error, sources);
+      return [];
+    }
+  }
+
+  /** Surely nothing was applied: whoever can be told is told, the rest stays and is offered again. */
+  async #waitForStorage(sources: readonly CommitSource[], error: unknown): Promise<readonly CommitSource[]> {
+    const staying = sources.filter((source) => !source.givesUp(error));
+    for (const source of staying) source.offerAgain();
+    if (staying.length > 0) await this.#events.unavailable(error, ++this.#failures);
+    return staying;
+  }
+
+  #answer(sources: readonly CommitSource[], verdicts: readonly Verdict[]): void {
+    const fenced: CommitSource[] = [];
+    for (let i = 0; i < sources.length; i++) {
+      const source = sources[i] as CommitSource;
+      const verdict = verdicts[i] as Verdict;
+      if (verdict.kind === "refused" && verdict.why === "fenced") fenced.push(source);
+      else source.verdict(verdict);
+    }
+    if (fenced.length === 0) return;
+    this.isPaused = true;
+    this.#events.fenced(fenced);
+  }
+}
+
+class Lane {
+  readonly #commit: (sources: readonly CommitSource[]) => Promise<readonly CommitSource[]>;
+  readonly #host: Host;
+  readonly #isPaused: () => boolean;
+  #dirty = new Set<CommitSource>();
+  #isCommitting = false;
+  #isScheduled = false;
+
+  constructor(commit: (sources: readonly CommitSource[]) => Promise<readonly CommitSource[]>, host: Host, isPaused: () => boolean) {
+    this.#commit = commit;
+    this.#host = host;
+    this.#isPaused = isPaused;
+  }
+
+  get isBusy(): boolean {
+    return this.#isCommitting || this.#dirty.size > 0;
+  }
+
+  add(source: CommitSource): void {
+    this.#dirty.add(source);
+    this.wake();
+  }
+
+  wake(): void {
+    if (this.#isScheduled || this.#isCommitting || this.#isPaused() || this.#dirty.size === 0) return;
+    this.#isScheduled = true;
+    this.#host.immediate(() => void this.#flush());
+  }
+
+  async #flush(): Promise<void> {
+    this.#isScheduled = false;
+    if (this.#isPaused()) return;
+    this.#isCommitting = true;
+    const sources = this.#dirty;
+    this.#dirty = new Set();
+    const later = await this.#commit([...sources]);
+    for (const source of later) this.#dirty.add(source);
+    this.#isCommitting = false;
+    this.wake();
+  }
+}
+
+function hashOf(text: string): number {
+  let hash = 0;
+  for (let i = 0; i < text.length; i++) hash = (hash * 31 + text.charCodeAt(i)) >>> 0;
+  return hash;
+}

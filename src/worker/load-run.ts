@@ -1,0 +1,101 @@
+// Loading a claimed run
+// Decides what a claim leads to: a pass, or an end that needs no body (corrupted, poisoned, cancelled while nothing of it was running).
+import { PawlError } from "../base/errors.ts";
+import { Draft } from "../core/draft.ts";
+import { cancelWithoutBody, writePark } from "../core/endings.ts";
+import type { Entry, Parked, Resolved } from "../core/journal.ts";
+import { LIMITS } from "../core/limits.ts";
+import { Pass } from "../core/pass.ts";
+import type { PassPorts } from "../core/pass-ports.ts";
+import type { ClaimedRun, InboxRow, RunCommit } from "../core/store.ts";
+import { openJournal, openValue } from "../core/values.ts";
+import type { Workflow } from "../core/workflow.ts";
+
+export type Loaded =
+  | { readonly kind: "pass"; readonly pass: Pass }
+  /** Nothing of the body is needed: this is what remains to be written. */
+  | { readonly kind: "write"; readonly commit: RunCommit; readonly ended: "cancelled" | "parked" };
+
+export function loadRun(claimed: ClaimedRun, workflow: Workflow | undefined, ports: PassPorts, readAt: number): Loaded {
+  const last = claimed.journal.at(-1);
+  const chain = { head: claimed.journal.length, hash: last?.hash ?? claimed.run, at: last?.at ?? 0 };
+  const draft = new Draft(claimed.run, chain, ports.host, ports.codec);
+  let entries: Entry[];
+  try {
+    entries = openJournal(ports.host, ports.codec, claimed.run, claimed.journal);
+  } catch (error) {
+    if (claimed.cancel !== null) return cancelled(draft, claimed, ports);
+    return parked(draft, claimed, ports, corrupted(claimed.run, error));
+  }
+  const wasParked = openPark(entries);
+  const decision = claimed.inbox.find((row) => row.kind === "decision");
+  const hasBegun = entries.length > 1;
+  if (claimed.cancel !== null && (!hasBegun || wasParked !== null || workflow === undefined)) return cancelled(draft, claimed, ports);
+  if (wasParked !== null && decision === undefined) return parked(draft, claimed, ports, null);
+  if (claimed.row.claims > 1 + LIMITS.deathsAlone) return parked(draft, claimed, ports, poisoned(claimed));
+  if (workflow === undefined) throw new PawlError("unknown_workflow", `Workflow "${claimed.row.workflow}" ${claimed.row.version} is not registered here.`);
+  return { kind: "pass", pass: passOf(claimed, workflow, entries, draft, ports, readAt, wasParked, decision) };
+}
+
+function passOf(
+  claimed: ClaimedRun,
+  workflow: Workflow,
+  entries: readonly Entry[],
+  draft: Draft,
+  ports: PassPorts,
+  readAt: number,
+  wasParked: Parked | null,
+  decision: InboxRow | undefined,
+): Pass {
+  const { row, wake, cancel, inbox } = claimed;
+  if (workflow.version !== row.version) {
+    draft.append(ports.clock.now(), "version.changed", null, { from: row.version, to: workflow.version });
+    draft.row({ version: workflow.version });
+  }
+  const from = Math.max(0, entries.findLastIndex((entry) => entry.type === "run.continued"));
+  const first = entries[from];
+  const generation = first?.type === "run.continued" ? (first.payload as { generation: number }).generation : 0;
+  const pass = new Pass({ row, workflow, entries: entries.slice(from), generation, chain: draft.chain, draft, mail: { wake, cancel, inbox }, readAt }, ports);
+  // An unknown outcome is decided when replay has reached the step; any other park is over once a person says "retry".
+  if (wasParked !== null && wasParked.reason !== "unknown_outcome" && decision !== undefined) {
+    pass.resolved(decision, openValue(ports.codec, decision.data, { run: row.id, seq: -1, field: `inbox:${decision.id}` }) as Resolved);
+  }
+  return pass;
+}
+
+/** The park that nobody has decided yet. */
+export function openPark(entries: readonly Entry[]): Parked | null {
+  const last = entries.findLast((entry) => entry.type === "run.parked" || entry.type === "run.resolved");
+  return last?.type === "run.parked" ? (last.payload as Parked) : null;
+}
+
+function cancelled(draft: Draft, claimed: ClaimedRun, ports: PassPorts): Loaded {
+  cancelWithoutBody(draft, claimed.row, ports, { cause: "cancel", reason: claimed.cancel ?? "" });
+  return { kind: "write", commit: draft.take().commit, ended: "cancelled" };
+}
+
+/** Parks, or with `null` leaves parked what a claim has picked up without a reason. */
+function parked(draft: Draft, claimed: ClaimedRun, ports: PassPorts, park: Parked | null): Loaded {
+  if (park !== null) {
+    ports.log.error(park.message, { run: claimed.run, reason: park.reason });
+    writePark(draft, claimed.row, ports.clock.now(), park);
+  } else draft.row({ state: "parked", release: true, readyAt: null, wakeAt: null, claims: 0 });
+  return { kind: "write", commit: draft.take().commit, ended: "parked" };
+}
+
+function corrupted(run: string, error: unknown): Parked {
+  const message = error instanceof Error ? error.message : String(error);
+  return { reason: "corrupted_journal", message: `Run ${run} cannot be replayed. ${message}`, choices: ["retry", "cancel"], detail: { error: message } };
+}
+
+function poisoned(claimed: ClaimedRun): Parked {
+  const { run, row } = claimed;
+  return {
+    reason: "poisoned",
+    message:
+      `Run ${run} of workflow "${row.workflow}" ended its process ${row.claims - 1} times without recording anything, the last ${LIMITS.deathsAlone} times alone. ` +
+      'Look for a crash, an endless loop or memory exhaustion in its next step; deploy a fix and resolve the run with "retry", or cancel it.',
+    choices: ["retry", "cancel"],
+    detail: { claims: row.claims - 1 },
+  };
+}

@@ -1,0 +1,46 @@
+import { PawlError } from "../base/errors.ts";
+import { compareVersions, parseVersion, sameMinor } from "../base/semver.ts";
+import type { Handle } from "../core/store.ts";
+import type { Workflow } from "../core/workflow.ts";
+
+/** The workflow versions that this process can run. Looked up by name in a Map, never as a property (Q9). */
+export class Registry {
+  readonly #workflows = new Map<string, Workflow[]>();
+
+  constructor(workflows: readonly Workflow[]) {
+    for (const workflow of workflows) this.#add(workflow);
+  }
+
+  get handles(): Handle[] {
+    return [...this.#workflows.values()].flat().map(({ name, version }) => ({ workflow: name, version }));
+  }
+
+  /** The newest version of a workflow. */
+  newest(name: string): Workflow | undefined {
+    return this.#workflows.get(name)?.at(-1);
+  }
+
+  /** What can run a run of this version: the same major.minor, and no older patch (P34). */
+  forRun(name: string, version: string): Workflow | undefined {
+    const wanted = parseVersion(version);
+    return this.#workflows.get(name)?.findLast((one) => {
+      const offered = parseVersion(one.version);
+      return sameMinor(offered, wanted) && offered.patch >= wanted.patch;
+    });
+  }
+
+  #add(workflow: Workflow): void {
+    if (typeof workflow?.definition?.handler !== "function") {
+      throw new PawlError("invalid_argument", "`workflows` holds something that was not made by workflow(…).");
+    }
+    const known = this.#workflows.get(workflow.name) ?? [];
+    if (known.some((one) => one.version === workflow.version)) {
+      throw new PawlError("duplicate_workflow", `Workflow "${workflow.name}" is registered twice in version ${workflow.version}. Give one of them another name or version.`, {
+        fields: { workflow: workflow.name, version: workflow.version },
+      });
+    }
+    known.push(workflow);
+    known.sort((a, b) => compareVersions(parseVersion(a.version), parseVersion(b.version)));
+    this.#workflows.set(workflow.name, known);
+  }
+}

@@ -1,0 +1,87 @@
+// The sweeper
+// Finds workers that died and runs that nothing will wake, and puts them back to work.
+import type { Log } from "../core/context.ts";
+import type { Store, WorkerRow } from "../core/store.ts";
+import type { Lease } from "./lease.ts";
+import { Loop } from "./loop.ts";
+import { isPlainlyDead, processIdentity } from "./process-identity.ts";
+
+export interface SweeperOptions {
+  readonly leaseMs: number;
+  readonly sweepMs: number;
+  readonly housekeepingMs: number;
+  readonly retention: { readonly succeededMs: number; readonly failedMs: number } | null;
+  readonly log: Log;
+}
+
+export class Sweeper {
+  readonly #store: Store;
+  readonly #lease: Lease;
+  readonly #options: SweeperOptions;
+  readonly #released: () => void;
+  readonly #sweep: Loop;
+  readonly #housekeeping: Loop;
+
+  constructor(store: Store, lease: Lease, options: SweeperOptions, released: () => void) {
+    this.#store = store;
+    this.#lease = lease;
+    this.#options = options;
+    this.#released = released;
+    const { sweepMs, housekeepingMs, leaseMs } = options;
+    this.#sweep = new Loop(store.leaseClock, Math.min(sweepMs, leaseMs), () => this.#guarded(() => this.sweep()));
+    this.#housekeeping = new Loop(store.leaseClock, housekeepingMs, () => this.#guarded(() => this.#keepHouse()));
+  }
+
+  async start(): Promise<void> {
+    this.#sweep.start();
+    this.#housekeeping.start();
+    await this.#sweep.tick();
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([this.#sweep.stop(), this.#housekeeping.stop()]);
+  }
+
+  /** Fences the dead and releases their runs. */
+  async sweep(): Promise<void> {
+    const mine = processIdentity();
+    const dead = (await this.#store.workers()).filter((worker) => worker.id !== this.#lease.id && this.#isDead(worker, mine));
+    if (dead.length === 0) return;
+    const { released } = await this.#store.fence({ workers: dead.map((worker) => worker.id) });
+    for (const worker of dead) this.#options.log.info(`Worker ${worker.id} (${worker.name}) is dead; its runs are taken over.`);
+    if (released > 0) this.#released();
+  }
+
+  /** Plainly dead on this machine: at once (P27). Otherwise when its lease ran out while ours held for a whole one (P25). */
+  #isDead(worker: WorkerRow, mine: ReturnType<typeof processIdentity>): boolean {
+    if (isPlainlyDead(worker.process, mine)) return true;
+    return worker.leaseLeftMs < 0 && this.#lease.heldForMs >= this.#options.leaseMs;
+  }
+
+  async #keepHouse(): Promise<void> {
+    const orphans = await this.#store.orphans();
+    if (orphans.length > 0) {
+      this.#options.log.error(`${orphans.length} runs had nothing that would wake them and are claimed again: ${orphans.slice(0, 5).map((one) => one.run).join(", ")}. Please report this.`);
+      await this.#store.adopt(orphans.map((one) => one.run));
+      this.#released();
+    }
+    await this.#purge();
+  }
+
+  async #purge(): Promise<void> {
+    const { retention } = this.#options;
+    if (retention === null) return;
+    const now = this.#store.clock.now();
+    const request = { succeededBefore: now - retention.succeededMs, failedBefore: now - retention.failedMs, limit: 500 };
+    // Bounded: a store with a long backlog is cleaned over several rounds, in between others get their turn.
+    for (let round = 0; round < 20; round++) if ((await this.#store.purge(request)) < request.limit) return;
+  }
+
+  async #guarded(body: () => Promise<void>): Promise<void> {
+    try {
+      await body();
+    } catch (error) {
+      this.#options.log.warn(`Housekeeping failed and is tried again: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  }
+}

@@ -1,0 +1,515 @@
+// A worker
+// Holds the passes of this process and repeats what keeps them going: claim, mail, heartbeat, sweep. It decides nothing about a run:
+// the pass does, the committer writes, the store applies.
+//
+//   W1. A run is in memory here only while this incarnation owns it in the store.
+//   W2. Memory and store are compared with each heartbeat: what is owned and not held is loaded (P23).
+//   W3. After an unknown outcome a pass lives on exactly if its run was moved and its head is what was acknowledged or the end of its
+//       batch in flight (P17).
+import { backoffMs } from "../base/backoff.ts";
+import type { Codec } from "../base/envelope.ts";
+import { hasCode } from "../base/errors.ts";
+import type { Log } from "../core/context.ts";
+import { type Chain, Draft } from "../core/draft.ts";
+import type { Host } from "../core/host.ts";
+import type { Entry, StoredEntry } from "../core/journal.ts";
+import { LIMITS } from "../core/limits.ts";
+import { Pass } from "../core/pass.ts";
+import type { AdoptedChild, PassEnd, PassPorts } from "../core/pass-ports.ts";
+import type { ClaimedRun, Mail, NewRun, RunRow, Store, Verdict } from "../core/store.ts";
+import { Turns } from "../core/turns.ts";
+import { openEntry } from "../core/values.ts";
+import type { Workflow } from "../core/workflow.ts";
+import { type CommitSource, Committer } from "./committer.ts";
+import { Lease, leaseLost } from "./lease.ts";
+import { loadRun } from "./load-run.ts";
+import { Loop } from "./loop.ts";
+import type { Registry } from "./registry.ts";
+import { Sweeper } from "./sweeper.ts";
+
+export interface WorkerOptions {
+  readonly name: string;
+  readonly registry: Registry;
+  readonly concurrency: number;
+  readonly leaseMs: number;
+  readonly stallMs: number;
+  readonly pollMs: number;
+  readonly sweepMs: number;
+  readonly housekeepingMs: number;
+  readonly retention: { readonly succeededMs: number; readonly failedMs: number } | null;
+  readonly codec: Codec;
+  readonly host: Host;
+  readonly log: Log;
+  newId(): string;
+  random(): number;
+}
+
+/** What others may want to know of the runs of this process, always after it is durable. */
+export interface WorkerEvents {
+  /** Something about this run has changed. */
+  changed(run: string): void;
+  ended(run: string, end: Extract<PassEnd, { kind: "ended" }>): void;
+}
+
+export class Worker {
+  readonly committer: Committer;
+  readonly ports: PassPorts;
+  readonly #store: Store;
+  readonly #options: WorkerOptions;
+  readonly #events: WorkerEvents;
+  readonly #lease: Lease;
+  readonly #claims: Loop;
+  readonly #mail: Loop;
+  readonly #sweeper: Sweeper;
+  readonly #passes = new Map<string, Pass>();
+  readonly #sources = new Map<Pass, CommitSource>();
+  readonly #held = new Set<string>();
+  readonly #wakeSeen = new Map<string, string>();
+  readonly #mailWanted = new Set<Pass>();
+  #waitingForLease: (() => void)[] = [];
+  #fencing: Promise<void> | null = null;
+  #suspect: string | null = null;
+  #isStarted = false;
+  #isStopping = false;
+  #forgetHints: () => void = () => {};
+  #alarm: { readonly due: number; readonly forget: () => void } | null = null;
+
+  constructor(store: Store, options: WorkerOptions, events: WorkerEvents) {
+    this.#store = store;
+    this.#options = options;
+    this.#events = events;
+    const { log, leaseMs, stallMs, name, registry, newId } = options;
+    this.committer = new Committer(store, options.host, {
+      unavailable: (error, failures) => this.#unavailable(error, failures),
+      unknown: (error, sources) => this.#cutOff(error, sources),
+      fenced: (sources) => this.#cutOff(null, sources),
+    });
+    this.#lease = new Lease(store, {
+      name,
+      leaseMs,
+      stallMs,
+      handles: registry.handles,
+      log,
+      newId,
+      lost: () => void this.#fenceSelf("its lease was taken away"),
+      beat: () => this.#compareWithStore(),
+    });
+    this.#claims = new Loop(store.leaseClock, options.pollMs, () => this.#guarded("claim", () => this.#claim()));
+    this.#mail = new Loop(store.leaseClock, options.pollMs, () => this.#guarded("mail", () => this.#readMail()));
+    this.#sweeper = new Sweeper(store, this.#lease, options, () => void this.#claims.tick());
+    this.ports = this.#makePorts();
+  }
+
+  get id(): string | null {
+    return this.#lease.id;
+  }
+
+  get isWorking(): boolean {
+    return this.#isStarted && !this.#isStopping;
+  }
+
+  /** Registers with the store. A client without workflows does so only when it needs to own something. */
+  async start(): Promise<void> {
+    if (this.#isStarted) return;
+    this.#isStarted = true;
+    this.committer.worker = await this.#lease.start();
+    this.#forgetHints = this.#store.hints(() => this.hint());
+    if (this.#options.registry.handles.length === 0) return;
+    this.#claims.start();
+    this.#mail.start();
+    // What a dead predecessor on this machine has left is taken over at once (P27).
+    await this.#sweeper.start();
+    await this.#claims.tick();
+  }
+
+  /** Lets running steps finish for up to `drainMs`, then hands all runs back. */
+  async stop(drainMs: number): Promise<void> {
+    if (!this.#isStarted || this.#isStopping) return;
+    this.#isStopping = true;
+    this.#forgetHints();
+    this.#alarm?.forget();
+    await Promise.all([this.#claims.stop(), this.#mail.stop(), this.#sweeper.stop()]);
+    for (const pass of this.#passes.values()) pass.drain();
+    await this.#until(() => [...this.#passes.values()].every((pass) => pass.isQuiet), drainMs);
+    await this.#until(() => !this.committer.isBusy, drainMs);
+    for (const pass of [...this.#passes.values()]) this.#drop(pass);
+    await this.#fencing;
+    await this.#lease.stop();
+  }
+
+  /** Resolves when no run here has anything to do but wait. */
+  async idle(): Promise<void> {
+    for (;;) {
+      await this.#until(() => this.#isResting(), Number.POSITIVE_INFINITY);
+      const before = this.#passes.size;
+      await this.#claims.tick();
+      await this.#mail.tick();
+      await new Promise<void>((resolve) => this.#options.host.immediate(resolve));
+      if (this.#isResting() && this.#passes.size <= before) return;
+    }
+  }
+
+  #isResting(): boolean {
+    if (this.#fencing !== null || this.#mailWanted.size > 0 || this.committer.isBusy) return false;
+    for (const pass of this.#passes.values()) if (!pass.isResting) return false;
+    return true;
+  }
+
+  /** Something may have changed outside this process. */
+  hint(): void {
+    if (this.#isStopping) return;
+    void this.#claims.tick();
+    void this.#mail.tick();
+  }
+
+  /** Whether a run of this workflow could be taken on right now. */
+  hasRoomFor(workflow: string, version: string): boolean {
+    return this.isWorking && !this.committer.isPaused && this.#passes.size < this.#options.concurrency && this.#options.registry.forRun(workflow, version) !== undefined;
+  }
+
+  /** Begins a run on the spot: its first turn runs ahead of its own first commit (P13). Resolves when that is durable. */
+  begin(run: string, workflow: Workflow, create: NewRun, draft: Draft, started: Entry): Promise<void> {
+    return new Promise((resolve, reject) => {
+      draft.then(resolve);
+      const pass = this.#newPass(run, workflow, create, [started], draft.chain, draft);
+      this.#hold(pass, reject);
+      pass.begin();
+    });
+  }
+
+  /** Goes on with a run that was created, durably, as owned by this worker. */
+  adopt({ run, workflow, create, entry }: AdoptedChild): void {
+    if (this.#isStopping || this.#passes.has(run)) return;
+    const chain = { head: 1, hash: entry.hash, at: entry.at };
+    const pass = this.#newPass(run, workflow, create, [openEntry(this.#options.codec, run, entry)], chain);
+    this.#hold(pass);
+    pass.begin();
+  }
+
+  /** Takes a run that nobody is working on, to end it without its body (P19). False: it cannot be had. */
+  async cancelWithoutBody(run: string): Promise<boolean> {
+    await this.start();
+    const worker = this.#lease.id;
+    const claimed = worker === null || this.#passes.has(run) ? null : await this.#store.take(worker, run);
+    if (claimed === null || claimed.cancel === null) return false;
+    this.#held.add(run);
+    const loaded = loadRun(claimed, undefined, this.ports, this.#store.clock.now());
+    if (loaded.kind === "pass") return false;
+    const verdict = await this.committer.write(loaded.commit);
+    this.#held.delete(run);
+    this.#events.changed(run);
+    return verdict.kind === "applied";
+  }
+
+  // Claims
+
+  async #claim(): Promise<void> {
+    const worker = this.#lease.id;
+    if (worker === null || this.#isStopping || this.committer.isPaused) return;
+    const room = Math.min(LIMITS.claimBatch, this.#options.concurrency - this.#passes.size);
+    if (room > 0) {
+      const { handles } = this.#options.registry;
+      const claimed = await this.#store.claim({ worker, handles, limit: room, suspect: this.#suspect === null });
+      const readAt = this.#store.clock.now();
+      for (const run of claimed) this.#load(run, readAt, worker);
+      if (claimed.length === room) void this.#claims.tick();
+    }
+    this.#setAlarm(await this.#store.nextWake());
+  }
+
+  /** The next sleeping run anywhere in the store wakes this worker, without polling for it. */
+  #setAlarm(due: number | null): void {
+    if (due === this.#alarm?.due || this.#isStopping) return;
+    this.#alarm?.forget();
+    this.#alarm = null;
+    if (due === null) return;
+    const forget = this.#store.clock.at(due, () => {
+      this.#alarm = null;
+      void this.#claims.tick();
+    });
+    this.#alarm = { due, forget };
+  }
+
+  #load(claimed: ClaimedRun, readAt: number, worker: string): void {
+    if (worker !== this.#lease.id || this.#passes.has(claimed.run)) return;
+    const workflow = this.#options.registry.forRun(claimed.row.workflow, claimed.row.version);
+    const loaded = loadRun(claimed, workflow, this.ports, readAt);
+    if (claimed.row.claims >= 2) this.#suspect = claimed.run;
+    if (loaded.kind === "pass") {
+      this.#hold(loaded.pass);
+      loaded.pass.begin();
+    } else void this.#writeAndLetGo(loaded.commit);
+  }
+
+  async #writeAndLetGo(commit: Parameters<Committer["write"]>[0]): Promise<void> {
+    this.#held.add(commit.run);
+    await this.#guarded("end a run", async () => void (await this.committer.write(commit)));
+    this.#held.delete(commit.run);
+    this.#letGo(commit.run);
+    this.#events.changed(commit.run);
+  }
+
+  #letGo(run: string): void {
+    if (this.#suspect === run) this.#suspect = null;
+    this.#wakeSeen.delete(run);
+    if (this.#passes.size < this.#options.concurrency && this.isWorking && this.#options.registry.handles.length > 0) void this.#claims.tick();
+  }
+
+  #hold(pass: Pass, startRefused: (error: unknown) => void = () => {}): void {
+    this.#passes.set(pass.id, pass);
+    this.#sources.set(pass, this.#sourceOf(pass, startRefused));
+  }
+
+  #newPass(run: string, workflow: Workflow, create: NewRun, entries: readonly Entry[], chain: Chain, draft?: Draft): Pass {
+    const row = newRow(run, create, chain, entries[0]?.at ?? 0, this.#lease.id);
+    const mail = { wake: 0, cancel: null, inbox: [] };
+    return new Pass({ row, workflow, entries, generation: 0, chain, mail, readAt: row.createdAt, ...(draft === undefined ? {} : { draft }) }, this.ports);
+  }
+
+  #drop(pass: Pass): void {
+    pass.drop(leaseLost(pass.id));
+    this.#forget(pass);
+  }
+
+  #forget(pass: Pass): void {
+    this.#passes.delete(pass.id);
+    this.#sources.delete(pass);
+    this.#mailWanted.delete(pass);
+  }
+
+  // Commits
+
+  #sourceOf(pass: Pass, startRefused: (error: unknown) => void): CommitSource {
+    return {
+      id: pass.id,
+      take: () => pass.take(),
+      verdict: (verdict) => this.#verdict(pass, verdict, startRefused),
+      offerAgain: () => pass.offerAgain(),
+      givesUp: (error) => {
+        if (pass.inFlight?.commit.create === undefined) return false;
+        this.#drop(pass);
+        startRefused(error);
+        return true;
+      },
+    };
+  }
+
+  #verdict(pass: Pass, verdict: Verdict, startRefused: (error: unknown) => void): void {
+    if (pass.isOver) return;
+    if (verdict.kind === "applied") {
+      pass.applied();
+      if (this.#suspect === pass.id && pass.hasProgressed) this.#suspect = null;
+      return this.#events.changed(pass.id);
+    }
+    if (verdict.kind === "refused" && (verdict.why === "wake" || verdict.why === "cancel")) return pass.overtaken(verdict.why);
+    this.#drop(pass);
+    startRefused(verdict);
+    this.#options.log.warn(`Run ${pass.id} is loaded again: its commit was ${verdict.kind}.`, { run: pass.id, verdict: JSON.stringify(verdict) });
+    void this.#guarded("reload", () => this.#reload(pass.id));
+  }
+
+  async #reload(run: string): Promise<void> {
+    const worker = this.#lease.id;
+    if (worker === null || this.#isStopping) return;
+    const claimed = await this.#store.take(worker, run);
+    if (claimed !== null) this.#load(claimed, this.#store.clock.now(), worker);
+  }
+
+  async #unavailable(error: unknown, failures: number): Promise<void> {
+    if (failures === 1 || failures % 20 === 0) {
+      this.#options.log.error(`The store cannot be written to; runs wait and go on by themselves when it can. ${messageOf(error)}`, { failures });
+    }
+    const ms = backoffMs(Math.min(failures, 10), { baseMs: 20, factor: 2, capMs: 1000, jitter: true }, this.#options.random);
+    await new Promise<void>((resolve) => this.#store.leaseClock.after(Math.max(5, ms), resolve));
+  }
+
+  // Fencing
+
+  #cutOff(error: unknown, sources: readonly CommitSource[]): void {
+    const why = error === null ? "it was fenced" : `the outcome of a commit is unknown (${messageOf(error)})`;
+    void this.#fenceSelf(why, sources);
+  }
+
+  /** Takes a new incarnation and settles every pass by what the store then says (P17). */
+  #fenceSelf(why: string, unsettled: readonly CommitSource[] = []): Promise<void> {
+    this.#fencing ??= this.#takeNewIncarnation(why, unsettled).finally(() => {
+      this.#fencing = null;
+    });
+    return this.#fencing;
+  }
+
+  async #takeNewIncarnation(why: string, unsettled: readonly CommitSource[]): Promise<void> {
+    this.committer.isPaused = true;
+    this.#options.log.warn(`Worker ${this.#lease.id} takes a new incarnation: ${why}.`);
+    for (let failures = 1; ; failures++) {
+      try {
+        const { moved } = await this.#lease.renew();
+        this.#settlePasses(new Map(moved.map((mail) => [mail.run, mail])));
+        await this.#settleWrites(unsettled);
+        break;
+      } catch (error) {
+        if (this.#isStopping && failures > 3) return;
+        await this.#unavailable(error, failures);
+      }
+    }
+    this.committer.worker = this.#lease.id;
+    this.committer.resume();
+    const waiting = this.#waitingForLease;
+    this.#waitingForLease = [];
+    for (const fn of waiting) fn();
+    void this.#claims.tick();
+  }
+
+  #settlePasses(moved: ReadonlyMap<string, Mail>): void {
+    const readAt = this.#store.clock.now();
+    for (const pass of [...this.#passes.values()]) {
+      const mail = moved.get(pass.id);
+      const batch = pass.inFlight;
+      const start = batch?.from.head ?? pass.durableHead;
+      const end = batch === null ? start : start + batch.commit.entries.length;
+      if (mail !== undefined && batch !== null && mail.head === end && end > start) pass.applied();
+      else if (mail !== undefined && mail.head === start) pass.offerAgain();
+      else if (mail === undefined && batch?.commit.create !== undefined) pass.offerAgain();
+      else {
+        this.#drop(pass);
+        continue;
+      }
+      if (mail !== undefined) pass.mail(mail, readAt);
+    }
+  }
+
+  /** Single writes have no pass: the run itself tells whether they were applied. */
+  async #settleWrites(unsettled: readonly CommitSource[]): Promise<void> {
+    const passes = new Set(this.#sources.values());
+    for (const source of unsettled) {
+      if (passes.has(source)) continue;
+      source.offerAgain();
+      this.committer.dirty(source);
+    }
+  }
+
+  // Mail
+
+  async #readMail(): Promise<void> {
+    const worker = this.#lease.id;
+    if (worker === null || this.#passes.size === 0) return;
+    const wanted = [...this.#mailWanted];
+    this.#mailWanted.clear();
+    const readAt = this.#store.clock.now();
+    const news = await this.#store.owned(worker, { news: true });
+    const told = new Set<Pass>();
+    for (const mail of news) {
+      const pass = this.#passes.get(mail.run);
+      if (pass === undefined) continue;
+      const isNew = this.#wakeSeen.get(mail.run) !== `${mail.wake} ${mail.cancel}`;
+      this.#wakeSeen.set(mail.run, `${mail.wake} ${mail.cancel}`);
+      if (isNew || wanted.includes(pass)) {
+        told.add(pass);
+        pass.mail(mail, readAt);
+      }
+    }
+    const rest = wanted.filter((pass) => !told.has(pass) && !pass.isOver);
+    if (rest.length > 0) await this.#readAll(worker, rest, readAt);
+  }
+
+  /** Passes that asked and have nothing new: they still need to know the counter as it is now. */
+  async #readAll(worker: string, passes: readonly Pass[], readAt: number): Promise<void> {
+    const owned = new Map((await this.#store.owned(worker, { news: false })).map((mail) => [mail.run, mail]));
+    for (const pass of passes) {
+      const mail = owned.get(pass.id);
+      if (mail !== undefined) pass.mail(mail, readAt);
+    }
+  }
+
+  /** Loads what this worker owns and does not hold (P23). */
+  async #compareWithStore(): Promise<void> {
+    const worker = this.#lease.id;
+    if (worker === null || this.#isStopping || this.committer.isPaused || this.#fencing !== null) return;
+    const owned = await this.#store.owned(worker, { news: false });
+    for (const { run } of owned) {
+      if (worker !== this.#lease.id || this.#passes.has(run) || this.#held.has(run) || this.#isBeingWritten(run)) continue;
+      await this.#reload(run);
+    }
+  }
+
+  #isBeingWritten(run: string): boolean {
+    return this.#passes.get(run)?.inFlight != null;
+  }
+
+  // What passes ask for
+
+  #makePorts(): PassPorts {
+    const { host, codec, log, random } = this.#options;
+    return {
+      host,
+      codec,
+      log,
+      random,
+      turns: new Turns(host),
+      clock: this.#store.clock,
+      leaseClock: this.#store.leaseClock,
+      dirty: (pass) => {
+        const source = this.#sources.get(pass);
+        if (source !== undefined) this.committer.dirty(source);
+      },
+      mayStart: () => this.#lease.isSure && this.#fencing === null,
+      whenSafe: (fn) => {
+        this.#waitingForLease.push(fn);
+        void this.#fenceSelf("its lease ran out before a step began");
+      },
+      readMail: (pass) => {
+        this.#mailWanted.add(pass);
+        void this.#mail.tick();
+      },
+      adopts: (workflow, version) => this.hasRoomFor(workflow, version),
+      adopt: (child) => this.adopt(child),
+      mailed: () => this.hint(),
+      isHere: (run) => this.#passes.has(run),
+      over: (pass, how) => this.#over(pass, how),
+    };
+  }
+
+  #over(pass: Pass, how: PassEnd): void {
+    this.#forget(pass);
+    if (how.kind === "continued") {
+      const { entry, chain, mail, readAt } = how;
+      const next = new Pass({ row: pass.row, workflow: pass.workflow, entries: [entry], generation: pass.generation + 1, chain, mail, readAt }, this.ports);
+      this.#hold(next);
+      return next.begin();
+    }
+    if (how.kind === "ended") this.#events.ended(pass.id, how);
+    this.#letGo(pass.id);
+    const parent = pass.row.parent === null ? undefined : this.#passes.get(pass.row.parent.run);
+    if (parent !== undefined) parent.evaluate();
+    if (pass.row.parent !== null) this.hint();
+  }
+
+  async #guarded(what: string, body: () => Promise<void>): Promise<void> {
+    try {
+      await body();
+    } catch (error) {
+      if (this.#isStopping || hasCode(error, "closed")) return;
+      this.#options.log.error(`Worker ${this.#lease.id} could not ${what}; it will try again. ${messageOf(error)}`);
+    }
+  }
+
+  async #until(isTrue: () => boolean, timeoutMs: number): Promise<void> {
+    const end = this.#store.leaseClock.monotonic() + timeoutMs;
+    for (let round = 0; !isTrue() && this.#store.leaseClock.monotonic() < end; round++) {
+      await new Promise<void>((resolve) => {
+        if (round < 50) this.#options.host.immediate(resolve);
+        else this.#store.leaseClock.after(2, resolve);
+      });
+    }
+  }
+}
+
+function newRow(id: string, create: NewRun, chain: Chain, createdAt: number, owner: string | null): RunRow {
+  const { workflow, version, traceId, key, tags, priority, parent, origin, deadline, codec } = create;
+  const fixed = { state: "running", endedAt: null, readyAt: null, wakeAt: null, wake: 0, cancel: null, claims: 1, stopReason: null, progress: null, cost: null } as const;
+  return { id, workflow, version, traceId, key, tags, priority, parent, origin, deadline, codec, createdAt, owner, head: chain.head, headHash: chain.hash, ...fixed };
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
