@@ -3,9 +3,29 @@ export type { Duration } from "./base/duration.ts";
 export type { Codec, FieldAddress } from "./base/envelope.ts";
 export { type ErrorCode, hasCode, PawlError, RetryableError, TerminalError } from "./base/errors.ts";
 export { type Choice, type Page, Pawl, type PawlOptions, type RunQuery } from "./client/pawl.ts";
-export type { CancelOptions, CancelOutcome, Run, RunEvent, RunStatus, RunSummary, RunWait, SignalOptions } from "./client/run.ts";
+export type {
+  CancelOptions,
+  CancelOutcome,
+  Run,
+  RunEvent,
+  RunStatus,
+  RunSummary,
+  RunWait,
+  SignalOptions,
+} from "./client/run.ts";
 export type { StartOptions } from "./client/start.ts";
-export type { CallOptions, Context, Cost, Log, MapOptions, RunFacts, StepInfo, StepKind, StepOptions, WaitOptions } from "./core/context.ts";
+export type {
+  CallOptions,
+  Context,
+  Cost,
+  Log,
+  MapOptions,
+  RunFacts,
+  StepInfo,
+  StepKind,
+  StepOptions,
+  WaitOptions,
+} from "./core/context.ts";
 export type { Entry, EntryType, Parked } from "./core/journal.ts";
 export type { Retry, RetryOptions } from "./core/retry.ts";
 export type { StandardSchema } from "./core/schema.ts";

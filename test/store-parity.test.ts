@@ -14,7 +14,7 @@ import { memoryStore } from "../src/stores/memory/memory-store.ts";
 import { sqliteStore } from "../src/stores/sqlite/sqlite-store.ts";
 import { newRun, newWorker } from "../src/testing/store-cases/case.ts";
 
-const SEQUENCES = 300;
+const SEQUENCES = 200;
 
 interface World {
   readonly clock: ManualClock;

@@ -18,10 +18,11 @@ const LEG_MS = 60_000;
 const { setTimeout: startTimer, clearTimeout: stopTimer } = globalThis;
 const wallNow = Date.now;
 const hrtime = process.hrtime.bigint;
+const monotonicNow = () => Number(hrtime()) / 1e6;
 
 export const systemClock: Clock = {
   now: () => wallNow(),
-  monotonic: () => Number(hrtime()) / 1e6,
+  monotonic: monotonicNow,
   at(time, fire) {
     let timer: NodeJS.Timeout;
     const walk = () => {
@@ -33,14 +34,18 @@ export const systemClock: Clock = {
     return () => stopTimer(timer);
   },
   after(ms, fire) {
-    const end = Number(hrtime()) / 1e6 + ms;
+    if (ms <= LEG_MS) {
+      const timer = startTimer(fire, ms);
+      return () => stopTimer(timer);
+    }
+    const end = monotonicNow() + ms;
     let timer: NodeJS.Timeout;
     const walk = () => {
-      const left = end - Number(hrtime()) / 1e6;
+      const left = end - monotonicNow();
       if (left <= 0) fire();
-      else timer = startTimer(walk, Math.max(1, Math.min(left, LEG_MS)));
+      else timer = startTimer(walk, Math.min(left, LEG_MS));
     };
-    timer = startTimer(walk, Math.min(ms, LEG_MS));
+    timer = startTimer(walk, LEG_MS);
     return () => stopTimer(timer);
   },
 };

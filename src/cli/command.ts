@@ -69,7 +69,8 @@ export async function withPawl<T>(
   try {
     return await body(pawl);
   } finally {
-    await pawl.close();
+    const progress = call.out.progress("Letting running steps finish");
+    await pawl.close().finally(progress.done);
   }
 }
 

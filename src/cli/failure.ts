@@ -7,7 +7,7 @@ import { clean, jsonable } from "./printable.ts";
 export function reportFailure(error: unknown, out: Output): ExitCode {
   const isOperating = error instanceof PawlError;
   if (out.isJson) process.stderr.write(`${JSON.stringify({ error: facts(error) })}\n`);
-  else process.stderr.write(`${out.noteColor.red("error")} ${messageOf(error)}\n`);
+  else process.stderr.write(`${out.noteColor.red("error:")} ${messageOf(error)}\n`);
   if (process.env.PAWL_DEBUG === "1" && error instanceof Error) process.stderr.write(`${describe(error)}\n`);
   else if (!isOperating && !out.isJson)
     process.stderr.write("This is a fault in Pawl itself. PAWL_DEBUG=1 shows where; please report it.\n");

@@ -91,3 +91,9 @@ async function main(args: readonly string[]): Promise<void> {
 }
 
 await main(process.argv.slice(2));
+// A workflow's own timers and sockets must not keep the command alive; what was printed must get out.
+const flushed = [process.stdout, process.stderr].map(
+  (stream) => new Promise<void>((done) => stream.write("", () => done())),
+);
+await Promise.all(flushed);
+process.exit();

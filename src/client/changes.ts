@@ -13,7 +13,8 @@ export class Changes {
 
   /** This run has changed. */
   tell(run: string): void {
-    for (const wake of this.#waiting.get(run) ?? []) wake();
+    const listeners = this.#waiting.get(run);
+    if (listeners !== undefined) for (const wake of listeners) wake();
   }
 
   /** Any run may have changed. */

@@ -5,7 +5,16 @@ import type { Codec } from "../base/envelope.ts";
 import { PawlError } from "../base/errors.ts";
 import { Draft } from "../core/draft.ts";
 import type { Host } from "../core/host.ts";
-import type { ChildStarted, Entry, Forked, RunStarted, SignalAwaited, StatePatched, StepFailed, TimerSet } from "../core/journal.ts";
+import type {
+  ChildStarted,
+  Entry,
+  Forked,
+  RunStarted,
+  SignalAwaited,
+  StatePatched,
+  StepFailed,
+  TimerSet,
+} from "../core/journal.ts";
 import { entryKind } from "../core/journal.ts";
 import type { NewRun, RunCommit, RunRow, Store } from "../core/store.ts";
 import { openEntry, sealValue } from "../core/values.ts";
@@ -27,22 +36,33 @@ export interface ForkPoint {
 export function retryPoint(run: string, journal: readonly Entry[]): ForkPoint {
   const end = journal.findIndex((entry) => entry.type === "run.cancelling" || entryKind(entry) === "end");
   if (end < 0) {
-    throw new PawlError("invalid_argument", `Run ${run} has not ended, so there is nothing to retry. Cancel it first, or fork it.`, { fields: { run } });
+    throw new PawlError(
+      "invalid_argument",
+      `Run ${run} has not ended, so there is nothing to retry. Cancel it first, or fork it.`,
+      { fields: { run } },
+    );
   }
   if (journal.at(-1)?.type === "run.succeeded") {
-    throw new PawlError("invalid_argument", `Run ${run} succeeded, so there is nothing to retry. Fork it to run a part of it again.`, { fields: { run } });
+    throw new PawlError(
+      "invalid_argument",
+      `Run ${run} succeeded, so there is nothing to retry. Fork it to run a part of it again.`,
+      { fields: { run } },
+    );
   }
   const last = journal.slice(0, end).findLastIndex((entry) => entryKind(entry) === "outcome");
   const outcome = journal[last];
   if (outcome?.type === "step.failed") return { at: last + 1, tryAgain: true };
-  if (outcome?.type === "child.ended" && (outcome.payload as { status: string }).status !== "succeeded") return { at: last, tryAgain: false };
+  if (outcome?.type === "child.ended" && (outcome.payload as { status: string }).status !== "succeeded")
+    return { at: last, tryAgain: false };
   return { at: end, tryAgain: false };
 }
 
 /** Where `fork({ at })` cuts: before the entry with that position, or before the call with that key. */
 export function forkPoint(run: string, journal: readonly Entry[], at: string | number): ForkPoint {
-  const position = typeof at === "number" ? at : journal.findIndex((entry) => entry.key === at && entryKind(entry) === "call");
-  if (Number.isInteger(position) && position >= 1 && position <= journal.length) return { at: position, tryAgain: false };
+  const position =
+    typeof at === "number" ? at : journal.findIndex((entry) => entry.key === at && entryKind(entry) === "call");
+  if (Number.isInteger(position) && position >= 1 && position <= journal.length)
+    return { at: position, tryAgain: false };
   const keys = journal.filter((entry) => entryKind(entry) === "call").map((entry) => entry.key);
   throw new PawlError(
     "invalid_argument",
@@ -52,7 +72,13 @@ export function forkPoint(run: string, journal: readonly Entry[], at: string | n
 }
 
 /** The commit that creates the fork, whole. */
-export async function forkCommit(source: RunRow, journal: readonly Entry[], point: ForkPoint, id: string, ports: ForkPorts): Promise<RunCommit> {
+export async function forkCommit(
+  source: RunRow,
+  journal: readonly Entry[],
+  point: ForkPoint,
+  id: string,
+  ports: ForkPorts,
+): Promise<RunCommit> {
   const now = ports.store.clock.now();
   const draft = new Draft(id, { head: 0, hash: id, at: 0 }, ports.host, ports.codec);
   const prefix = journal.slice(0, point.at);
@@ -67,7 +93,20 @@ export async function forkCommit(source: RunRow, journal: readonly Entry[], poin
 
 function createOf(source: RunRow, deadline: number | null, now: number, codec: Codec): NewRun {
   const { workflow, version, traceId, key, tags, priority } = source;
-  return { workflow, version, traceId, key, tags, priority, parent: null, origin: source.id, deadline, claimed: false, readyAt: now, codec: codec.id };
+  return {
+    workflow,
+    version,
+    traceId,
+    key,
+    tags,
+    priority,
+    parent: null,
+    origin: source.id,
+    deadline,
+    claimed: false,
+    readyAt: now,
+    codec: codec.id,
+  };
 }
 
 interface Inheritance {
@@ -84,18 +123,31 @@ async function inherit(draft: Draft, entry: Entry, how: Inheritance): Promise<vo
   const { type, key, at } = entry;
   const isOpen = how.open.has(`${type} ${key}`);
   if (type === "run.started") return void draft.append(at, type, key, { ...how.started, deadline: how.deadline });
-  if (type === "step.failed" && how.point.tryAgain && entry.seq === how.point.at - 1) return tryAgain(draft, entry, how.now);
+  if (type === "step.failed" && how.point.tryAgain && entry.seq === how.point.at - 1)
+    return tryAgain(draft, entry, how.now);
   if (type === "child.started" && isOpen) return restartChild(draft, entry, how);
   draft.append(at, type, key, entry.payload);
   if (type === "state.patched" && key !== null) {
-    draft.state({ key, data: sealValue(how.ports.codec, (entry.payload as StatePatched).value, { run: how.id, seq: -1, field: `state:${key}` }, key) });
+    draft.state({
+      key,
+      data: sealValue(
+        how.ports.codec,
+        (entry.payload as StatePatched).value,
+        { run: how.id, seq: -1, field: `state:${key}` },
+        key,
+      ),
+    });
   }
   if (type === "timer.set" && isOpen) {
-    draft.wait({ open: { key: `timer:${key}`, kind: "timer", name: key ?? "", due: (entry.payload as TimerSet).due, detail: null } });
+    draft.wait({
+      open: { key: `timer:${key}`, kind: "timer", name: key ?? "", due: (entry.payload as TimerSet).due, detail: null },
+    });
   }
   if (type === "signal.awaited" && isOpen) {
     const name = key?.split("/").at(-1)?.split("#")[0] ?? "";
-    draft.wait({ open: { key: `signal:${key}`, kind: "signal", name, due: (entry.payload as SignalAwaited).due, detail: null } });
+    draft.wait({
+      open: { key: `signal:${key}`, kind: "signal", name, due: (entry.payload as SignalAwaited).due, detail: null },
+    });
   }
 }
 
@@ -113,9 +165,13 @@ async function restartChild(draft: Draft, entry: Entry, { id, now, ports }: Inhe
   const row = await store.run(old.child);
   const [first] = await store.journal(old.child, { limit: 1 });
   if (row === null || first === undefined) {
-    throw new PawlError("run_not_found", `Child run ${old.child}, which the fork would start again, is no longer in the store. Fork before "${entry.key}".`, {
-      fields: { child: old.child },
-    });
+    throw new PawlError(
+      "run_not_found",
+      `Child run ${old.child}, which the fork would start again, is no longer in the store. Fork before "${entry.key}".`,
+      {
+        fields: { child: old.child },
+      },
+    );
   }
   const child = host.digest(`${id}/${entry.key}`);
   const started = openEntry(codec, old.child, first).payload as RunStarted;
@@ -127,21 +183,31 @@ async function restartChild(draft: Draft, entry: Entry, { id, now, ports }: Inhe
   draft.append(entry.at, "child.started", entry.key, { ...old, child } satisfies ChildStarted);
   draft.wait({ open: { key: `child:${entry.key}`, kind: "child", name: child, due: null, detail: null } });
   const parent = { run: id, key: entry.key ?? "", generation: 0, detached: false };
-  draft.child({ run: child, create: { ...createOf(row, deadline, now, codec), key: null, parent, origin: null }, entry: stored });
+  draft.child({
+    run: child,
+    create: { ...createOf(row, deadline, now, codec), key: null, parent, origin: null },
+    entry: stored,
+  });
 }
 
 /** Calls of the prefix whose outcome is not in it, as "type key". */
 function openCalls(prefix: readonly Entry[]): Set<string> {
   const open = new Set<string>();
-  const CALL_OF: Readonly<Record<string, string>> = { "signal.received": "signal.awaited", "child.ended": "child.started", "step.completed": "step.started", "step.failed": "step.started" };
+  const CALL_OF: Readonly<Record<string, string>> = {
+    "signal.received": "signal.awaited",
+    "child.ended": "child.started",
+    "step.completed": "step.started",
+    "step.failed": "step.started",
+  };
   for (const entry of prefix) {
     const kind = entryKind(entry);
     if (entry.type === "run.continued") open.clear();
-    if (kind === "call" && !(entry.type === "child.started" && (entry.payload as ChildStarted).detached)) open.add(`${entry.type} ${entry.key}`);
+    if (kind === "call" && !(entry.type === "child.started" && (entry.payload as ChildStarted).detached))
+      open.add(`${entry.type} ${entry.key}`);
     if (kind !== "outcome") continue;
-    if (entry.type === "timer.fired") open.delete(`${entry.payload === null ? "timer.set" : "signal.awaited"} ${entry.key}`);
+    if (entry.type === "timer.fired")
+      open.delete(`${entry.payload === null ? "timer.set" : "signal.awaited"} ${entry.key}`);
     else open.delete(`${CALL_OF[entry.type]} ${entry.key}`);
   }
   return open;
 }
-

@@ -18,7 +18,11 @@ export function storeOf(url: string, options: StoreOptions): Store {
   if (scheme === "memory") return memoryStore(options);
   if (scheme === "sqlite") return sqliteStore(url.slice("sqlite:".length).replace(/^\/\//, ""), options);
   if (scheme === undefined) return sqliteStore(url, options);
-  throw new PawlError("invalid_argument", `There is no store for "${scheme}:". Use a file path or sqlite:path for SQLite, or memory: for tests.`, {
-    fields: { url: url.replace(/\/\/[^@/]*@/, "//…@") },
-  });
+  throw new PawlError(
+    "invalid_argument",
+    `There is no store for "${scheme}:". Use a file path or sqlite:path for SQLite, or memory: for tests.`,
+    {
+      fields: { url: url.replace(/\/\/[^@/]*@/, "//…@") },
+    },
+  );
 }

@@ -10,7 +10,7 @@ import type { Log } from "../core/context.ts";
 import type { Resolved } from "../core/journal.ts";
 import { DEFAULTS, LIMITS } from "../core/limits.ts";
 import type { Store, WorkerRow } from "../core/store.ts";
-import { isTerminal, publicStatus, RUN_STATES, type PublicStatus, type RunState } from "../core/transition.ts";
+import { isTerminal, type PublicStatus, publicStatus, RUN_STATES, type RunState } from "../core/transition.ts";
 import { sealValue } from "../core/values.ts";
 import type { Workflow } from "../core/workflow.ts";
 import { installGuard } from "../worker/guard.ts";
@@ -22,9 +22,20 @@ import { Changes } from "./changes.ts";
 import { consoleLog } from "./console-log.ts";
 import { forkCommit, forkPoint, retryPoint } from "./fork.ts";
 import { DEFAULT_STORE, storeOf } from "./open-store.ts";
-import { type CancelOptions, type CancelOutcome, type Run, type RunSource, type RunSummary, rowOf, runHandle, runNotFound, type SignalOptions, summaryOf } from "./run.ts";
-import { isCovered } from "./stranded.ts";
+import {
+  type CancelOptions,
+  type CancelOutcome,
+  type Run,
+  type RunSource,
+  type RunSummary,
+  rowOf,
+  runHandle,
+  runNotFound,
+  type SignalOptions,
+  summaryOf,
+} from "./run.ts";
 import { type StartOptions, startRun } from "./start.ts";
+import { isCovered } from "./stranded.ts";
 
 export interface PawlOptions {
   /** This process works on them. None: it is a client only. */
@@ -116,6 +127,7 @@ export class Pawl {
       ends: new Map(),
       signal: (id, name, payload, how) => this.signal(id, name, payload, how),
       cancel: (id, how) => this.cancel(id, how),
+      isHere: (id) => this.#worker.holds(id),
       assertOpen: () => this.#assertOpen(),
     };
   }
@@ -135,8 +147,14 @@ export class Pawl {
         retention === false
           ? null
           : {
-              succeededMs: retention?.succeeded === undefined ? DEFAULTS.retention.succeededMs : toMs(retention.succeeded, "retention.succeeded"),
-              failedMs: retention?.failed === undefined ? DEFAULTS.retention.failedMs : toMs(retention.failed, "retention.failed"),
+              succeededMs:
+                retention?.succeeded === undefined
+                  ? DEFAULTS.retention.succeededMs
+                  : toMs(retention.succeeded, "retention.succeeded"),
+              failedMs:
+                retention?.failed === undefined
+                  ? DEFAULTS.retention.failedMs
+                  : toMs(retention.failed, "retention.failed"),
             },
       codec: this.#codec,
       host: nodeHost,
@@ -160,7 +178,14 @@ export class Pawl {
   async start(workflow: Workflow | string, input?: unknown, options: StartOptions = {}): Promise<Run> {
     this.#assertOpen();
     const { store } = this;
-    const ports = { store, host: nodeHost, codec: this.#codec, ids: this.#ids, registry: this.#registry, worker: this.#worker };
+    const ports = {
+      store,
+      host: nodeHost,
+      codec: this.#codec,
+      ids: this.#ids,
+      registry: this.#registry,
+      worker: this.#worker,
+    };
     return runHandle(await startRun(ports, workflow, input, options), this.#source);
   }
 
@@ -214,7 +239,13 @@ export class Pawl {
     const listener = this.#changes.listen(id);
     try {
       const reason = options.reason ?? "";
-      const delivery = await this.store.deliver({ to: id, id: this.#ids.next(), kind: "cancel", name: "", data: reason });
+      const delivery = await this.store.deliver({
+        to: id,
+        id: this.#ids.next(),
+        kind: "cancel",
+        name: "",
+        data: reason,
+      });
       if (delivery === "missing") throw runNotFound(id);
       this.#worker.hint();
       for (let from = 0; ; ) {
@@ -223,7 +254,8 @@ export class Pawl {
         const entries = await this.store.journal(id, { from });
         if (entries.some((entry) => entry.type === "run.cancelling")) return { outcome: "cancelling" };
         from += entries.length;
-        if (row.owner === null && !(await isCovered(this.store, row)) && (await this.#worker.cancelWithoutBody(id))) continue;
+        if (row.owner === null && !(await isCovered(this.store, row)) && (await this.#worker.cancelWithoutBody(id)))
+          continue;
         await listener.next();
       }
     } finally {
@@ -241,18 +273,33 @@ export class Pawl {
     return this.#fork(id, (journal) => forkPoint(id, journal, at), false);
   }
 
-  async #fork(id: string, where: (journal: Awaited<ReturnType<Run["journal"]>>) => ReturnType<typeof retryPoint>, movesKey: boolean): Promise<Run> {
+  async #fork(
+    id: string,
+    where: (journal: Awaited<ReturnType<Run["journal"]>>) => ReturnType<typeof retryPoint>,
+    movesKey: boolean,
+  ): Promise<Run> {
     this.#assertOpen();
     const row = await rowOf(id, this.store);
     const journal = await this.get(id).journal();
     const forked = this.#ids.next();
-    const commit = await forkCommit(row, journal, where(journal), forked, { store: this.store, host: nodeHost, codec: this.#codec });
+    const commit = await forkCommit(row, journal, where(journal), forked, {
+      store: this.store,
+      host: nodeHost,
+      codec: this.#codec,
+    });
     const space = `start:${row.workflow}`;
     const held = movesKey && row.key !== null ? await this.store.key(space, row.key) : null;
-    const keys = held !== null && row.key !== null && held.run === id ? [{ space, key: row.key, digest: held.digest, from: id }] : [];
+    const keys =
+      held !== null && row.key !== null && held.run === id
+        ? [{ space, key: row.key, digest: held.digest, from: id }]
+        : [];
     const { create } = commit;
     if (create === undefined) throw new Error("a fork creates a run");
-    const verdict = await this.#worker.committer.write({ ...commit, create: { ...create, key: keys[0]?.key ?? null }, ...(keys.length > 0 ? { keys } : {}) });
+    const verdict = await this.#worker.committer.write({
+      ...commit,
+      create: { ...create, key: keys[0]?.key ?? null },
+      ...(keys.length > 0 ? { keys } : {}),
+    });
     if (verdict.kind === "refused" && verdict.why === "key") return this.get(verdict.holder.run);
     this.#worker.hint();
     return this.get(forked);
@@ -265,18 +312,32 @@ export class Pawl {
     const [wait] = (await this.store.waits({ run: id })).filter((one) => one.kind === "decision");
     const row = await rowOf(id, this.store);
     if (wait === undefined || wait.detail === null) {
-      throw new PawlError("invalid_argument", `Run ${id} is ${row.state}, not parked: there is nothing to decide. \`pawl why ${id}\` tells what it does.`, { fields: { run: id, state: row.state } });
+      throw new PawlError(
+        "invalid_argument",
+        `Run ${id} is ${row.state}, not parked: there is nothing to decide. \`pawl why ${id}\` tells what it does.`,
+        { fields: { run: id, state: row.state } },
+      );
     }
     const { choices, detail } = JSON.parse(wait.detail) as { choices: string[]; detail?: { step?: string } };
     if (!choices.includes(decision.choice)) {
-      throw new PawlError("invalid_argument", `"${decision.choice}" is no choice for run ${id}. Choose one of: ${choices.join(", ")}.`, { fields: { run: id, choices } });
+      throw new PawlError(
+        "invalid_argument",
+        `"${decision.choice}" is no choice for run ${id}. Choose one of: ${choices.join(", ")}.`,
+        { fields: { run: id, choices } },
+      );
     }
     if (decision.choice === "cancel") return void (await this.cancel(id));
     // One decision per park: a second caller's is the same message.
     const messageId = `decision-${row.head}`;
     const resolved: Resolved = { choice: decision.choice, value: decision.value };
     const data = sealValue(this.#codec, resolved, { run: id, seq: -1, field: `inbox:${messageId}` }, "decision");
-    await this.store.deliver({ to: id, id: messageId, kind: "decision", name: decision.step ?? detail?.step ?? "", data });
+    await this.store.deliver({
+      to: id,
+      id: messageId,
+      kind: "decision",
+      name: decision.step ?? detail?.step ?? "",
+      data,
+    });
     this.#worker.hint();
   }
 
@@ -311,7 +372,8 @@ export class Pawl {
   }
 
   #assertOpen(): void {
-    if (this.#closing !== null) throw new PawlError("closed", "This Pawl was closed. Open a new one with Pawl.open(…).");
+    if (this.#closing !== null)
+      throw new PawlError("closed", "This Pawl was closed. Open a new one with Pawl.open(…).");
   }
 }
 
@@ -326,18 +388,26 @@ function statesOf({ status, state }: RunQuery): RunState[] | null {
 
 function positive(what: string, value: number): number {
   if (Number.isFinite(value) && value >= 1) return Math.floor(value);
-  throw new PawlError("invalid_argument", `${what} is ${value}. Give a number of at least 1.`, { fields: { [what]: value } });
+  throw new PawlError("invalid_argument", `${what} is ${value}. Give a number of at least 1.`, {
+    fields: { [what]: value },
+  });
 }
 
 function runHasEnded(id: string, what: string): PawlError {
-  return new PawlError("run_ended", `Run ${id} has ended; ${what} was not delivered. \`pawl show ${id}\` tells how it ended.`, { fields: { run: id } });
+  return new PawlError(
+    "run_ended",
+    `Run ${id} has ended; ${what} was not delivered. \`pawl show ${id}\` tells how it ended.`,
+    { fields: { run: id } },
+  );
 }
 
 const brotli = {
   thresholdBytes: LIMITS.compressAboveBytes,
-  compress: (bytes: Uint8Array): Uint8Array => brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } }),
+  compress: (bytes: Uint8Array): Uint8Array =>
+    brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } }),
   // Twice the limit of one value, in UTF-8: a few bytes must not be able to ask for gigabytes.
-  decompress: (bytes: Uint8Array): Uint8Array => brotliDecompressSync(bytes, { maxOutputLength: LIMITS.valueBytes * 2 }),
+  decompress: (bytes: Uint8Array): Uint8Array =>
+    brotliDecompressSync(bytes, { maxOutputLength: LIMITS.valueBytes * 2 }),
 };
 
 /** Closes on the first stop signal; with no other listener the signal then has its usual effect. */

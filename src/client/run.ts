@@ -85,6 +85,8 @@ export interface RunSource {
   ends: Map<string, { readonly ok: boolean; readonly text: string }>;
   signal(id: string, name: string, payload?: unknown, options?: SignalOptions): Promise<void>;
   cancel(id: string, options?: CancelOptions): Promise<CancelOutcome>;
+  /** Whether the run is in this process's memory right now. */
+  isHere(id: string): boolean;
   assertOpen(): void;
 }
 
@@ -105,7 +107,8 @@ async function resultOf(id: string, source: RunSource): Promise<unknown> {
   try {
     for (;;) {
       source.assertOpen();
-      const end = source.ends.get(id) ?? (await recordedEnd(id, source));
+      // A run that is in memory here cannot have ended: its end is told.
+      const end = source.ends.get(id) ?? (source.isHere(id) ? null : await recordedEnd(id, source));
       if (end !== null) return openEnd(end);
       await listener.next();
     }
@@ -125,11 +128,18 @@ async function recordedEnd(id: string, { store, codec }: RunSource): Promise<{ o
   if (!isTerminal(row.state)) return null;
   const [last] = await store.journal(id, { from: row.head - 1, limit: 1 });
   if (last === undefined || last.data === null) throw missingEnd(id);
-  return { ok: last.type === "run.succeeded", text: codec.unseal(last.data, { run: id, seq: last.seq, field: "data" }) };
+  return {
+    ok: last.type === "run.succeeded",
+    text: codec.unseal(last.data, { run: id, seq: last.seq, field: "data" }),
+  };
 }
 
 function missingEnd(id: string): PawlError {
-  return new PawlError("corrupted_journal", `Run ${id} has ended, but its last journal entry is missing. Restore the store from a backup.`, { fields: { run: id } });
+  return new PawlError(
+    "corrupted_journal",
+    `Run ${id} has ended, but its last journal entry is missing. Restore the store from a backup.`,
+    { fields: { run: id } },
+  );
 }
 
 export async function rowOf(id: string, store: Store): Promise<RunRow> {
@@ -139,9 +149,13 @@ export async function rowOf(id: string, store: Store): Promise<RunRow> {
 }
 
 export function runNotFound(id: string): PawlError {
-  return new PawlError("run_not_found", `There is no run ${id} in this store. \`pawl ls\` lists the runs; finished ones are kept for as long as the retention says.`, {
-    fields: { run: id },
-  });
+  return new PawlError(
+    "run_not_found",
+    `There is no run ${id} in this store. \`pawl ls\` lists the runs; finished ones are kept for as long as the retention says.`,
+    {
+      fields: { run: id },
+    },
+  );
 }
 
 export function summaryOf(row: RunRow): RunSummary {
@@ -165,7 +179,9 @@ async function statusOf(id: string, source: RunSource): Promise<RunStatus> {
   const row = await rowOf(id, store);
   const [waits, state] = await Promise.all([store.waits({ run: id }), store.state(id)]);
   const park = waits.find((wait) => wait.kind === "decision")?.detail ?? null;
-  const data = state.map(({ key, data }) => [key, openValue(codec, data, { run: id, seq: -1, field: `state:${key}` })] as const);
+  const data = state.map(
+    ({ key, data }) => [key, openValue(codec, data, { run: id, seq: -1, field: `state:${key}` })] as const,
+  );
   return {
     ...summaryOf(row),
     waits: waits.map(({ kind, key, name, due }) => ({ kind, key, name, due: due === null ? null : new Date(due) })),

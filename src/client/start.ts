@@ -50,7 +50,12 @@ interface Target {
 }
 
 /** Returns the id of the accepted run. */
-export async function startRun(ports: StartPorts, workflow: Workflow | string, input: unknown, options: StartOptions): Promise<string> {
+export async function startRun(
+  ports: StartPorts,
+  workflow: Workflow | string,
+  input: unknown,
+  options: StartOptions,
+): Promise<string> {
   checkOptions(options);
   const target = await targetOf(ports, workflow, options);
   const checked = await validate(target.workflow?.definition.input, input, `The input of workflow "${target.name}"`);
@@ -63,18 +68,28 @@ export async function startRun(ports: StartPorts, workflow: Workflow | string, i
   const create = newRun(ports, target, options, deadline, now);
   draft.create(create);
   draft.append(now, "run.started", null, started);
-  if (options.key !== undefined) draft.key({ space: `start:${target.name}`, key: options.key, digest: ports.host.digest(text) });
-  if (create.claimed && options.key === undefined && options.id === undefined) return startOnTheSpot(ports, id, target, create, draft, started);
+  if (options.key !== undefined)
+    draft.key({ space: `start:${target.name}`, key: options.key, digest: ports.host.digest(text) });
+  if (create.claimed && options.key === undefined && options.id === undefined)
+    return startOnTheSpot(ports, id, target, create, draft, started);
   const { commit } = draft.take();
   const verdict = await ports.worker.committer.write(commit);
   if (verdict.kind !== "applied") return existing(ports, verdict, target.name, text, options);
   const [entry] = commit.entries;
-  if (create.claimed && target.workflow !== null && entry !== undefined) ports.worker.adopt({ run: id, workflow: target.workflow, create, entry });
+  if (create.claimed && target.workflow !== null && entry !== undefined)
+    ports.worker.adopt({ run: id, workflow: target.workflow, create, entry });
   else ports.worker.hint();
   return id;
 }
 
-async function startOnTheSpot(ports: StartPorts, id: string, target: Target, create: NewRun, draft: Draft, started: RunStarted): Promise<string> {
+async function startOnTheSpot(
+  ports: StartPorts,
+  id: string,
+  target: Target,
+  create: NewRun,
+  draft: Draft,
+  started: RunStarted,
+): Promise<string> {
   const workflow = target.workflow as Workflow;
   // The body sees what replay would show it: the input as it was recorded (I21).
   const payload = decodePayload(encodePayload(started, "input"));
@@ -88,14 +103,17 @@ function checkOptions({ id, key, tags, priority }: StartOptions): void {
   if (key !== undefined) assertName("start key", key);
   for (const tag of tags ?? []) assertName("tag", tag);
   if (priority !== undefined && !Number.isInteger(priority)) {
-    throw new PawlError("invalid_argument", `priority is ${priority}. Give a whole number; higher goes first.`, { fields: { priority } });
+    throw new PawlError("invalid_argument", `priority is ${priority}. Give a whole number; higher goes first.`, {
+      fields: { priority },
+    });
   }
 }
 
 async function targetOf(ports: StartPorts, workflow: Workflow | string, options: StartOptions): Promise<Target> {
   const known = typeof workflow === "string" ? ports.registry.newest(workflow) : workflow;
   if (known !== undefined) {
-    if (typeof known?.definition?.handler !== "function") throw new PawlError("invalid_argument", "start takes a workflow made by workflow(…), or the name of one.");
+    if (typeof known?.definition?.handler !== "function")
+      throw new PawlError("invalid_argument", "start takes a workflow made by workflow(…), or the name of one.");
     return { name: known.name, version: known.version, deadlineMs: known.definition.deadlineMs, workflow: known };
   }
   const name = workflow as string;
@@ -107,13 +125,21 @@ async function targetOf(ports: StartPorts, workflow: Workflow | string, options:
 
 /** A client asks the workers that are alive which version they run. */
 async function newestElsewhere(store: Store, name: string): Promise<string> {
-  const handles = (await store.workers()).flatMap((worker) => worker.handles).filter((handle) => handle.workflow === name);
-  const versions = handles.map((handle) => handle.version).sort((a, b) => compareVersions(parseVersion(a), parseVersion(b)));
+  const handles = (await store.workers())
+    .flatMap((worker) => worker.handles)
+    .filter((handle) => handle.workflow === name);
+  const versions = handles
+    .map((handle) => handle.version)
+    .sort((a, b) => compareVersions(parseVersion(a), parseVersion(b)));
   const newest = versions.at(-1);
   if (newest !== undefined) return newest;
-  throw new PawlError("unknown_workflow", `Nobody here or on this store runs a workflow "${name}". Start a worker that has it, pass the workflow itself, or name a \`version\`.`, {
-    fields: { workflow: name },
-  });
+  throw new PawlError(
+    "unknown_workflow",
+    `Nobody here or on this store runs a workflow "${name}". Start a worker that has it, pass the workflow itself, or name a \`version\`.`,
+    {
+      fields: { workflow: name },
+    },
+  );
 }
 
 function deadlineOf({ deadline, delay }: StartOptions, target: Target, now: number): number {
@@ -141,7 +167,13 @@ function newRun(ports: StartPorts, target: Target, options: StartOptions, deadli
 }
 
 /** A repeated start: the same run for the same input, a conflict that names the run otherwise (C-9). */
-async function existing(ports: StartPorts, verdict: Verdict, workflow: string, text: string, options: StartOptions): Promise<string> {
+async function existing(
+  ports: StartPorts,
+  verdict: Verdict,
+  workflow: string,
+  text: string,
+  options: StartOptions,
+): Promise<string> {
   if (verdict.kind === "refused" && verdict.why === "key") {
     if (verdict.holder.digest === ports.host.digest(text)) return verdict.holder.run;
     throw conflict(verdict.holder.run, `key "${options.key}"`);
@@ -151,7 +183,11 @@ async function existing(ports: StartPorts, verdict: Verdict, workflow: string, t
     if (isSame) return verdict.holder.id;
     throw conflict(verdict.holder.id, `id "${options.id}"`);
   }
-  throw new PawlError("storage_unavailable", `The run could not be started: the store answered ${verdict.kind}. Start it again.`, { fields: { verdict: verdict.kind } });
+  throw new PawlError(
+    "storage_unavailable",
+    `The run could not be started: the store answered ${verdict.kind}. Start it again.`,
+    { fields: { verdict: verdict.kind } },
+  );
 }
 
 async function inputText(ports: StartPorts, row: RunRow): Promise<string | null> {
@@ -161,5 +197,9 @@ async function inputText(ports: StartPorts, row: RunRow): Promise<string | null>
 }
 
 function conflict(run: string, what: string): PawlError {
-  return new PawlError("idempotency_conflict", `Run ${run} was started with ${what} and other input. Use its result, or start with another key.`, { fields: { run } });
+  return new PawlError(
+    "idempotency_conflict",
+    `Run ${run} was started with ${what} and other input. Use its result, or start with another key.`,
+    { fields: { run } },
+  );
 }

@@ -1,6 +1,7 @@
 // Why is this run where it is
 // Puts together what the journal, the run's row, its waits and the workers say, in words a person can act on.
 import { formatMs } from "../base/duration.ts";
+import type { InboxRow } from "../core/store.ts";
 import { isTerminal, type PublicStatus, type RunState } from "../core/transition.ts";
 import { type ExaminedWorker, examineWorkers, isStranded, neededVersion } from "./doctor.ts";
 import type { Pawl } from "./pawl.ts";
@@ -22,12 +23,7 @@ export interface Explanation {
   /** What to do, if anything. */
   readonly next: readonly string[];
   readonly waits: readonly RunWait[];
-  readonly owner: {
-    readonly id: string;
-    readonly name: string;
-    readonly pid: number;
-    readonly health: ExaminedWorker["health"];
-  } | null;
+  readonly owner: (Pick<ExaminedWorker, "id" | "name" | "health"> & { readonly pid: number }) | null;
   /** When it moves by itself, if a time is set for it. */
   readonly wakesAt: Date | null;
   /** No live worker can take it. */
@@ -48,12 +44,13 @@ interface Facts {
   readonly wakesAt: number | null;
   readonly cancel: string | null;
   readonly claims: number;
-  readonly mail: readonly string[];
+  readonly mail: readonly InboxRow[];
   readonly children: readonly string[];
   readonly now: number;
 }
 
-/** How many levels of children are looked into. */
+/** How many children, and levels of them, are looked into. */
+const MAX_CHILDREN = 5;
 const MAX_DEPTH = 3;
 
 export async function why(pawl: Source, id: string): Promise<Explanation> {
@@ -90,7 +87,6 @@ async function gather(pawl: Source, id: string, depth: number): Promise<Facts> {
   const status = await run.status();
   const row = await pawl.store.run(id);
   const workers = examineWorkers(await pawl.workers());
-  const mail = isTerminal(status.state) ? [] : await pawl.store.inbox(id);
   return {
     status,
     line: timeline(await run.journal()),
@@ -100,7 +96,7 @@ async function gather(pawl: Source, id: string, depth: number): Promise<Facts> {
     wakesAt: wakeTime(status, row?.wakeAt ?? null),
     cancel: row?.cancel ?? null,
     claims: row?.claims ?? 0,
-    mail: mail.filter((message) => message.kind === "signal").map((message) => message.name),
+    mail: isTerminal(status.state) ? [] : await pawl.store.inbox(id),
     children: await childrenOf(pawl, status, depth),
     now: pawl.store.clock.now(),
   };
@@ -116,9 +112,9 @@ function wakeTime(status: RunStatus, wakeAt: number | null): number | null {
 async function childrenOf(pawl: Source, status: RunStatus, depth: number): Promise<string[]> {
   if (depth === 0) return [];
   const lines: string[] = [];
-  for (const wait of status.waits) {
+  for (const wait of status.waits.filter(({ kind }) => kind === "child").slice(0, MAX_CHILDREN)) {
     // The name of such a wait is the child's id. One that has just ended and been removed is no news.
-    if (wait.kind !== "child" || (await pawl.store.run(wait.name)) === null) continue;
+    if ((await pawl.store.run(wait.name)) === null) continue;
     const facts = await gather(pawl, wait.name, depth - 1);
     lines.push(`Child "${callKey(wait)}": ${summaryOf(facts)}`, ...facts.children.map((line) => `  ${line}`));
   }
@@ -153,10 +149,14 @@ function summaryOf(facts: Facts): string {
     case "compensating":
       return `${what} is undoing what it did.`;
     case "running":
-      return facts.owner === null || facts.owner.health !== "live"
-        ? `${what} was running, and its worker is gone.`
-        : `${what} is running.`;
+      return `${what} ${runningText(facts)}.`;
   }
+}
+
+function runningText({ status, owner }: Facts): string {
+  if (status.owner === null) return "was running; nobody has it now, and any worker may take it";
+  if (owner?.health === "stopped") return "is held by a process that is stopped";
+  return owner?.health === "live" ? "is running" : "was running, and its worker is gone";
 }
 
 function tookOf({ line }: Facts): string {
@@ -215,26 +215,22 @@ function stepsSoFar(line: Timeline): string[] {
   return [
     done.length === 0
       ? "No step has completed."
-      : `${done.length} ${done.length === 1 ? "step" : "steps"} completed: ${lastOf(
-          done.map((step) => step.key),
-          5,
-        )}.`,
-    ...failed
-      .slice(-3)
-      .map(
-        (step) => `Step "${step.key}" failed after ${times(step.attempts.length, "attempt")}: ${errorText(step.error)}`,
-      ),
-    ...crashes
-      .slice(-3)
-      .map((step) => `A crash interrupted step "${step.key}"; it was started ${times(step.attempts.length)} in all.`),
+      : `${done.length} ${done.length === 1 ? "step" : "steps"} completed: ${lastKeys(done)}.`,
+    ...failed.slice(-3).map(({ key, attempts, error }) => {
+      return `Step "${key}" failed after ${attempts.length} ${attempts.length === 1 ? "attempt" : "attempts"}: ${errorText(error)}`;
+    }),
+    ...crashes.slice(-3).map(({ key, attempts }) => {
+      return `A crash interrupted step "${key}"; it was started ${times(attempts.length)} in all.`;
+    }),
   ];
 }
 
 // What it is doing
 
 function presentOf(facts: Facts): string[] {
-  const { status, line, cancel } = facts;
+  const { status, line, cancel, mail } = facts;
   if (isTerminal(status.state)) return endedLines(facts);
+  const reason = cancel === null || cancel === "" ? "" : ` (${cancel})`;
   const steps = line.steps
     .filter((step) => step.status === "running" || step.status === "retrying")
     .map((step) => stepNow(facts, step));
@@ -247,11 +243,10 @@ function presentOf(facts: Facts): string[] {
     ...(status.state === "parked" ? [] : [...steps, ...waits]),
     ...facts.children,
     ...ownerLines(facts),
-    ...(cancel === null
-      ? []
-      : [
-          `Its cancellation was asked for${cancel === "" ? "" : ` (${cancel})`} and takes effect when a worker has the run.`,
-        ]),
+    ...(mail.some(({ kind }) => kind === "decision")
+      ? ["A decision on it is recorded and takes effect when a worker has the run."]
+      : []),
+    ...(cancel === null ? [] : [`Its cancellation${reason} is recorded and takes effect when a worker has the run.`]),
     ...(status.progress === undefined ? [] : [`Latest progress: ${short(status.progress, 200)}`]),
     ...(status.deadline === null ? [] : [`Its deadline is ${when(facts.now, status.deadline.getTime())}.`]),
   ];
@@ -272,11 +267,14 @@ function beginning({ status, readyAt, wakesAt, now }: Facts): string[] {
   return [start > now ? `It is to start ${when(now, start)}.` : "It may start as soon as a worker takes it."];
 }
 
-function stepNow({ now }: Facts, step: TimelineStep): string {
+function stepNow({ now, owner }: Facts, step: TimelineStep): string {
   const last = step.attempts.at(-1);
   if (last === undefined) return `Step "${step.key}" is under way.`;
-  if (step.status === "running")
-    return `Step "${step.key}" is under way: attempt ${last.attempt}, for ${formatMs(now - last.startedAt)}.`;
+  if (step.status === "running") {
+    const attempt = `attempt ${last.attempt}`;
+    if (owner?.health !== "live") return `Step "${step.key}" was under way (${attempt}) when it was last heard of.`;
+    return `Step "${step.key}" is under way: ${attempt}, for ${formatMs(now - last.startedAt)}.`;
+  }
   const again = last.retryAt === undefined ? "soon" : when(now, last.retryAt);
   return `Step "${step.key}" failed (attempt ${last.attempt}): ${errorText(last.error)} It is tried again ${again}.`;
 }
@@ -322,22 +320,23 @@ function nextOf(facts: Facts): string[] {
   }
   if (isTerminal(status.state)) return [];
   const signals = status.waits.filter((wait) => wait.kind === "signal");
-  const mistaken = facts.mail.filter((name) => signals.length > 0 && signals.every((wait) => wait.name !== name));
+  const unasked = facts.mail.filter(
+    ({ kind, name }) => kind === "signal" && signals.every((wait) => wait.name !== name),
+  );
+  const isDecided = facts.mail.some(({ kind }) => kind === "decision");
+  const choices = isDecided ? [] : (status.parked?.choices ?? []);
   const lines = [
-    ...(status.parked?.choices.map(
+    ...choices.map(
       (choice) => `pawl resolve ${status.id} ${choice}${choice === "complete" ? " --value '<result as JSON>'" : ""}`,
-    ) ?? []),
+    ),
     ...(status.state === "parked"
       ? []
       : signals.map((wait) => `To send it: pawl signal ${status.id} ${wait.name} '<payload as JSON>'`)),
-    ...(mistaken.length === 0
+    ...(signals.length === 0
       ? []
-      : [
-          `Signals have come that nothing waits for: ${listOf(
-            mistaken.map((name) => `"${name}"`),
-            5,
-          )}. Was another name meant?`,
-        ]),
+      : unasked
+          .slice(0, 5)
+          .map(({ name }) => `Signal "${name}" has come, but nothing waits for it. Was another name meant?`)),
     ...stoppedAdvice(facts),
     ...strandedAdvice(facts),
   ];
@@ -377,8 +376,7 @@ function ago(now: number, time: number): string {
   return now - time < 1000 ? "just now" : `${formatMs(now - time)} ago`;
 }
 
-function times(count: number, one?: string): string {
-  if (one !== undefined) return `${count} ${one}${count === 1 ? "" : "s"}`;
+function times(count: number): string {
   return count === 1 ? "once" : count === 2 ? "twice" : `${count} times`;
 }
 
@@ -387,14 +385,15 @@ function listOf(items: readonly string[], max: number): string {
   return items.length > max ? `${shown} and ${items.length - max} more` : shown;
 }
 
-function lastOf(items: readonly string[], max: number): string {
-  return items.length > max ? `… ${items.slice(-max).join(", ")}` : items.join(", ");
+function lastKeys(steps: readonly TimelineStep[]): string {
+  return `${steps.length > 5 ? "… " : ""}${steps
+    .slice(-5)
+    .map((step) => step.key)
+    .join(", ")}`;
 }
 
 function errorText(error: unknown): string {
-  const { message } = (typeof error === "object" && error !== null ? error : { message: error }) as {
-    readonly message?: unknown;
-  };
+  const { message = error } = (error ?? {}) as { readonly message?: unknown };
   const text = String(message ?? "unknown error");
   return /[.!?]$/.test(text) ? text : `${text}.`;
 }

@@ -4,10 +4,10 @@
 //   A1. A function starts only after its `step.started` is durable, and only while the lease surely runs (P37).
 //   A2. An attempt speaks once: its first end counts, a late result after a timeout, a cancel or a drop is refused.
 import { PawlError } from "../base/errors.ts";
-import { seededRandom } from "../base/random.ts";
+import { type SeededRandom, seededRandom } from "../base/random.ts";
 import type { StepCall } from "./call.ts";
 import type { StepInfo } from "./context.ts";
-import type { Frame } from "./host.ts";
+import type { Frame, KeyScope, StepFrame } from "./host.ts";
 import type { PassPorts } from "./pass-ports.ts";
 
 export interface AttemptEvents {
@@ -16,15 +16,6 @@ export interface AttemptEvents {
   heartbeat(detail: unknown): void;
   /** Whether the run has ended, parked or left: then nothing begins any more (P12). */
   isClosed(): boolean;
-}
-
-interface Attempt {
-  readonly call: StepCall;
-  readonly number: number;
-  controller: AbortController | null;
-  reason: unknown;
-  isOver: boolean;
-  forgetTimer: () => void;
 }
 
 export class Attempts {
@@ -43,34 +34,39 @@ export class Attempts {
     return [...this.#running].map((attempt) => attempt.call.key);
   }
 
+  get isEmpty(): boolean {
+    return this.#running.size === 0;
+  }
+
   start(call: StepCall): void {
     if (!call.open || this.#events.isClosed()) return;
     if (!this.#ports.mayStart()) return this.#ports.whenSafe(() => this.start(call));
-    const attempt: Attempt = {
-      call,
-      number: call.attempt,
-      controller: null,
-      reason: undefined,
-      isOver: false,
-      forgetTimer: () => {},
-    };
+    const attempt = new Attempt(this, this.#bodyFrame, call);
     this.#running.add(attempt);
     this.#arm(attempt);
     this.#run(attempt);
   }
 
   /** Aborts everything that runs and forgets it: outcomes that come later are refused. */
-  abortAll(reason: unknown): void {
+  abortAll(reason: () => unknown): void {
+    if (this.#running.size === 0) return;
+    const error = reason();
     for (const attempt of [...this.#running]) {
       this.#finish(attempt);
-      abort(attempt, reason);
+      attempt.abort(error);
     }
   }
 
+  heartbeat(attempt: Attempt, detail: unknown): void {
+    if (attempt.isOver) return;
+    attempt.forgetTimer();
+    this.#arm(attempt);
+    if (detail !== undefined) this.#events.heartbeat(detail);
+  }
+
   #run(attempt: Attempt): void {
-    const { call } = attempt;
     try {
-      const result = this.#ports.host.enter(this.#frame(attempt), () => call.fn(this.#info(attempt)));
+      const result = this.#ports.host.enter(attempt, () => attempt.call.spec.fn(attempt.info));
       if (isPromise(result)) {
         result.then(
           (value) => this.#completed(attempt, value),
@@ -100,67 +96,110 @@ export class Attempts {
   }
 
   #arm(attempt: Attempt): void {
-    const { timeoutMs } = attempt.call;
-    if (timeoutMs === Number.POSITIVE_INFINITY) return;
-    attempt.forgetTimer = this.#ports.clock.after(timeoutMs, () => this.#timedOut(attempt));
+    attempt.forgetTimer = this.#ports.clock.after(attempt.call.spec.timeoutMs, () => this.#timedOut(attempt));
   }
 
   #timedOut(attempt: Attempt): void {
-    const error = timeoutError(this.#bodyFrame.run, attempt);
     if (!this.#finish(attempt)) return;
-    abort(attempt, error);
+    const error = timeoutError(attempt);
+    attempt.abort(error);
     this.#events.failed(attempt.call, error);
   }
+}
 
-  #info(attempt: Attempt): StepInfo {
-    const heartbeat = (detail?: unknown) => {
-      if (attempt.isOver) return;
-      attempt.forgetTimer();
-      this.#arm(attempt);
-      if (detail !== undefined) this.#events.heartbeat(detail);
-    };
-    return {
-      // Made on demand: most steps never look at it, and an AbortController is dear.
-      get signal() {
-        attempt.controller ??= new AbortController();
-        if (attempt.reason !== undefined) attempt.controller.abort(attempt.reason);
-        return attempt.controller.signal;
-      },
-      key: attempt.call.idempotencyKey,
-      attempt: attempt.number,
-      heartbeat,
-    };
+/** One attempt, and the frame its function runs in: time and chance come from a stream of (run, key, attempt) (P7). */
+class Attempt implements Frame, StepFrame {
+  readonly where = "step";
+  readonly guard = "off";
+  readonly run: string;
+  readonly pass: object;
+  readonly scope: KeyScope;
+  readonly call: StepCall;
+  readonly key: string;
+  readonly number: number;
+  readonly owner: Attempts;
+  isOver = false;
+  forgetTimer: () => void = forgetNothing;
+  #chance: SeededRandom | null = null;
+  #controller: AbortController | null = null;
+  #reason: unknown;
+
+  constructor(owner: Attempts, body: Frame, call: StepCall) {
+    this.owner = owner;
+    this.run = body.run;
+    this.pass = body.pass;
+    this.scope = body.scope;
+    this.call = call;
+    this.key = call.key;
+    this.number = call.attempt;
   }
 
-  #frame(attempt: Attempt): Frame {
-    const { run, pass, scope } = this.#bodyFrame;
-    const { idempotencyKey, key } = attempt.call;
-    let stream: ReturnType<typeof seededRandom> | null = null;
-    const chance = () => {
-      stream ??= seededRandom(`${idempotencyKey}@${attempt.number}`);
-      return stream;
-    };
-    const step = { key, random: () => chance().next(), uuid: () => chance().uuid() };
-    return { where: "step", run, pass, scope, guard: "off", attempt: step };
+  get attempt(): StepFrame {
+    return this;
+  }
+
+  get info(): StepInfo {
+    return new Info(this);
+  }
+
+  get signal(): AbortSignal {
+    this.#controller ??= new AbortController();
+    if (this.#reason !== undefined) this.#controller.abort(this.#reason);
+    return this.#controller.signal;
+  }
+
+  abort(reason: unknown): void {
+    this.#reason = reason;
+    this.#controller?.abort(reason);
+  }
+
+  random(): number {
+    return this.#stream().next();
+  }
+
+  uuid(): string {
+    return this.#stream().uuid();
+  }
+
+  #stream(): SeededRandom {
+    this.#chance ??= seededRandom(`${this.call.spec.idempotencyKey}@${this.number}`);
+    return this.#chance;
   }
 }
 
-function abort(attempt: Attempt, reason: unknown): void {
-  attempt.reason = reason;
-  attempt.controller?.abort(reason);
+/** What the function sees. Signal and heartbeat are made on demand: most steps use neither, and an AbortController is dear. */
+class Info implements StepInfo {
+  readonly #attempt: Attempt;
+  readonly key: string;
+  readonly attempt: number;
+
+  constructor(attempt: Attempt) {
+    this.#attempt = attempt;
+    this.key = attempt.call.spec.idempotencyKey;
+    this.attempt = attempt.number;
+  }
+
+  get signal(): AbortSignal {
+    return this.#attempt.signal;
+  }
+
+  get heartbeat(): (detail?: unknown) => void {
+    return (detail) => this.#attempt.owner.heartbeat(this.#attempt, detail);
+  }
 }
+
+function forgetNothing(): void {}
 
 function isPromise(value: unknown): value is Promise<unknown> {
   return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
 }
 
-function timeoutError(run: string, attempt: Attempt): PawlError {
-  const { key, timeoutMs } = attempt.call;
-  const seconds = timeoutMs / 1000;
+function timeoutError({ run, number, call }: Attempt): PawlError {
+  const seconds = call.spec.timeoutMs / 1000;
   return new PawlError(
     "step_timeout",
-    `Step "${key}" of run ${run} gave no result and no heartbeat for ${seconds} s (attempt ${attempt.number}). ` +
+    `Step "${call.key}" of run ${run} gave no result and no heartbeat for ${seconds} s (attempt ${number}). ` +
       `If it needs longer, set its \`timeout\` option or call heartbeat() while it works.`,
-    { fields: { run, step: key, seconds, attempt: attempt.number } },
+    { fields: { run, step: call.key, seconds, attempt: number } },
   );
 }

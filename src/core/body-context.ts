@@ -1,9 +1,21 @@
 // The context a body sees
 // Turns what user code asks for into calls of the pass. It checks arguments and assigns keys; the pass does the rest.
+
+import { toMs } from "../base/duration.ts";
 import { PawlError } from "../base/errors.ts";
 import { assertName } from "../base/ids.ts";
-import { openCall } from "./call.ts";
-import type { CallOptions, Context, Cost, Log, MapOptions, RunFacts, StepInfo, StepOptions, WaitOptions } from "./context.ts";
+import { ChildCall, SignalCall, StepCall, TimerCall } from "./call.ts";
+import type {
+  CallOptions,
+  Context,
+  Cost,
+  Log,
+  MapOptions,
+  RunFacts,
+  StepInfo,
+  StepOptions,
+  WaitOptions,
+} from "./context.ts";
 import { encodePayload } from "./draft.ts";
 import type { Frame, KeyScope } from "./host.ts";
 import type { CallType } from "./journal.ts";
@@ -12,7 +24,6 @@ import { mapItems } from "./map-items.ts";
 import type { Pass } from "./pass.ts";
 import { type Duration, retryPolicy } from "./retry.ts";
 import { type StandardSchema, validateNow } from "./schema.ts";
-import { toMs } from "../base/duration.ts";
 import type { Workflow } from "./workflow.ts";
 
 type AnyFunction = (...args: readonly unknown[]) => unknown;
@@ -36,7 +47,10 @@ export class BodyContext implements Context {
     if (typeof nameOrFn === "function") return this.#stepWithArguments(nameOrFn, rest) as Promise<T>;
     const [fn, options] = rest;
     if (typeof fn !== "function") {
-      throw new PawlError("invalid_argument", `ctx.step("${nameOrFn}") needs a function as second argument: ctx.step("${nameOrFn}", async () => …).`);
+      throw new PawlError(
+        "invalid_argument",
+        `ctx.step("${nameOrFn}") needs a function as second argument: ctx.step("${nameOrFn}", async () => …).`,
+      );
     }
     return this.#step(nameOrFn, fn as (info: StepInfo) => unknown, (options ?? {}) as StepOptions, null) as Promise<T>;
   }
@@ -44,30 +58,38 @@ export class BodyContext implements Context {
   #stepWithArguments(fn: AnyFunction, args: readonly unknown[]): Promise<unknown> {
     const name = fn.name.replace(/^bound /, "");
     if (name === "") {
-      throw new PawlError("invalid_argument", "ctx.step(fn, ...args) needs a named function. Name it, or use ctx.step(name, () => fn(...args)).");
+      throw new PawlError(
+        "invalid_argument",
+        "ctx.step(fn, ...args) needs a named function. Name it, or use ctx.step(name, () => fn(...args)).",
+      );
     }
     const text = encodePayload(args, `arguments of ${name}`);
     const input = { value: args, digest: this.#pass.ports.host.digest(text) };
     return this.#step(name, () => fn(...args), {}, input);
   }
 
-  #step(name: string, fn: (info: StepInfo) => unknown, options: StepOptions, input: { value: unknown; digest: string } | null): Promise<unknown> {
+  #step(
+    name: string,
+    fn: (info: StepInfo) => unknown,
+    options: StepOptions,
+    input: { value: unknown; digest: string } | null,
+  ): Promise<unknown> {
     const key = this.#key("step.started", name, options.key);
     const { definition } = this.#pass.workflow;
-    return this.#pass.issue({
-      ...openCall(key),
-      type: "step.started",
-      name,
-      fn,
-      input,
-      timeoutMs: options.timeout === undefined ? (definition.timeoutMs ?? STEP_TIMEOUTS_MS[options.kind ?? "code"]) : toMs(options.timeout, `timeout of step "${name}"`),
-      retry: options.retry === undefined ? definition.retry : retryPolicy(options.retry, definition.retry),
-      recovery: options.recovery ?? "rerun",
-      idempotencyKey: `${this.#pass.seed}:${key}`,
-      attempt: 1,
-      failures: 0,
-      retryAt: null,
-    });
+    return this.#pass.issue(
+      new StepCall(key, {
+        name,
+        fn,
+        input,
+        timeoutMs:
+          options.timeout === undefined
+            ? (definition.timeoutMs ?? STEP_TIMEOUTS_MS[options.kind ?? "code"])
+            : toMs(options.timeout, `timeout of step "${name}"`),
+        retry: options.retry === undefined ? definition.retry : retryPolicy(options.retry, definition.retry),
+        recovery: options.recovery ?? "rerun",
+        idempotencyKey: `${this.#pass.seed}:${key}`,
+      }),
+    );
   }
 
   sleep(duration: Duration): Promise<void> {
@@ -77,21 +99,25 @@ export class BodyContext implements Context {
   async sleepUntil(time: Date | number): Promise<void> {
     const due = typeof time === "number" ? time : time.getTime();
     if (!Number.isFinite(due)) {
-      throw new PawlError("invalid_argument", "ctx.sleepUntil needs a valid Date or a time in milliseconds since 1970.", { fields: { time } });
+      throw new PawlError(
+        "invalid_argument",
+        "ctx.sleepUntil needs a valid Date or a time in milliseconds since 1970.",
+        { fields: { time } },
+      );
     }
-    await this.#pass.issue({ ...openCall(this.#key("timer.set", "sleep")), type: "timer.set", due: Math.ceil(due) });
+    await this.#pass.issue(new TimerCall(this.#key("timer.set", "sleep"), Math.ceil(due)));
   }
 
   waitFor<T>(signal: string, options: WaitOptions<unknown, StandardSchema> = {}): Promise<T> {
-    const due = options.timeout === undefined ? null : this.#pass.now + toMs(options.timeout, `timeout of waitFor "${signal}"`);
-    return this.#pass.issue({
-      ...openCall(this.#key("signal.awaited", signal)),
-      type: "signal.awaited",
+    const due =
+      options.timeout === undefined ? null : this.#pass.now + toMs(options.timeout, `timeout of waitFor "${signal}"`);
+    const spec = {
       name: signal,
-      due: due === null ? null : Math.ceil(due),
       fallback: "default" in options ? { value: options.default } : null,
       schema: options.schema,
-    }) as Promise<T>;
+    };
+    const key = this.#key("signal.awaited", signal);
+    return this.#pass.issue(new SignalCall(key, due === null ? null : Math.ceil(due), spec)) as Promise<T>;
   }
 
   call<O>(workflow: Workflow<never, O>, input?: unknown, options: CallOptions = {}): Promise<O> {
@@ -102,9 +128,17 @@ export class BodyContext implements Context {
     return { id: this.#child(workflow as Workflow, input, options, true).id };
   }
 
-  #child(workflow: Workflow, input: unknown, options: CallOptions, detached: boolean): { id: string; settled: Promise<unknown> } {
+  #child(
+    workflow: Workflow,
+    input: unknown,
+    options: CallOptions,
+    detached: boolean,
+  ): { id: string; settled: Promise<unknown> } {
     if (typeof workflow?.definition?.handler !== "function") {
-      throw new PawlError("invalid_argument", "ctx.call and ctx.spawn take a workflow made by workflow(…) as first argument.");
+      throw new PawlError(
+        "invalid_argument",
+        "ctx.call and ctx.spawn take a workflow made by workflow(…) as first argument.",
+      );
     }
     const checked = validateNow(workflow.definition.input, input, `The input of workflow "${workflow.name}"`);
     const { host } = this.#pass.ports;
@@ -112,7 +146,7 @@ export class BodyContext implements Context {
     const key = this.#key("child.started", workflow.name, options.key);
     // Seed and generation are in it: a fork's or a later generation's child is another run (P10).
     const child = host.digest(`${this.#pass.seed}/${this.#pass.generation}/${key}`);
-    const call = { ...openCall(key), type: "child.started" as const, child, workflow, input: checked, options, digest, detached };
+    const call = new ChildCall(key, child, { workflow, input: checked, options, digest, detached });
     return { settled: this.#pass.issue(call), id: call.child };
   }
 
@@ -122,7 +156,11 @@ export class BodyContext implements Context {
     fn: (item: T, index: number) => Promise<R>,
     options: MapOptions & { readonly partial: true },
   ): Promise<PromiseSettledResult<R>[]>;
-  map<T, R>(items: readonly T[], fn: (item: T, index: number) => Promise<R>, options: MapOptions & { readonly partial?: true } = {}): Promise<R[] | PromiseSettledResult<R>[]> {
+  map<T, R>(
+    items: readonly T[],
+    fn: (item: T, index: number) => Promise<R>,
+    options: MapOptions & { readonly partial?: true } = {},
+  ): Promise<R[] | PromiseSettledResult<R>[]> {
     const scope = this.#scope();
     const prefix = `${scope.prefix}${nthUse(scope, "map", "map")}/`;
     const { host } = this.#pass.ports;
@@ -148,12 +186,11 @@ export class BodyContext implements Context {
   set(key: string, value: unknown): void {
     this.#assertInBody("set");
     assertName("state key", key);
-    this.#pass.state.set(key, value);
-    this.#pass.note("state.patched", key, { value });
+    this.#pass.notes.set(key, value);
   }
 
   get<T>(key: string): T | undefined {
-    return this.#pass.state.get(key) as T | undefined;
+    return this.#pass.notes.get(key) as T | undefined;
   }
 
   progress(value: unknown): void {
@@ -164,15 +201,19 @@ export class BodyContext implements Context {
     this.#assertInBody("cost");
     for (const [unit, amount] of Object.entries(amounts)) {
       if (typeof amount !== "number" || !Number.isFinite(amount)) {
-        throw new PawlError("invalid_argument", `ctx.cost: ${unit} is ${String(amount)}. Give finite numbers, such as { usd: 0.02, tokens: 1200 }.`, { fields: { unit } });
+        throw new PawlError(
+          "invalid_argument",
+          `ctx.cost: ${unit} is ${String(amount)}. Give finite numbers, such as { usd: 0.02, tokens: 1200 }.`,
+          { fields: { unit } },
+        );
       }
     }
-    this.#pass.addCost(amounts);
+    this.#pass.notes.addCost(amounts);
   }
 
   note(text: string): void {
     this.#assertInBody("note");
-    this.#pass.note("note", null, { text: String(text) });
+    this.#pass.notes.note(String(text));
   }
 
   continueAs(input: unknown): Promise<never> {
@@ -185,7 +226,7 @@ export class BodyContext implements Context {
   patched(id: string): boolean {
     this.#assertInBody("patched");
     assertName("patch id", id);
-    return this.#pass.patched(id);
+    return this.#pass.notes.patched(id);
   }
 
   #stepFrame() {
@@ -201,9 +242,13 @@ export class BodyContext implements Context {
   #assertInBody(what: string): void {
     const step = this.#stepFrame();
     if (step === undefined) return;
-    throw new PawlError("call_in_step", `ctx.${what} was called inside step "${step.key}" of run ${this.#pass.id}. Call it in the workflow's body, before or after the step.`, {
-      fields: { run: this.#pass.id, step: step.key },
-    });
+    throw new PawlError(
+      "call_in_step",
+      `ctx.${what} was called inside step "${step.key}" of run ${this.#pass.id}. Call it in the workflow's body, before or after the step.`,
+      {
+        fields: { run: this.#pass.id, step: step.key },
+      },
+    );
   }
 
   /** Assigned at issue: the n-th use of a name is `name#n`; an explicit key may be used once (P6). */
@@ -217,7 +262,11 @@ export class BodyContext implements Context {
     assertName("key", explicit);
     const use = `${type} ${explicit}`;
     if (scope.uses.has(use)) {
-      throw new PawlError("key_reused", `The key "${explicit}" was used before in run ${this.#pass.id}. Give each call a key of its own.`, { fields: { run: this.#pass.id, key: explicit } });
+      throw new PawlError(
+        "key_reused",
+        `The key "${explicit}" was used before in run ${this.#pass.id}. Give each call a key of its own.`,
+        { fields: { run: this.#pass.id, key: explicit } },
+      );
     }
     scope.uses.set(use, 1);
     return scope.prefix + explicit;

@@ -1,5 +1,9 @@
+// Divergence
+// When code and journal disagree, the run is parked with a diff that a person can act on.
+import { PawlError } from "../base/errors.ts";
 import type { Call } from "./call.ts";
-import type { Entry } from "./journal.ts";
+import type { Entry, Parked } from "./journal.ts";
+import { LIMITS } from "./limits.ts";
 
 /** A recorded entry and what the body did instead. */
 export interface Divergence {
@@ -10,7 +14,7 @@ export interface Divergence {
 }
 
 /** A call as people name it: `step "charge"`. */
-export function describeCall(call: Call): string {
+export function describeCall(call: Pick<Call, "type" | "key">): string {
   return `${WORDS[call.type]} "${call.key}"`;
 }
 
@@ -21,15 +25,66 @@ const WORDS: Readonly<Record<string, string>> = {
   "child.started": "child",
 };
 
-export function describeDivergence(run: string, { recorded, issued, site }: Divergence): string {
-  const was = WORDS[recorded.type] ? `${WORDS[recorded.type]} "${recorded.key}"` : `${recorded.type}${recorded.key === null ? "" : ` "${recorded.key}"`}`;
-  const did = issued === null ? "did not issue it" : `issued ${describeCall(issued)}${site === null ? "" : ` at ${site}`}${sameName(recorded, issued) ? " with another input" : ""}`;
+export function driftOf(run: string, divergence: Divergence): Parked {
+  const { recorded, issued, site } = divergence;
+  return {
+    reason: "replay_drift",
+    message: describe(run, divergence),
+    choices: ["retry", "cancel"],
+    detail: {
+      seq: recorded.seq,
+      recorded: describeEntry(recorded),
+      issued: issued === null ? null : describeCall(issued),
+      site,
+    },
+  };
+}
+
+/** The body has gone quiet without issuing a recorded call. */
+export function stallOf(run: string, recorded: Entry): Parked {
+  const seconds = LIMITS.replayStallMs / 1000;
+  return {
+    reason: "replay_stalled",
+    message: `${describe(run, { recorded, issued: null, site: null })} It has been quiet for ${seconds} s.`,
+    choices: ["retry", "cancel"],
+    detail: { seq: recorded.seq, recorded: describeEntry(recorded) },
+  };
+}
+
+/** A call that came out of a foreign await while others were pending: its place among them cannot be replayed (P4). */
+export function foreignAwait(
+  run: string,
+  call: Call,
+  pending: readonly Call[],
+  site: string,
+): { readonly error: PawlError; readonly parked: Parked } {
+  const message =
+    `Run ${run} called ${describeCall(call)} at ${site} after awaiting something that is not a Pawl call, ` +
+    `while ${pending.map(describeCall).join(", ") || "an outcome"} was still pending. In parallel branches that order cannot be replayed. ` +
+    'Move the foreign await into a ctx.step, deploy, and resolve the run with "retry".';
+  const detail = { call: describeCall(call), site };
+  return {
+    error: new PawlError("foreign_await", message, { fields: { run, ...detail } }),
+    parked: { reason: "foreign_await", message, choices: ["retry", "cancel"], detail },
+  };
+}
+
+function describe(run: string, { recorded, issued, site }: Divergence): string {
+  const did =
+    issued === null
+      ? "did not issue it"
+      : `issued ${describeCall(issued)}${site === null ? "" : ` at ${site}`}${isSameCall(recorded, issued) ? " with another input" : ""}`;
   return (
-    `Replay of run ${run} diverged at entry ${recorded.seq}: the journal has ${was}, the code ${did}. ` +
-    'The workflow changed, or its body depends on something that is not recorded. Deploy code that follows the journal and resolve the run with "retry", fork it before that entry, or cancel it.'
+    `Replay of run ${run} diverged at entry ${recorded.seq}: the journal has ${describeEntry(recorded)}, the code ${did}. ` +
+    "The workflow changed, or its body depends on something that is not recorded. " +
+    'Deploy code that follows the journal and resolve the run with "retry", fork it before that entry, or cancel it.'
   );
 }
 
-function sameName(recorded: Entry, issued: Call): boolean {
+function describeEntry({ type, key }: Entry): string {
+  return `${WORDS[type] ?? type}${key === null ? "" : ` "${key}"`}`;
+}
+
+function isSameCall(recorded: Entry, issued: Call): boolean {
   return recorded.type === issued.type && recorded.key === issued.key;
 }

@@ -84,7 +84,7 @@ export class Draft {
   }
 
   /** Runs `fn` when everything written so far is durable. */
-  then(fn: () => void): void {
+  onDurable(fn: () => void): void {
     this.#after.push(fn);
   }
 

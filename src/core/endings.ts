@@ -1,8 +1,8 @@
 // Endings
 // How a run ends or is parked: the entries, the row and the messages that belong to it, written into the pass's draft in one piece.
 import { type ErrorCode, PawlError } from "../base/errors.ts";
-import { type Draft, encodePayload } from "./draft.ts";
-import type { Cancelling, ChildEnded, Ended, Parked } from "./journal.ts";
+import { type Draft, decodePayload, encodePayload } from "./draft.ts";
+import type { Cancelling, ChildEnded, Continued, Ended, Entry, Parked } from "./journal.ts";
 import type { Pass } from "./pass.ts";
 import type { PassEnd, PassPorts } from "./pass-ports.ts";
 import { validateNow } from "./schema.ts";
@@ -11,7 +11,9 @@ import { transition } from "./transition.ts";
 import { encodeFailure } from "./values.ts";
 import { childMessageId } from "./wakeups.ts";
 
-export type BodyResult = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: unknown };
+export type BodyResult =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly error: unknown };
 
 type Terminal = "succeeded" | "failed" | "cancelled";
 
@@ -27,9 +29,7 @@ interface End {
 export function endRun(pass: Pass, result: BodyResult): PassEnd {
   const end = pass.cancelling === null ? endOf(pass, result) : endOfCancelled(pass.id, pass.cancelling);
   if (pass.cancelling === null) pass.draft.beginEnd();
-  for (const call of pass.calls.values()) {
-    if (call.type === "child.started") pass.sendCancel(call.child, `Its parent ${pass.id} ${end.state}.`);
-  }
+  pass.cancelChildren(`Its parent ${pass.id} ${end.state}.`);
   writeEnd(pass.draft, pass.row, pass.ports, end);
   return { kind: "ended", state: end.state, text: end.text };
 }
@@ -58,11 +58,21 @@ function stopReasonOf(error: unknown): string {
 function endOfCancelled(run: string, cancelling: Cancelling): End {
   const error = cancelError(run, cancelling);
   const state = cancelling.cause === "deadline" ? "failed" : "cancelled";
-  return { state, text: encodeFailure({ error, stopReason: error.code } satisfies Ended), value: error, stopReason: error.code };
+  return {
+    state,
+    text: encodeFailure({ error, stopReason: error.code } satisfies Ended),
+    value: error,
+    stopReason: error.code,
+  };
 }
 
 /** Ends a run that has no body in memory: parked, stranded, or never begun (P19). */
-export function cancelWithoutBody(draft: Draft, row: RunRow, ports: Pick<PassPorts, "clock" | "codec">, cancelling: Cancelling): PassEnd {
+export function cancelWithoutBody(
+  draft: Draft,
+  row: RunRow,
+  ports: Pick<PassPorts, "clock" | "codec">,
+  cancelling: Cancelling,
+): PassEnd {
   draft.append(ports.clock.now(), "run.cancelling", null, cancelling);
   const end = endOfCancelled(row.id, cancelling);
   writeEnd(draft, row, ports, end);
@@ -100,6 +110,19 @@ function tellParent(draft: Draft, row: RunRow, parent: ParentLink, ports: Pick<P
   draft.send({ to: parent.run, id, kind: "child", name: parent.key, data });
 }
 
+/** Ends a generation: the next one keeps id, inbox and positions, and starts from this entry (P10). */
+export function continueRun(pass: Pass, input: unknown): PassEnd {
+  const { state, costs } = pass.notes;
+  const continued: Continued = { generation: pass.generation + 1, input, state, cost: costs };
+  const text = encodePayload(continued, "continueAs");
+  pass.cancelChildren(`Its parent ${pass.id} continued as a new generation.`);
+  pass.draft.wait({ closeAll: true });
+  const seq = pass.draft.appendText(pass.ports.clock.now(), "run.continued", null, text);
+  const { chain } = pass.draft;
+  const entry: Entry = { seq, at: chain.at, type: "run.continued", key: null, payload: decodePayload(text) };
+  return { kind: "continued", entry, chain };
+}
+
 /** Parks a run: it will not move until a person decides. */
 export function parkRun(pass: Pass, parked: Parked): PassEnd {
   writePark(pass.draft, pass.row, pass.ports.clock.now(), parked);
@@ -108,9 +131,19 @@ export function parkRun(pass: Pass, parked: Parked): PassEnd {
 
 export function writePark(draft: Draft, row: RunRow, now: number, parked: Parked): void {
   draft.append(now, "run.parked", null, parked);
-  draft.wait({ open: { key: "decision", kind: "decision", name: parked.reason, due: null, detail: JSON.stringify(parked) } });
+  draft.wait({
+    open: { key: "decision", kind: "decision", name: parked.reason, due: null, detail: JSON.stringify(parked) },
+  });
   const { head, hash } = draft.chain;
-  draft.row({ state: transition(row.id, row.state, "parked"), release: true, readyAt: null, wakeAt: null, claims: 0, head, headHash: hash });
+  draft.row({
+    state: transition(row.id, row.state, "parked"),
+    release: true,
+    readyAt: null,
+    wakeAt: null,
+    claims: 0,
+    head,
+    headHash: hash,
+  });
 }
 
 export function cancelError(run: string, { cause, reason }: Cancelling): PawlError {
@@ -123,5 +156,7 @@ export function cancelError(run: string, { cause, reason }: Cancelling): PawlErr
 }
 
 export function runEnded(run: string): PawlError {
-  return new PawlError("run_ended", `Run ${run} has ended; what its steps still do is no longer recorded.`, { fields: { run } });
+  return new PawlError("run_ended", `Run ${run} has ended; what its steps still do is no longer recorded.`, {
+    fields: { run },
+  });
 }

@@ -6,18 +6,14 @@ import type { ChildStarted, Entry, RunStarted, SignalAwaited, StepStarted, Timer
 import type { Pass } from "./pass.ts";
 import type { NewRun } from "./store.ts";
 
-/** The identity of a call among the open ones: keys are counted per kind (P6). */
-export function callId(call: Pick<Call, "type" | "key">): string {
-  return `${call.type} ${call.key}`;
-}
-
 /** Whether the recorded entry is this very call: kind, key and, where there is one, the digest of its input. */
 export function matches(entry: Entry, call: Call): boolean {
   if (entry.type !== call.type || entry.key !== call.key) return false;
-  if (call.type === "step.started") return ((entry.payload as StepStarted)?.digest ?? null) === (call.input?.digest ?? null);
+  if (call.type === "step.started")
+    return ((entry.payload as StepStarted)?.digest ?? null) === (call.spec.input?.digest ?? null);
   if (call.type === "child.started") {
     const recorded = entry.payload as ChildStarted;
-    return recorded.digest === call.digest && recorded.workflow === call.workflow.name;
+    return recorded.digest === call.spec.digest && recorded.workflow === call.spec.workflow.name;
   }
   return true;
 }
@@ -34,15 +30,24 @@ export function recordCall(pass: Pass, call: Call): void {
   const at = pass.ports.clock.now();
   switch (call.type) {
     case "step.started":
-      pass.draft.append(at, call.type, call.key, call.input === null ? null : { attempt: 1, input: call.input.value, digest: call.input.digest });
+      pass.draft.append(
+        at,
+        call.type,
+        call.key,
+        call.spec.input === null ? null : { attempt: 1, input: call.spec.input.value, digest: call.spec.input.digest },
+      );
       return;
     case "timer.set":
       pass.draft.append(at, call.type, call.key, { due: call.due } satisfies TimerSet);
-      pass.draft.wait({ open: { key: `timer:${call.key}`, kind: "timer", name: call.key, due: call.due, detail: null } });
+      pass.draft.wait({
+        open: { key: `timer:${call.key}`, kind: "timer", name: call.key, due: call.due, detail: null },
+      });
       return;
     case "signal.awaited":
       pass.draft.append(at, call.type, call.key, { due: call.due } satisfies SignalAwaited);
-      pass.draft.wait({ open: { key: `signal:${call.key}`, kind: "signal", name: call.name, due: call.due, detail: null } });
+      pass.draft.wait({
+        open: { key: `signal:${call.key}`, kind: "signal", name: call.spec.name, due: call.due, detail: null },
+      });
       return;
     case "child.started":
       recordChild(pass, call, at);
@@ -50,19 +55,22 @@ export function recordCall(pass: Pass, call: Call): void {
 }
 
 function recordChild(pass: Pass, call: ChildCall, at: number): void {
-  const { child, workflow, digest, detached } = call;
+  const { child } = call;
+  const { workflow, digest, detached } = call.spec;
   const payload: ChildStarted = { child, workflow: workflow.name, digest, detached };
   pass.draft.append(at, call.type, call.key, payload);
-  if (!detached) pass.draft.wait({ open: { key: `child:${call.key}`, kind: "child", name: child, due: null, detail: null } });
+  if (!detached)
+    pass.draft.wait({ open: { key: `child:${call.key}`, kind: "child", name: child, due: null, detail: null } });
   const create = childRun(pass, call, at);
   const entry = firstEntry(pass, call, create, at);
   pass.draft.child({ run: child, create, entry });
-  if (create.claimed) pass.draft.then(() => pass.ports.adopt({ run: child, workflow, create, entry }));
-  else pass.draft.then(() => pass.ports.mailed([child]));
+  if (create.claimed) pass.draft.onDurable(() => pass.ports.adopt({ run: child, workflow, create, entry }));
+  else pass.draft.onDurable(() => pass.ports.mailed());
 }
 
 function childRun(pass: Pass, call: ChildCall, at: number): NewRun {
-  const { workflow, key, detached, options } = call;
+  const { key } = call;
+  const { workflow, detached, options } = call.spec;
   return {
     workflow: workflow.name,
     version: workflow.version,
@@ -81,7 +89,13 @@ function childRun(pass: Pass, call: ChildCall, at: number): NewRun {
 
 function firstEntry(pass: Pass, call: ChildCall, create: NewRun, at: number) {
   const draft = new Draft(call.child, { head: 0, hash: call.child, at: 0 }, pass.ports.host, pass.ports.codec);
-  const started: RunStarted = { workflow: create.workflow, version: create.version, input: call.input, seed: call.child, deadline: create.deadline };
+  const started: RunStarted = {
+    workflow: create.workflow,
+    version: create.version,
+    input: call.spec.input,
+    seed: call.child,
+    deadline: create.deadline,
+  };
   draft.append(at, "run.started", null, started);
   const [entry] = draft.take().commit.entries;
   if (entry === undefined) throw new Error("a draft gives back what was appended");

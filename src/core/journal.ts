@@ -88,6 +88,8 @@ export interface SignalAwaited {
 export interface SignalReceived {
   readonly id: string;
   readonly payload: unknown;
+  /** The payload did not fit the wait's schema: this is what the body sees instead. */
+  readonly error?: unknown;
 }
 
 export interface ChildStarted {

@@ -9,7 +9,11 @@ export async function mapItems<T, R>(
 ): Promise<R[] | PromiseSettledResult<R>[]> {
   const concurrency = options.concurrency ?? Math.max(1, items.length);
   if (!Number.isInteger(concurrency) || concurrency < 1) {
-    throw new PawlError("invalid_argument", `ctx.map: concurrency is ${concurrency}. Give a whole number of at least 1.`, { fields: { concurrency } });
+    throw new PawlError(
+      "invalid_argument",
+      `ctx.map: concurrency is ${concurrency}. Give a whole number of at least 1.`,
+      { fields: { concurrency } },
+    );
   }
   const results = new Array<PromiseSettledResult<R>>(items.length);
   let next = 0;

@@ -1,11 +1,11 @@
 import type { Clock } from "../base/clock.ts";
 import type { Codec } from "../base/envelope.ts";
 import type { Log } from "./context.ts";
-import type { Host } from "./host.ts";
 import type { Chain } from "./draft.ts";
+import type { Host } from "./host.ts";
 import type { Entry, StoredEntry } from "./journal.ts";
 import type { Pass } from "./pass.ts";
-import type { Mail, NewRun } from "./store.ts";
+import type { NewRun } from "./store.ts";
 import type { Turns } from "./turns.ts";
 import type { Workflow } from "./workflow.ts";
 
@@ -33,8 +33,8 @@ export interface PassPorts {
   adopts(workflow: string, version: string): boolean;
   /** A child created as claimed by this worker is durable now. */
   adopt(child: AdoptedChild): void;
-  /** Messages or children for these runs are durable now. */
-  mailed(runs: readonly string[]): void;
+  /** Messages or children for other runs are durable now. */
+  mailed(): void;
   /** Whether that run is in memory here and will answer soon (P33). */
   isHere(run: string): boolean;
   /** The pass is over: it ended, was suspended or parked, and its last commit is durable. */
@@ -52,12 +52,5 @@ export type PassEnd =
   | { readonly kind: "ended"; readonly state: "succeeded" | "failed" | "cancelled"; readonly text: string }
   | { readonly kind: "suspended" }
   | { readonly kind: "parked"; readonly message: string }
-  | ({ readonly kind: "continued" } & NextGeneration);
-
-/** What the next generation of a run starts from. */
-export interface NextGeneration {
-  readonly entry: Entry;
-  readonly chain: Chain;
-  readonly mail: Pick<Mail, "wake" | "cancel" | "inbox">;
-  readonly readAt: number;
-}
+  /** The next generation starts from this entry; the mailbox goes with it. */
+  | { readonly kind: "continued"; readonly entry: Entry; readonly chain: Chain };

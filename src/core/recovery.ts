@@ -5,7 +5,8 @@ import type { StepCall } from "./call.ts";
 import { describeCall } from "./divergence.ts";
 import { decodePayload, encodePayload } from "./draft.ts";
 import type { Resolved, StepFailed } from "./journal.ts";
-import type { Outcome, Pass } from "./pass.ts";
+import type { Pass } from "./pass.ts";
+import type { Outcome } from "./steps.ts";
 import type { InboxRow } from "./store.ts";
 import { encodeFailure, openValue } from "./values.ts";
 
@@ -15,7 +16,7 @@ export const UNKNOWN_OUTCOME_CHOICES = ["rerun", "complete", "fail", "cancel"] a
 export function recoverSteps(pass: Pass, interrupted: readonly StepCall[]): void {
   const decided = new Map<StepCall, InboxRow>();
   for (const call of interrupted) {
-    if (call.recovery !== "ask") continue;
+    if (call.spec.recovery !== "ask") continue;
     const decision = decisionFor(pass, call);
     if (decision === undefined) return ask(pass, call);
     decided.set(call, decision);
@@ -23,13 +24,13 @@ export function recoverSteps(pass: Pass, interrupted: readonly StepCall[]): void
   for (const call of interrupted) {
     const decision = decided.get(call);
     if (decision !== undefined) decide(pass, call, decision);
-    else if (call.recovery === "fail") pass.settle(interruptedFailure(pass, call));
-    else pass.startAgain(call, { rerun: true });
+    else if (call.spec.recovery === "fail") pass.steps.settle(interruptedFailure(pass, call));
+    else pass.steps.startAgain(call, { rerun: true });
   }
 }
 
 function decisionFor(pass: Pass, call: StepCall): InboxRow | undefined {
-  return pass.inbox.find((row) => row.kind === "decision" && (row.name === call.key || row.name === ""));
+  return pass.mailbox.rows.find((row) => row.kind === "decision" && (row.name === call.key || row.name === ""));
 }
 
 function ask(pass: Pass, call: StepCall): void {
@@ -37,25 +38,29 @@ function ask(pass: Pass, call: StepCall): void {
     reason: "unknown_outcome",
     message:
       `Run ${pass.id} was interrupted in ${describeCall(call)} (attempt ${call.attempt}): nobody can tell whether it took effect. ` +
-      `Look outside (its idempotency key is ${call.idempotencyKey}), then resolve the run: "rerun", "complete" with the result, "fail", or "cancel".`,
+      `Look outside (its idempotency key is ${call.spec.idempotencyKey}), then resolve the run: "rerun", "complete" with the result, "fail", or "cancel".`,
     choices: UNKNOWN_OUTCOME_CHOICES,
-    detail: { step: call.key, attempt: call.attempt, key: call.idempotencyKey },
+    detail: { step: call.key, attempt: call.attempt, key: call.spec.idempotencyKey },
   });
 }
 
 function decide(pass: Pass, call: StepCall, row: InboxRow): void {
-  const decision = openValue(pass.ports.codec, row.data, { run: pass.id, seq: -1, field: `inbox:${row.id}` }) as Resolved;
+  const decision = openValue(pass.ports.codec, row.data, {
+    run: pass.id,
+    seq: -1,
+    field: `inbox:${row.id}`,
+  }) as Resolved;
   pass.resolved(row, decision);
-  if (decision.choice === "rerun") return pass.startAgain(call, { rerun: true });
-  if (decision.choice === "fail") return pass.settle(interruptedFailure(pass, call, decision.value));
+  if (decision.choice === "rerun") return pass.steps.startAgain(call, { rerun: true });
+  if (decision.choice === "fail") return pass.steps.settle(interruptedFailure(pass, call, decision.value));
   const text = encodePayload(decision.value, "decision");
-  pass.settle({ call, type: "step.completed", text, payload: decision.value });
+  pass.steps.settle({ call, type: "step.completed", text, payload: decision.value });
 }
 
 function interruptedFailure(pass: Pass, call: StepCall, reason?: unknown): Outcome {
   const error = new PawlError(
     "step_interrupted",
-    `Step "${call.key}" of run ${pass.id} was interrupted and ${reason === undefined ? "its recovery is \"fail\"" : `a person decided that it failed: ${String(reason)}`}. ` +
+    `Step "${call.key}" of run ${pass.id} was interrupted and ${reason === undefined ? 'its recovery is "fail"' : `a person decided that it failed: ${String(reason)}`}. ` +
       "It may have taken effect: check outside before retrying the run.",
     { fields: { run: pass.id, step: call.key, attempt: call.attempt } },
   );
@@ -71,6 +76,12 @@ export function finalFailure(call: StepCall, error: unknown): Outcome {
 /** The outcome of a step that failed; after retries it says so, with the last error as its cause (S4-30). */
 export function stepFailure(run: string, call: StepCall, error: unknown, isExhausted: boolean): Outcome {
   if (!isExhausted) return finalFailure(call, error);
-  const message = `Step "${call.key}" of run ${run} failed ${call.failures + 1} times; its ${call.retry.max} retries are used up. The last error is the cause.`;
-  return finalFailure(call, new PawlError("max_retries_exceeded", message, { fields: { run, step: call.key, attempts: call.attempt }, cause: error }));
+  const message = `Step "${call.key}" of run ${run} failed ${call.failures + 1} times; its ${call.spec.retry.max} retries are used up. The last error is the cause.`;
+  return finalFailure(
+    call,
+    new PawlError("max_retries_exceeded", message, {
+      fields: { run, step: call.key, attempts: call.attempt },
+      cause: error,
+    }),
+  );
 }

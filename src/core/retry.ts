@@ -34,7 +34,14 @@ export interface RetryPolicy {
   readonly on: "transient" | "any" | ((error: unknown) => boolean);
 }
 
-export const DEFAULT_RETRY: RetryPolicy = { max: 3, baseMs: 1000, factor: 2, capMs: 60_000, jitter: true, on: "transient" };
+export const DEFAULT_RETRY: RetryPolicy = {
+  max: 3,
+  baseMs: 1000,
+  factor: 2,
+  capMs: 60_000,
+  jitter: true,
+  on: "transient",
+};
 
 export function retryPolicy(retry: Retry | undefined, base: RetryPolicy = DEFAULT_RETRY): RetryPolicy {
   if (retry === undefined) return base;
@@ -52,11 +59,18 @@ export function retryPolicy(retry: Retry | undefined, base: RetryPolicy = DEFAUL
 
 function wholeNumber(max: number): number {
   if (Number.isInteger(max) && max >= 0) return max;
-  throw new PawlError("invalid_argument", `retry.max is ${max}. Give a whole number of retries, 0 for none.`, { fields: { max } });
+  throw new PawlError("invalid_argument", `retry.max is ${max}. Give a whole number of retries, 0 for none.`, {
+    fields: { max },
+  });
 }
 
 /** Milliseconds until the next attempt, or `null` if the error ends the step. `failures` counts this one. */
-export function retryDelayMs(policy: RetryPolicy, failures: number, error: unknown, random: () => number): number | null {
+export function retryDelayMs(
+  policy: RetryPolicy,
+  failures: number,
+  error: unknown,
+  random: () => number,
+): number | null {
   if (failures > policy.max || !isRetryable(policy, error)) return null;
   return retryAfterMs(error) ?? backoffMs(failures, policy, random);
 }
@@ -99,7 +113,8 @@ interface ErrorFacts {
 function factsOf(error: unknown): ErrorFacts {
   if (typeof error !== "object" || error === null) return { name: null, code: null, status: null, cause: null };
   const { name, code, status, statusCode, response, cause } = error as Record<string, unknown>;
-  const nested = typeof response === "object" && response !== null ? (response as { status?: unknown }).status : undefined;
+  const nested =
+    typeof response === "object" && response !== null ? (response as { status?: unknown }).status : undefined;
   return { name, code, status: status ?? statusCode ?? nested, cause };
 }
 
@@ -107,11 +122,18 @@ function isTransient(facts: ErrorFacts): boolean {
   if (facts.name === "RetryableError" || facts.name === "TimeoutError" || facts.code === "step_timeout") return true;
   if (NETWORK_CODES.has(String(facts.code)) || isTransientStatus(facts.status)) return true;
   // fetch reports a refused connection as TypeError("fetch failed") with the network error as its cause.
-  return typeof facts.cause === "object" && facts.cause !== null && NETWORK_CODES.has(String((facts.cause as { code?: unknown }).code));
+  return (
+    typeof facts.cause === "object" &&
+    facts.cause !== null &&
+    NETWORK_CODES.has(String((facts.cause as { code?: unknown }).code))
+  );
 }
 
 function isTransientStatus(status: unknown): boolean {
-  return typeof status === "number" && (status === 408 || status === 425 || status === 429 || (status >= 500 && status <= 599));
+  return (
+    typeof status === "number" &&
+    (status === 408 || status === 425 || status === 429 || (status >= 500 && status <= 599))
+  );
 }
 
 /** What the error itself asks for: `retryAfter` of RetryableError, or a Retry-After header in seconds. */
@@ -127,6 +149,7 @@ function retryAfterMs(error: unknown): number | null {
 function headerOf(headers: unknown): string | null {
   if (typeof headers !== "object" || headers === null) return null;
   const get = (headers as { get?: unknown }).get;
-  const value: unknown = typeof get === "function" ? get.call(headers, "retry-after") : (headers as Record<string, unknown>)["retry-after"];
+  const value: unknown =
+    typeof get === "function" ? get.call(headers, "retry-after") : (headers as Record<string, unknown>)["retry-after"];
   return typeof value === "string" || typeof value === "number" ? String(value) : null;
 }

@@ -32,9 +32,13 @@ export function validateNow(schema: StandardSchema | undefined, value: unknown, 
   if (schema === undefined) return value;
   const result = schema["~standard"].validate(value);
   if (result instanceof Promise) {
-    throw new PawlError("invalid_argument", `The schema of ${what} answers with a promise. Use a schema without asynchronous checks here.`, {
-      fields: { what },
-    });
+    throw new PawlError(
+      "invalid_argument",
+      `The schema of ${what} answers with a promise. Use a schema without asynchronous checks here.`,
+      {
+        fields: { what },
+      },
+    );
   }
   return accept(result, what);
 }
@@ -42,9 +46,13 @@ export function validateNow(schema: StandardSchema | undefined, value: unknown, 
 function accept(result: SchemaResult<unknown>, what: string): unknown {
   if (result.issues === undefined) return result.value;
   const issues = result.issues.map((issue) => `${pathOf(issue)}${issue.message}`);
-  throw new PawlError("schema_mismatch", `${what} does not fit its schema: ${issues.join("; ")}. Nothing was recorded; correct the value and call again.`, {
-    fields: { what, issues },
-  });
+  throw new PawlError(
+    "schema_mismatch",
+    `${what} does not fit its schema: ${issues.join("; ")}. Nothing was recorded; correct the value and call again.`,
+    {
+      fields: { what, issues },
+    },
+  );
 }
 
 function pathOf(issue: SchemaIssue): string {

@@ -282,7 +282,15 @@ export type WaitKind = "timer" | "signal" | "child" | "retry" | "approval" | "de
 
 /** A wait row exists exactly while its call is open (I4). */
 export type WaitChange =
-  | { readonly open: { readonly key: string; readonly kind: WaitKind; readonly name: string; readonly due: number | null; readonly detail: string | null } }
+  | {
+      readonly open: {
+        readonly key: string;
+        readonly kind: WaitKind;
+        readonly name: string;
+        readonly due: number | null;
+        readonly detail: string | null;
+      };
+    }
   | { readonly close: string }
   | { readonly closeAll: true };
 

@@ -57,7 +57,11 @@ export function isTerminal(state: RunState): boolean {
 export function transition(run: string, from: RunState, to: RunState): RunState {
   if (from === to && !isTerminal(from)) return to;
   if (TRANSITIONS[from].includes(to)) return to;
-  throw new PawlError("illegal_transition", `Run ${run} cannot go from "${from}" to "${to}". Allowed from here: ${TRANSITIONS[from].join(", ") || "nothing, it has ended"}.`, {
-    fields: { run, from, to },
-  });
+  throw new PawlError(
+    "illegal_transition",
+    `Run ${run} cannot go from "${from}" to "${to}". Allowed from here: ${TRANSITIONS[from].join(", ") || "nothing, it has ended"}.`,
+    {
+      fields: { run, from, to },
+    },
+  );
 }

@@ -1,7 +1,7 @@
 // Values on their way in and out of a store: encoded, sealed with their address, opened again.
 import { decode, encode } from "../base/codec.ts";
-import { PawlError } from "../base/errors.ts";
 import type { Codec, FieldAddress } from "../base/envelope.ts";
+import { PawlError } from "../base/errors.ts";
 import { encodePayload } from "./draft.ts";
 import type { Host } from "./host.ts";
 import { checksumText, type Entry, type StoredEntry } from "./journal.ts";
@@ -63,7 +63,10 @@ export function encodeFailure<P extends { readonly error: unknown }>(payload: P)
 }
 
 function plainError(error: unknown, depth: number): Error {
-  const facts = (typeof error === "object" && error !== null ? error : { message: String(error) }) as Record<string, unknown>;
+  const facts = (typeof error === "object" && error !== null ? error : { message: String(error) }) as Record<
+    string,
+    unknown
+  >;
   const plain = new Error(text(facts["message"]) ?? "unknown error");
   plain.name = text(facts["name"]) ?? "Error";
   const { code, status } = facts;

@@ -2,13 +2,16 @@ import { decodePayload, encodePayload } from "./draft.ts";
 import type { ChildEnded, OutcomeType, SignalReceived } from "./journal.ts";
 import type { Pass } from "./pass.ts";
 import { validateNow } from "./schema.ts";
-import type { Wakeup } from "./wakeups.ts";
 import { encodeFailure, openValue } from "./values.ts";
+import type { Wakeup } from "./wakeups.ts";
 
 type Deliverable = Exclude<Wakeup, { kind: "read-inbox" }>;
 
 /** Writes a wake-up's outcome and the end of its wait into the draft, and returns what the body is to see. */
-export function recordWakeup(pass: Pass, wakeup: Deliverable): { readonly type: OutcomeType; readonly key: string; readonly payload: unknown } {
+export function recordWakeup(
+  pass: Pass,
+  wakeup: Deliverable,
+): { readonly type: OutcomeType; readonly key: string; readonly payload: unknown } {
   const at = pass.ports.clock.now();
   const { key } = wakeup.call;
   switch (wakeup.kind) {
@@ -24,7 +27,7 @@ export function recordWakeup(pass: Pass, wakeup: Deliverable): { readonly type: 
       const text = signalText(pass, wakeup);
       pass.draft.appendText(at, "signal.received", key, text);
       pass.draft.wait({ close: `signal:${key}` });
-      pass.consume(wakeup.row);
+      pass.mailbox.consume(wakeup.row, pass.draft);
       return { type: "signal.received", key, payload: decodePayload(text) };
     }
     case "child": {
@@ -32,7 +35,7 @@ export function recordWakeup(pass: Pass, wakeup: Deliverable): { readonly type: 
       const payload: ChildEnded = { child: ended.child, status: ended.status, value: ended.error ?? ended.value };
       pass.draft.append(at, "child.ended", key, payload);
       pass.draft.wait({ close: `child:${key}` });
-      pass.consume(wakeup.row);
+      pass.mailbox.consume(wakeup.row, pass.draft);
       return { type: "child.ended", key, payload };
     }
   }
@@ -43,8 +46,8 @@ function signalText(pass: Pass, wakeup: Extract<Deliverable, { kind: "signal" }>
   const { call, row } = wakeup;
   const value = mailValue(pass, wakeup);
   try {
-    const payload = validateNow(call.schema, value, `The payload of signal "${call.name}"`);
-    return encodePayload({ id: row.id, payload } satisfies SignalReceived, `signal "${call.name}"`);
+    const payload = validateNow(call.spec.schema, value, `The payload of signal "${call.spec.name}"`);
+    return encodePayload({ id: row.id, payload } satisfies SignalReceived, `signal "${call.spec.name}"`);
   } catch (error) {
     return encodeFailure({ id: row.id, payload: null, error });
   }

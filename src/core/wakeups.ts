@@ -47,11 +47,15 @@ type MailWakeup = Extract<Wakeup, { row: InboxRow }>;
 function firstMatch(calls: readonly Call[], inbox: readonly InboxRow[]): MailWakeup | null {
   for (const row of inbox) {
     if (row.kind === "signal") {
-      const call = calls.findLast((one): one is SignalCall => one.type === "signal.awaited" && one.name === row.name);
+      const call = calls.findLast(
+        (one): one is SignalCall => one.type === "signal.awaited" && one.spec.name === row.name,
+      );
       if (call !== undefined) return { kind: "signal", call, row };
     }
     if (row.kind === "child") {
-      const call = calls.find((one): one is ChildCall => one.type === "child.started" && childMessageId(one.child) === row.id);
+      const call = calls.find(
+        (one): one is ChildCall => one.type === "child.started" && childMessageId(one.child) === row.id,
+      );
       if (call !== undefined) return { kind: "child", call, row };
     }
   }

@@ -72,16 +72,16 @@ export function workflow<S extends StandardSchema, O>(
   handler: Handler<SchemaOutput<S>, O>,
 ): Workflow<SchemaInput<S>, O>;
 export function workflow<I, O>(nameOrOptions: string | WorkflowOptions, handler: Handler<I, O>): Workflow<I, O>;
-export function workflow(
-  nameOrOptions: string | WorkflowOptions,
-  handler: Handler<never, unknown>,
-): Workflow {
+export function workflow(nameOrOptions: string | WorkflowOptions, handler: Handler<never, unknown>): Workflow {
   const options: WorkflowOptions = typeof nameOrOptions === "string" ? { name: nameOrOptions } : nameOrOptions;
   assertName("workflow name", options.name);
   const version = options.version ?? "1.0.0";
   parseVersion(version, `version of workflow "${options.name}"`);
   if (typeof handler !== "function") {
-    throw new PawlError("invalid_argument", `Workflow "${options.name}" has no handler. Pass an async function (ctx, input) => … as second argument.`);
+    throw new PawlError(
+      "invalid_argument",
+      `Workflow "${options.name}" has no handler. Pass an async function (ctx, input) => … as second argument.`,
+    );
   }
   return { name: options.name, version, definition: definitionOf(options, handler as Handler<unknown, unknown>) };
 }

@@ -43,7 +43,15 @@ export class Committer {
   constructor(store: Store, host: Host, events: CommitterEvents) {
     this.#store = store;
     this.#events = events;
-    this.#lanes = Array.from({ length: store.lanes }, () => new Lane((sources) => this.#commit(sources), host, () => this.isPaused));
+    this.#lanes = Array.from(
+      { length: store.lanes },
+      () =>
+        new Lane(
+          (sources) => this.#commit(sources),
+          host,
+          () => this.isPaused,
+        ),
+    );
   }
 
   /** `source` has something to write. */
@@ -60,7 +68,15 @@ export class Committer {
         take: () => {
           const taken = left;
           left = null;
-          return taken === null ? null : { commit: taken, after: [], withoutEnd: null, withoutSuspension: null, from: { head: taken.head, hash: "", at: 0 } };
+          return taken === null
+            ? null
+            : {
+                commit: taken,
+                after: [],
+                withoutEnd: null,
+                withoutSuspension: null,
+                from: { head: taken.head, hash: "", at: 0 },
+              };
         },
         verdict: (verdict) => (verdict.kind === "failed" ? reject(verdict.error) : resolve(verdict)),
         offerAgain: () => {
@@ -154,7 +170,11 @@ class Lane {
   #isCommitting = false;
   #isScheduled = false;
 
-  constructor(commit: (sources: readonly CommitSource[]) => Promise<readonly CommitSource[]>, host: Host, isPaused: () => boolean) {
+  constructor(
+    commit: (sources: readonly CommitSource[]) => Promise<readonly CommitSource[]>,
+    host: Host,
+    isPaused: () => boolean,
+  ) {
     this.#commit = commit;
     this.#host = host;
     this.#isPaused = isPaused;

@@ -39,7 +39,8 @@ function hazard(what: string): void {
   const frame = nodeHost.frame();
   if (frame === undefined || frame.where !== "body" || frame.guard === "off") return;
   const site = callSite();
-  if (frame.guard === "error") throw new PawlError("determinism_hazard", explain(frame, what, site), { fields: { run: frame.run, what, site } });
+  if (frame.guard === "error")
+    throw new PawlError("determinism_hazard", explain(frame, what, site), { fields: { run: frame.run, what, site } });
   if (told.has(`${what} ${site}`)) return;
   told.add(`${what} ${site}`);
   const message = explain(frame, what, site);

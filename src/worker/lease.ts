@@ -112,7 +112,9 @@ export class Lease {
       if (await this.#isAlive(worker.id)) return await this.#options.beat();
       if (this.#worker === worker) this.#options.lost();
     } catch (error) {
-      this.#options.log.warn(`The heartbeat of worker ${worker.id} failed; it is tried again.`, { error: messageOf(error) });
+      this.#options.log.warn(`The heartbeat of worker ${worker.id} failed; it is tried again.`, {
+        error: messageOf(error),
+      });
     }
   }
 
@@ -130,9 +132,13 @@ export class Lease {
 }
 
 export function leaseLost(run: string): PawlError {
-  return new PawlError("lease_lost", `This process no longer owns run ${run}; another one goes on with it. Whatever this attempt still does is not recorded.`, {
-    fields: { run },
-  });
+  return new PawlError(
+    "lease_lost",
+    `This process no longer owns run ${run}; another one goes on with it. Whatever this attempt still does is not recorded.`,
+    {
+      fields: { run },
+    },
+  );
 }
 
 function messageOf(error: unknown): string {

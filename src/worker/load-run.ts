@@ -30,10 +30,15 @@ export function loadRun(claimed: ClaimedRun, workflow: Workflow | undefined, por
   const wasParked = openPark(entries);
   const decision = claimed.inbox.find((row) => row.kind === "decision");
   const hasBegun = entries.length > 1;
-  if (claimed.cancel !== null && (!hasBegun || wasParked !== null || workflow === undefined)) return cancelled(draft, claimed, ports);
+  if (claimed.cancel !== null && (!hasBegun || wasParked !== null || workflow === undefined))
+    return cancelled(draft, claimed, ports);
   if (wasParked !== null && decision === undefined) return parked(draft, claimed, ports, null);
   if (claimed.row.claims > 1 + LIMITS.deathsAlone) return parked(draft, claimed, ports, poisoned(claimed));
-  if (workflow === undefined) throw new PawlError("unknown_workflow", `Workflow "${claimed.row.workflow}" ${claimed.row.version} is not registered here.`);
+  if (workflow === undefined)
+    throw new PawlError(
+      "unknown_workflow",
+      `Workflow "${claimed.row.workflow}" ${claimed.row.version} is not registered here.`,
+    );
   return { kind: "pass", pass: passOf(claimed, workflow, entries, draft, ports, readAt, wasParked, decision) };
 }
 
@@ -52,13 +57,31 @@ function passOf(
     draft.append(ports.clock.now(), "version.changed", null, { from: row.version, to: workflow.version });
     draft.row({ version: workflow.version });
   }
-  const from = Math.max(0, entries.findLastIndex((entry) => entry.type === "run.continued"));
+  const from = Math.max(
+    0,
+    entries.findLastIndex((entry) => entry.type === "run.continued"),
+  );
   const first = entries[from];
   const generation = first?.type === "run.continued" ? (first.payload as { generation: number }).generation : 0;
-  const pass = new Pass({ row, workflow, entries: entries.slice(from), generation, chain: draft.chain, draft, mail: { wake, cancel, inbox }, readAt }, ports);
+  const pass = new Pass(
+    {
+      row,
+      workflow,
+      entries: entries.slice(from),
+      generation,
+      chain: draft.chain,
+      draft,
+      mail: { wake, cancel, inbox },
+      readAt,
+    },
+    ports,
+  );
   // An unknown outcome is decided when replay has reached the step; any other park is over once a person says "retry".
   if (wasParked !== null && wasParked.reason !== "unknown_outcome" && decision !== undefined) {
-    pass.resolved(decision, openValue(ports.codec, decision.data, { run: row.id, seq: -1, field: `inbox:${decision.id}` }) as Resolved);
+    pass.resolved(
+      decision,
+      openValue(ports.codec, decision.data, { run: row.id, seq: -1, field: `inbox:${decision.id}` }) as Resolved,
+    );
   }
   return pass;
 }
@@ -85,7 +108,12 @@ function parked(draft: Draft, claimed: ClaimedRun, ports: PassPorts, park: Parke
 
 function corrupted(run: string, error: unknown): Parked {
   const message = error instanceof Error ? error.message : String(error);
-  return { reason: "corrupted_journal", message: `Run ${run} cannot be replayed. ${message}`, choices: ["retry", "cancel"], detail: { error: message } };
+  return {
+    reason: "corrupted_journal",
+    message: `Run ${run} cannot be replayed. ${message}`,
+    choices: ["retry", "cancel"],
+    detail: { error: message },
+  };
 }
 
 function poisoned(claimed: ClaimedRun): Parked {

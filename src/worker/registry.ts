@@ -35,9 +35,13 @@ export class Registry {
     }
     const known = this.#workflows.get(workflow.name) ?? [];
     if (known.some((one) => one.version === workflow.version)) {
-      throw new PawlError("duplicate_workflow", `Workflow "${workflow.name}" is registered twice in version ${workflow.version}. Give one of them another name or version.`, {
-        fields: { workflow: workflow.name, version: workflow.version },
-      });
+      throw new PawlError(
+        "duplicate_workflow",
+        `Workflow "${workflow.name}" is registered twice in version ${workflow.version}. Give one of them another name or version.`,
+        {
+          fields: { workflow: workflow.name, version: workflow.version },
+        },
+      );
     }
     known.push(workflow);
     known.sort((a, b) => compareVersions(parseVersion(a.version), parseVersion(b.version)));

@@ -45,10 +45,13 @@ export class Sweeper {
   /** Fences the dead and releases their runs. */
   async sweep(): Promise<void> {
     const mine = processIdentity();
-    const dead = (await this.#store.workers()).filter((worker) => worker.id !== this.#lease.id && this.#isDead(worker, mine));
+    const dead = (await this.#store.workers()).filter(
+      (worker) => worker.id !== this.#lease.id && this.#isDead(worker, mine),
+    );
     if (dead.length === 0) return;
     const { released } = await this.#store.fence({ workers: dead.map((worker) => worker.id) });
-    for (const worker of dead) this.#options.log.info(`Worker ${worker.id} (${worker.name}) is dead; its runs are taken over.`);
+    for (const worker of dead)
+      this.#options.log.info(`Worker ${worker.id} (${worker.name}) is dead; its runs are taken over.`);
     if (released > 0) this.#released();
   }
 
@@ -61,7 +64,12 @@ export class Sweeper {
   async #keepHouse(): Promise<void> {
     const orphans = await this.#store.orphans();
     if (orphans.length > 0) {
-      this.#options.log.error(`${orphans.length} runs had nothing that would wake them and are claimed again: ${orphans.slice(0, 5).map((one) => one.run).join(", ")}. Please report this.`);
+      this.#options.log.error(
+        `${orphans.length} runs had nothing that would wake them and are claimed again: ${orphans
+          .slice(0, 5)
+          .map((one) => one.run)
+          .join(", ")}. Please report this.`,
+      );
       await this.#store.adopt(orphans.map((one) => one.run));
       this.#released();
     }
@@ -72,7 +80,11 @@ export class Sweeper {
     const { retention } = this.#options;
     if (retention === null) return;
     const now = this.#store.clock.now();
-    const request = { succeededBefore: now - retention.succeededMs, failedBefore: now - retention.failedMs, limit: 500 };
+    const request = {
+      succeededBefore: now - retention.succeededMs,
+      failedBefore: now - retention.failedMs,
+      limit: 500,
+    };
     // Bounded: a store with a long backlog is cleaned over several rounds, in between others get their turn.
     for (let round = 0; round < 20; round++) if ((await this.#store.purge(request)) < request.limit) return;
   }
@@ -81,7 +93,9 @@ export class Sweeper {
     try {
       await body();
     } catch (error) {
-      this.#options.log.warn(`Housekeeping failed and is tried again: ${error instanceof Error ? error.message : String(error)}`);
+      this.#options.log.warn(
+        `Housekeeping failed and is tried again: ${error instanceof Error ? error.message : String(error)}`,
+      );
     }
   }
 }

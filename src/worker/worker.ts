@@ -10,7 +10,7 @@ import { backoffMs } from "../base/backoff.ts";
 import type { Codec } from "../base/envelope.ts";
 import { hasCode } from "../base/errors.ts";
 import type { Log } from "../core/context.ts";
-import { type Chain, Draft } from "../core/draft.ts";
+import type { Chain, Draft } from "../core/draft.ts";
 import type { Host } from "../core/host.ts";
 import type { Entry, StoredEntry } from "../core/journal.ts";
 import { LIMITS } from "../core/limits.ts";
@@ -162,15 +162,25 @@ export class Worker {
     void this.#mail.tick();
   }
 
+  /** Whether this run is in memory here. */
+  holds(run: string): boolean {
+    return this.#passes.has(run);
+  }
+
   /** Whether a run of this workflow could be taken on right now. */
   hasRoomFor(workflow: string, version: string): boolean {
-    return this.isWorking && !this.committer.isPaused && this.#passes.size < this.#options.concurrency && this.#options.registry.forRun(workflow, version) !== undefined;
+    return (
+      this.isWorking &&
+      !this.committer.isPaused &&
+      this.#passes.size < this.#options.concurrency &&
+      this.#options.registry.forRun(workflow, version) !== undefined
+    );
   }
 
   /** Begins a run on the spot: its first turn runs ahead of its own first commit (P13). Resolves when that is durable. */
   begin(run: string, workflow: Workflow, create: NewRun, draft: Draft, started: Entry): Promise<void> {
     return new Promise((resolve, reject) => {
-      draft.then(resolve);
+      draft.onDurable(resolve);
       const pass = this.#newPass(run, workflow, create, [started], draft.chain, draft);
       this.#hold(pass, reject);
       pass.begin();
@@ -252,7 +262,8 @@ export class Worker {
   #letGo(run: string): void {
     if (this.#suspect === run) this.#suspect = null;
     this.#wakeSeen.delete(run);
-    if (this.#passes.size < this.#options.concurrency && this.isWorking && this.#options.registry.handles.length > 0) void this.#claims.tick();
+    if (this.#passes.size < this.#options.concurrency && this.isWorking && this.#options.registry.handles.length > 0)
+      void this.#claims.tick();
   }
 
   #hold(pass: Pass, startRefused: (error: unknown) => void = () => {}): void {
@@ -260,10 +271,29 @@ export class Worker {
     this.#sources.set(pass, this.#sourceOf(pass, startRefused));
   }
 
-  #newPass(run: string, workflow: Workflow, create: NewRun, entries: readonly Entry[], chain: Chain, draft?: Draft): Pass {
+  #newPass(
+    run: string,
+    workflow: Workflow,
+    create: NewRun,
+    entries: readonly Entry[],
+    chain: Chain,
+    draft?: Draft,
+  ): Pass {
     const row = newRow(run, create, chain, entries[0]?.at ?? 0, this.#lease.id);
     const mail = { wake: 0, cancel: null, inbox: [] };
-    return new Pass({ row, workflow, entries, generation: 0, chain, mail, readAt: row.createdAt, ...(draft === undefined ? {} : { draft }) }, this.ports);
+    return new Pass(
+      {
+        row,
+        workflow,
+        entries,
+        generation: 0,
+        chain,
+        mail,
+        readAt: row.createdAt,
+        ...(draft === undefined ? {} : { draft }),
+      },
+      this.ports,
+    );
   }
 
   #drop(pass: Pass): void {
@@ -301,10 +331,14 @@ export class Worker {
       if (this.#suspect === pass.id && pass.hasProgressed) this.#suspect = null;
       return this.#events.changed(pass.id);
     }
-    if (verdict.kind === "refused" && (verdict.why === "wake" || verdict.why === "cancel")) return pass.overtaken(verdict.why);
+    if (verdict.kind === "refused" && (verdict.why === "wake" || verdict.why === "cancel"))
+      return pass.overtaken(verdict.why);
     this.#drop(pass);
     startRefused(verdict);
-    this.#options.log.warn(`Run ${pass.id} is loaded again: its commit was ${verdict.kind}.`, { run: pass.id, verdict: JSON.stringify(verdict) });
+    this.#options.log.warn(`Run ${pass.id} is loaded again: its commit was ${verdict.kind}.`, {
+      run: pass.id,
+      verdict: JSON.stringify(verdict),
+    });
     void this.#guarded("reload", () => this.#reload(pass.id));
   }
 
@@ -317,9 +351,16 @@ export class Worker {
 
   async #unavailable(error: unknown, failures: number): Promise<void> {
     if (failures === 1 || failures % 20 === 0) {
-      this.#options.log.error(`The store cannot be written to; runs wait and go on by themselves when it can. ${messageOf(error)}`, { failures });
+      this.#options.log.error(
+        `The store cannot be written to; runs wait and go on by themselves when it can. ${messageOf(error)}`,
+        { failures },
+      );
     }
-    const ms = backoffMs(Math.min(failures, 10), { baseMs: 20, factor: 2, capMs: 1000, jitter: true }, this.#options.random);
+    const ms = backoffMs(
+      Math.min(failures, 10),
+      { baseMs: 20, factor: 2, capMs: 1000, jitter: true },
+      this.#options.random,
+    );
     await new Promise<void>((resolve) => this.#store.leaseClock.after(Math.max(5, ms), resolve));
   }
 
@@ -427,7 +468,8 @@ export class Worker {
     if (worker === null || this.#isStopping || this.committer.isPaused || this.#fencing !== null) return;
     const owned = await this.#store.owned(worker, { news: false });
     for (const { run } of owned) {
-      if (worker !== this.#lease.id || this.#passes.has(run) || this.#held.has(run) || this.#isBeingWritten(run)) continue;
+      if (worker !== this.#lease.id || this.#passes.has(run) || this.#held.has(run) || this.#isBeingWritten(run))
+        continue;
       await this.#reload(run);
     }
   }
@@ -464,7 +506,7 @@ export class Worker {
       adopts: (workflow, version) => this.hasRoomFor(workflow, version),
       adopt: (child) => this.adopt(child),
       mailed: () => this.hint(),
-      isHere: (run) => this.#passes.has(run),
+      isHere: (run) => this.holds(run),
       over: (pass, how) => this.#over(pass, how),
     };
   }
@@ -472,8 +514,20 @@ export class Worker {
   #over(pass: Pass, how: PassEnd): void {
     this.#forget(pass);
     if (how.kind === "continued") {
-      const { entry, chain, mail, readAt } = how;
-      const next = new Pass({ row: pass.row, workflow: pass.workflow, entries: [entry], generation: pass.generation + 1, chain, mail, readAt }, this.ports);
+      const { entry, chain } = how;
+      const { state: mail, readAt } = pass.mailbox;
+      const next = new Pass(
+        {
+          row: pass.row,
+          workflow: pass.workflow,
+          entries: [entry],
+          generation: pass.generation + 1,
+          chain,
+          mail,
+          readAt,
+        },
+        this.ports,
+      );
       this.#hold(next);
       return next.begin();
     }
@@ -506,8 +560,36 @@ export class Worker {
 
 function newRow(id: string, create: NewRun, chain: Chain, createdAt: number, owner: string | null): RunRow {
   const { workflow, version, traceId, key, tags, priority, parent, origin, deadline, codec } = create;
-  const fixed = { state: "running", endedAt: null, readyAt: null, wakeAt: null, wake: 0, cancel: null, claims: 1, stopReason: null, progress: null, cost: null } as const;
-  return { id, workflow, version, traceId, key, tags, priority, parent, origin, deadline, codec, createdAt, owner, head: chain.head, headHash: chain.hash, ...fixed };
+  const fixed = {
+    state: "running",
+    endedAt: null,
+    readyAt: null,
+    wakeAt: null,
+    wake: 0,
+    cancel: null,
+    claims: 1,
+    stopReason: null,
+    progress: null,
+    cost: null,
+  } as const;
+  return {
+    id,
+    workflow,
+    version,
+    traceId,
+    key,
+    tags,
+    priority,
+    parent,
+    origin,
+    deadline,
+    codec,
+    createdAt,
+    owner,
+    head: chain.head,
+    headHash: chain.hash,
+    ...fixed,
+  };
 }
 
 function messageOf(error: unknown): string {

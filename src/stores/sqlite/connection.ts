@@ -82,8 +82,14 @@ export class Connection {
     }
   }
 
+  /** Leaves everything in the file itself, where it can be copied, unless others are still at work on it. */
   close(): void {
     this.#isWanted = false;
+    try {
+      this.#db?.exec("pragma wal_checkpoint(truncate)");
+    } catch {
+      // The WAL file keeps it.
+    }
     this.#disconnect();
   }
 
@@ -202,15 +208,18 @@ export class Connection {
     }
   }
 
+  // One driver closes for good only when its statements were collected, so an open transaction is ended first: it would keep the lock.
   #disconnect(): void {
     const db = this.#db;
     this.#db = null;
     this.#statements = new Map();
     this.#onBreak();
-    try {
-      db?.close();
-    } catch {
-      // What could not be written back stays in the WAL file and is found there by the next one who opens it.
+    for (const end of [() => db?.isTransaction && db.exec("rollback"), () => db?.close()]) {
+      try {
+        end();
+      } catch {
+        // What could not be written back stays in the WAL file and is found there by the next one who opens it.
+      }
     }
   }
 

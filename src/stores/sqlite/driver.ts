@@ -16,6 +16,7 @@ export interface Database {
   readonly isTransaction: boolean;
   prepare(sql: string): Statement;
   exec(sql: string): void;
+  /** In the package, the file stays open until the statements were collected as well; nothing can finalize them earlier. */
   close(): void;
 }
 

@@ -6,6 +6,7 @@ import type { StoreReport } from "../../core/store.ts";
 import { RUN_STATES } from "../../core/transition.ts";
 import type { Connection } from "./connection.ts";
 import { lockHolders } from "./lock-holder.ts";
+import { isDamage } from "./storage-error.ts";
 
 const SETTINGS = ["journal_mode", "synchronous", "page_size", "page_count", "freelist_count"];
 const SCHEMA = "select cast(value as integer) as version from meta where key = 'schema_version'";
@@ -32,12 +33,24 @@ export function inspect(db: Connection): StoreReport {
 }
 
 function structuralFaults(db: Connection): string[] {
-  const found = db.all("pragma quick_check(20)").map((row) => String(Object.values(row)[0]));
+  const found = damageOr(() => db.all("pragma quick_check(20)").map((row) => String(Object.values(row)[0])));
   return found.filter((line) => line !== "ok").map((line) => `The file is damaged: ${line}. Restore a backup.`);
 }
 
+/** What a check finds, or the damage that it stumbled over. */
+function damageOr(check: () => string[]): string[] {
+  try {
+    return check();
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    return [(error as Error).message];
+  }
+}
+
 function rowFaults(db: Connection): string[] {
-  return db.all(DAMAGED_ROWS).map((row) => `The row of run ${row.id} is damaged and will not be claimed. Restore a backup.`);
+  return damageOr(() =>
+    db.all(DAMAGED_ROWS).map((row) => `The row of run ${row.id} is damaged and will not be claimed. Restore a backup.`),
+  );
 }
 
 function lockFaults(path: string): string[] {

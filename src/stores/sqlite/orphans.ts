@@ -11,10 +11,10 @@ const HAS_SOURCE = `exists (select 1 from waits where waits.run = runs.n and (ki
   and (exists (select 1 from runs as child where child.id = waits.name and child.state not in ${ENDED})
     or exists (select 1 from inbox where inbox.run = runs.n and inbox.id = ?1 || waits.name and consumed = 0)))))`;
 
-// Written out twice, because each half has an index that holds almost nothing.
-const FORSAKEN = `select n, id, state, 'its owner is gone' as why from runs
+// Two halves, because each has an index that holds almost nothing; the order asked for would tempt SQLite away from it.
+const FORSAKEN = `select n, id, state, 'its owner is gone' as why from runs indexed by runs_owner
   where owner is not null and state not in ${ENDED} and owner not in (select id from workers)`;
-const UNARMED = `select n, id, state, 'nothing will wake it' as why from runs
+const UNARMED = `select n, id, state, 'nothing will wake it' as why from runs indexed by runs_unarmed
   where owner is null and ready_at is null and wake_at is null
     and state not in ('parked', 'succeeded', 'failed', 'cancelled') and not ${HAS_SOURCE}`;
 

@@ -6,7 +6,7 @@
 //   T3. A row that is gone means fenced: it says so and stops. Any other trouble is tried again; the lease runs out by itself.
 import { isMainThread, workerData } from "node:worker_threads";
 import { systemClock } from "../../base/clock.ts";
-import { type Database, loadDriver } from "./driver.ts";
+import { type Database, loadDriver, type Statement } from "./driver.ts";
 import { type PulseMemory, PulseSignals } from "./pulse-signals.ts";
 import { isBusy } from "./storage-error.ts";
 import { COUNT_OTHERS, RENEW } from "./workers.ts";
@@ -46,34 +46,40 @@ function renew(task: PulseTask, signals: PulseSignals): "renewed" | "fenced" | "
       signals.confirm(sentAt, others);
       return "renewed";
     } catch (error) {
-      forgetDatabase();
+      if (!isBusy(error)) forgetDatabase();
       if (!isBusy(error) || systemClock.monotonic() > giveUpAt || signals.waitForStop(RETRY_MS)) return "failed";
     }
   }
 }
 
-let open: Database | null = null;
+interface Opened {
+  readonly db: Database;
+  readonly renew: Statement;
+  readonly countOthers: Statement;
+}
+
+let opened: Opened | null = null;
 
 /** Returns how many other workers there are, or `null` if this one is gone. */
 function beatOnce(task: PulseTask, sentAt: number): number | null {
-  open ??= openDatabase(task);
-  open.exec("begin immediate");
-  const { changes } = open.prepare(RENEW).run(sentAt, task.worker);
-  const others = open.prepare(COUNT_OTHERS).get(task.worker)?.others as number;
-  open.exec("commit");
-  return Number(changes) === 1 ? others : null;
+  opened ??= openDatabase(task);
+  const { renew, countOthers } = opened;
+  // A single statement is a transaction of its own, which a lock held by others fails as a whole.
+  const { changes } = renew.run(sentAt, task.worker);
+  if (Number(changes) === 0) return null;
+  return countOthers.get(task.worker)?.others as number;
 }
 
-function openDatabase({ path, synchronous }: PulseTask): Database {
+function openDatabase({ path, synchronous }: PulseTask): Opened {
   const db = loadDriver().open(path);
   db.exec(`pragma busy_timeout = 0; pragma synchronous = ${synchronous}; pragma mmap_size = 0`);
-  return db;
+  return { db, renew: db.prepare(RENEW), countOthers: db.prepare(COUNT_OTHERS) };
 }
 
-// After an error only a new connection is sure to be in no transaction and to see what is on disk.
+// After an error only a new connection is sure to see what is on disk.
 function forgetDatabase(): void {
-  const db = open;
-  open = null;
+  const db = opened?.db;
+  opened = null;
   try {
     db?.close();
   } catch {

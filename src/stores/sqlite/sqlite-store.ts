@@ -2,6 +2,7 @@
 // One file, any number of processes on one machine. Every method is one transaction on the one connection of this process.
 import { resolve } from "node:path";
 import { type Clock, systemClock } from "../../base/clock.ts";
+import { PawlError } from "../../base/errors.ts";
 import type { Store } from "../../core/store.ts";
 import { checkMessage } from "../commit-fault.ts";
 import { claim, nextWake, take } from "./claim.ts";
@@ -29,6 +30,7 @@ export interface SqliteStoreOptions {
 
 /** A store in one SQLite file; its folder is created. Engines of one process may share it: the last one closes it. */
 export function sqliteStore(file: string, options: SqliteStoreOptions = {}): Store {
+  if (file === "" || file === ":memory:") throw noFile(file);
   const { clock = systemClock, leaseClock = systemClock, durability = "power", fault } = options;
   const owned = new OwnedRuns();
   const connectionOptions = fault === undefined ? { durability } : { durability, fault };
@@ -92,4 +94,12 @@ export function sqliteStore(file: string, options: SqliteStoreOptions = {}): Sto
     inspect: () => db.snapshot(() => inspect(db)),
     backup: (copy) => backup(db, resolve(copy)),
   };
+}
+
+function noFile(path: string): PawlError {
+  return new PawlError(
+    "invalid_argument",
+    `"${path}" is no path of a file. Give one, such as ".pawl/pawl.db"; a store without a file is memoryStore().`,
+    { fields: { path } },
+  );
 }

@@ -29,10 +29,28 @@ const MEANINGS: ReadonlyMap<number, Meaning> = new Map([
   [NOT_A_DATABASE, { code: "not_a_store", what: "is not a Pawl database, or its beginning is damaged", next: "Give another path, or restore a backup." }],
 ]);
 
+// The package leaves the code out of errors that come while rows are read; SQLite's words for them never change.
+const CODE_OF_TEXT: ReadonlyMap<string, number> = new Map([
+  ["database is locked", BUSY],
+  ["database table is locked", LOCKED],
+  ["out of memory", 7],
+  ["attempt to write a readonly database", 8],
+  ["disk I/O error", 10],
+  ["database disk image is malformed", CORRUPT],
+  ["database or disk is full", 13],
+  ["unable to open database file", 14],
+  ["file is not a database", NOT_A_DATABASE],
+]);
+
 /** SQLite's primary result code, if the error is one of SQLite. */
 export function sqliteCode(error: unknown): number | null {
-  const code = (error as { errcode?: unknown } | null)?.errcode;
-  return typeof code === "number" ? code & 0xff : null;
+  const { errcode, code, message } = (error ?? {}) as { errcode?: unknown; code?: unknown; message?: unknown };
+  if (typeof errcode === "number") return errcode & 0xff;
+  return code === "ERR_SQLITE_ERROR" ? (CODE_OF_TEXT.get(String(message)) ?? 1) : null;
+}
+
+export function isDamage(error: unknown): boolean {
+  return sqliteCode(error) === CORRUPT;
 }
 
 export function isBusy(error: unknown): boolean {

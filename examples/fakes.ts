@@ -1,0 +1,106 @@
+// The outside world, in one file
+// Services that know nothing of Pawl. Whatever one of them is asked becomes a line of a ledger file, so that it survives the death of
+// any process and can be counted. Each knows the idempotency keys it has seen: asked again, it changes nothing and repeats its answer.
+//
+//   LEDGER            where the ledger is; default .pawl/ledger.jsonl
+//   FAKES_LATENCY_MS  how long an answer takes; default 20
+//   FAKES_LOSE        an action whose answer gets lost the first time, such as "charge"
+import { appendFileSync, closeSync, fstatSync, mkdirSync, openSync, readSync } from "node:fs";
+import { dirname } from "node:path";
+
+/** One request as the outside saw it. */
+export interface LedgerLine {
+  readonly action: string;
+  /** What it is about: an order, a customer, a source. */
+  readonly about: string;
+  readonly key: string;
+  /** False: the key was known, so nothing happened. */
+  readonly did: boolean;
+  readonly answer: unknown;
+  readonly pid: number;
+  readonly at: number;
+}
+
+/** The way back. Whatever happens here happens after the effect and before its answer arrives. */
+export const wayBack = {
+  async travel({ action, did }: LedgerLine): Promise<void> {
+    await pause(Number(process.env["FAKES_LATENCY_MS"] ?? 20));
+    if (did && action === process.env["FAKES_LOSE"]) {
+      throw Object.assign(new Error(`the connection broke before the answer to "${action}" came`), { code: "ECONNRESET" });
+    }
+  },
+};
+
+export interface Order {
+  readonly id: string;
+  readonly cents: number;
+  readonly email: string;
+}
+
+export const bank = {
+  charge: (order: Order, key: string) =>
+    ask("charge", order.id, key, () => ({ payment: `pay-${order.id}`, cents: order.cents })),
+};
+
+export const mailer = {
+  send: (to: string, text: string, key: string) => ask("mail", to, key, () => ({ to, text })),
+};
+
+export const billing = {
+  customers: (count: number): string[] => Array.from({ length: count }, (_, i) => `customer-${i + 1}`),
+  invoice: (customer: string, month: string, key: string) =>
+    ask("invoice", customer, key, () => ({ invoice: `${month}-${customer}`, cents: 100 + customer.length })),
+};
+
+export const library = {
+  search: (source: string, topic: string, key: string) =>
+    ask("search", source, key, () => ({ source, found: [...topic].length * source.length })),
+};
+
+export const analyst = {
+  summarise: (topic: string, findings: readonly { readonly found: number }[], key: string) =>
+    ask("analyse", topic, key, () => {
+      const sources = findings.reduce((sum, { found }) => sum + found, 0);
+      return { title: `All about ${topic}`, sources };
+    }),
+};
+
+async function ask<T>(action: string, about: string, key: string, act: () => T): Promise<T> {
+  const known = lineWith(`${action} ${key}`);
+  const answer = known === undefined ? act() : (known.answer as T);
+  const line = { action, about, key, did: known === undefined, answer, pid: process.pid, at: Date.now() };
+  appendFileSync(ledgerFile(), `${JSON.stringify(line)}\n`);
+  await wayBack.travel(line);
+  return answer;
+}
+
+const seen = new Map<string, LedgerLine>();
+let readUpTo = 0;
+
+function lineWith(id: string): LedgerLine | undefined {
+  for (const line of newLines()) if (line.did) seen.set(`${line.action} ${line.key}`, line);
+  return seen.get(id);
+}
+
+/** What this and other processes have appended since the last look. */
+function newLines(): LedgerLine[] {
+  const file = openSync(ledgerFile(), "a+");
+  const bytes = Buffer.alloc(fstatSync(file).size - readUpTo);
+  readSync(file, bytes, 0, bytes.length, readUpTo);
+  closeSync(file);
+  readUpTo += bytes.length;
+  const lines = bytes.toString().split("\n").filter(Boolean);
+  return lines.map((line) => JSON.parse(line) as LedgerLine);
+}
+
+function ledgerFile(): string {
+  const file = process.env["LEDGER"] ?? ".pawl/ledger.jsonl";
+  mkdirSync(dirname(file), { recursive: true });
+  return file;
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms);
+  });
+}

@@ -1,0 +1,78 @@
+// Notes
+// What a body says about itself: state, cost, notes, patch marks. Recorded once, whatever the number of replays (P9).
+import type { Cost } from "./context.ts";
+import type { Cursor } from "./cursor.ts";
+import { encodePayload } from "./draft.ts";
+import type { Continued, NoteType, StatePatched } from "./journal.ts";
+import type { Pass } from "./pass.ts";
+import { sealValue } from "./values.ts";
+
+export class Notes {
+  readonly #pass: Pass;
+  readonly #cursor: Cursor;
+  readonly #state = new Map<string, unknown>();
+  readonly #costs = new Map<string, number>();
+
+  constructor(pass: Pass, cursor: Cursor) {
+    this.#pass = pass;
+    this.#cursor = cursor;
+  }
+
+  /** Takes over what an earlier generation had. */
+  inherit({ state, cost }: Continued): void {
+    for (const [key, value] of Object.entries(state)) this.#state.set(key, value);
+    for (const [unit, amount] of Object.entries(cost)) this.#costs.set(unit, amount);
+  }
+
+  get state(): Record<string, unknown> {
+    return Object.fromEntries(this.#state);
+  }
+
+  get costs(): Record<string, number> {
+    return Object.fromEntries(this.#costs);
+  }
+
+  get(key: string): unknown {
+    return this.#state.get(key);
+  }
+
+  set(key: string, value: unknown): void {
+    const payload: StatePatched = { value };
+    const text = encodePayload(payload, `state "${key}"`);
+    this.#state.set(key, value);
+    if (!this.#record("state.patched", key, text)) return;
+    const at = { run: this.#pass.id, seq: -1, field: `state:${key}` };
+    this.#pass.draft.state({ key, data: sealValue(this.#pass.ports.codec, value, at, key) });
+  }
+
+  addCost(amounts: Cost): void {
+    for (const [unit, amount] of Object.entries(amounts)) this.#costs.set(unit, (this.#costs.get(unit) ?? 0) + amount);
+    const isNew = this.#record("cost", null, encodePayload(amounts, "cost"));
+    if (isNew) this.#pass.draft.row({ cost: JSON.stringify(this.costs) });
+  }
+
+  note(text: string): void {
+    this.#record("note", null, encodePayload({ text }, "note"));
+  }
+
+  /** True where new code is reached for the first time, false where older code has gone past. */
+  patched(id: string): boolean {
+    if (!this.#pass.isLive && this.#cursor.takeNote("patched") !== undefined) return true;
+    if (this.#cursor.peek() !== null || this.#pass.isClosed) return false;
+    this.#append("patched", id, null);
+    return true;
+  }
+
+  /** False for what is recorded already, or belongs to a turn before the last recorded one: new code would repeat it on every pass. */
+  #record(type: NoteType, key: string | null, text: string): boolean {
+    if (this.#pass.isClosed) return false;
+    if (!this.#pass.isLive && (this.#cursor.takeNote(type) !== undefined || !this.#cursor.isLastTurn)) return false;
+    this.#append(type, key, text);
+    return true;
+  }
+
+  #append(type: NoteType, key: string | null, text: string | null): void {
+    this.#pass.draft.appendText(this.#pass.ports.clock.now(), type, key, text);
+    this.#pass.ports.dirty(this.#pass);
+  }
+}

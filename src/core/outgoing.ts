@@ -1,0 +1,44 @@
+import type { Batch, Draft } from "./draft.ts";
+
+/** The way of a run's batches to the store: at most one in flight, a refused one offered again before anything newer (P15). */
+export class Outgoing {
+  readonly #draft: Draft;
+  #inFlight: Batch | null = null;
+  #offer: Batch | null = null;
+
+  constructor(draft: Draft) {
+    this.#draft = draft;
+  }
+
+  get inFlight(): Batch | null {
+    return this.#inFlight;
+  }
+
+  get isEmpty(): boolean {
+    return this.#inFlight === null && this.#offer === null && this.#draft.isEmpty;
+  }
+
+  /** Where the journal ends in the store, as far as it was acknowledged. */
+  get durableHead(): number {
+    return (this.#inFlight ?? this.#offer)?.from.head ?? this.#draft.from.head;
+  }
+
+  /** The next batch, unless one is in flight. */
+  take(next: () => Batch | null): Batch | null {
+    if (this.#inFlight !== null) return null;
+    this.#inFlight = this.#offer ?? next();
+    this.#offer = null;
+    return this.#inFlight;
+  }
+
+  /** The store has answered: the batch is no longer in flight. */
+  land(): Batch | null {
+    const batch = this.#inFlight;
+    this.#inFlight = null;
+    return batch;
+  }
+
+  offerAgain(batch: Batch): void {
+    this.#offer = batch;
+  }
+}

@@ -1,0 +1,130 @@
+// Steps
+// What becomes of a step's attempts: an outcome in line for its turn, or another attempt at a recorded time.
+import { Attempts } from "./attempts.ts";
+import type { StepCall } from "./call.ts";
+import { decodePayload, encodePayload } from "./draft.ts";
+import type { StepFailed, StepStarted } from "./journal.ts";
+import type { Pass } from "./pass.ts";
+import { stepFailure } from "./recovery.ts";
+import { isRetryable, retryDelayMs } from "./retry.ts";
+import { encodeFailure } from "./values.ts";
+
+/** An outcome in hand, waiting for its turn. */
+export interface Outcome {
+  readonly call: StepCall;
+  readonly type: "step.completed" | "step.failed";
+  readonly text: string;
+  readonly payload: unknown;
+}
+
+export class Steps {
+  readonly #pass: Pass;
+  readonly #attempts: Attempts;
+  readonly #ready: Outcome[] = [];
+
+  constructor(pass: Pass) {
+    this.#pass = pass;
+    this.#attempts = new Attempts(pass.ports, pass.frame, {
+      completed: (call, value) => this.#completed(call, value),
+      failed: (call, error) => this.#failed(call, error),
+      heartbeat: (detail) => pass.progress(detail),
+      isClosed: () => pass.isClosed,
+    });
+  }
+
+  get running(): string[] {
+    return this.#attempts.names;
+  }
+
+  get hasOutcome(): boolean {
+    return this.#ready.length > 0;
+  }
+
+  /** Nothing runs, and no outcome waits for its turn. */
+  get isQuiet(): boolean {
+    return this.#ready.length === 0 && this.#attempts.isEmpty;
+  }
+
+  /** Starts the function behind the barrier: once everything written so far is durable. */
+  startBehindBarrier(call: StepCall): void {
+    this.#pass.draft.onDurable(() => this.#attempts.start(call));
+  }
+
+  /** Begins another attempt, behind a barrier of its own. A rerun follows a crash and uses up no retry (P28). */
+  startAgain(call: StepCall, how: { readonly rerun?: true }): void {
+    call.attempt++;
+    call.retryAt = null;
+    const mark: StepStarted = { attempt: call.attempt, ...how };
+    this.#pass.draft.append(this.#pass.ports.clock.now(), "step.started", call.key, mark);
+    this.startBehindBarrier(call);
+    this.#pass.ports.dirty(this.#pass);
+  }
+
+  startDueRetries(): void {
+    const now = this.#pass.ports.clock.now();
+    for (const call of this.#pass.calls.values()) {
+      if (call.type !== "step.started" || call.retryAt === null || call.retryAt > now) continue;
+      this.#pass.draft.wait({ close: `retry:${call.key}` });
+      this.startAgain(call, {});
+    }
+  }
+
+  /** Puts an outcome in line for its turn. */
+  settle(outcome: Outcome): void {
+    if (this.#pass.isClosed || this.#pass.cancelling !== null) return;
+    this.#ready.push(outcome);
+    this.#pass.requestTurn();
+  }
+
+  /** The next outcome whose call is still open. */
+  takeOutcome(): Outcome | undefined {
+    for (;;) {
+      const outcome = this.#ready.shift();
+      if (outcome === undefined || outcome.call.open) return outcome;
+    }
+  }
+
+  forgetOutcomes(): void {
+    this.#ready.length = 0;
+  }
+
+  abortAll(reason: () => unknown): void {
+    this.#attempts.abortAll(reason);
+  }
+
+  #completed(call: StepCall, value: unknown): void {
+    if (this.#pass.isClosed || !call.open) return;
+    let text: string;
+    try {
+      text = encodePayload(value, `result of step "${call.key}"`);
+    } catch (error) {
+      return this.#failed(call, error);
+    }
+    this.settle({ call, type: "step.completed", text, payload: isPlain(value) ? value : decodePayload(text) });
+  }
+
+  #failed(call: StepCall, error: unknown): void {
+    if (this.#pass.isClosed || !call.open) return;
+    const { ports, draft } = this.#pass;
+    const { retry, name } = call.spec;
+    const delayMs = retryDelayMs(retry, call.failures + 1, error, () => ports.random());
+    if (delayMs === null) {
+      const isExhausted = call.failures > 0 && isRetryable(retry, error);
+      return this.settle(stepFailure(this.#pass.id, call, error, isExhausted));
+    }
+    const due = ports.clock.now() + Math.ceil(delayMs);
+    call.failures++;
+    call.retryAt = due;
+    const mark: StepFailed = { attempt: call.attempt, error, retryAt: due };
+    draft.appendText(ports.clock.now(), "step.failed", call.key, encodeFailure(mark));
+    draft.wait({ open: { key: `retry:${call.key}`, kind: "retry", name, due, detail: null } });
+    ports.dirty(this.#pass);
+    this.#pass.evaluate();
+  }
+}
+
+/** Values that are the same before and after the codec need no second look. */
+function isPlain(value: unknown): boolean {
+  if (value === null || typeof value === "string" || typeof value === "boolean") return true;
+  return Number.isSafeInteger(value) && !Object.is(value, -0);
+}

@@ -1,0 +1,99 @@
+// No statement may walk a table that grows with history. The statements are those that the store really prepares.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { systemClock } from "../../base/clock.ts";
+import type { RunQuery } from "../../core/store.ts";
+import { claimRequest, creation, entry, newRun, newWorker, signal } from "../../testing/store-cases/case.ts";
+import { claim, nextWake, take } from "./claim.ts";
+import { commit } from "./commit.ts";
+import { holderOf } from "./conditions.ts";
+import { Connection } from "./connection.ts";
+import { deliver } from "./deliver.ts";
+import { adopt, orphans } from "./orphans.ts";
+import { OwnedRuns } from "./owned-runs.ts";
+import { purge } from "./purge.ts";
+import { listRuns, listStateRows, listWaits, readInbox, readJournal, readRun } from "./queries.ts";
+import { fence, heartbeat, listWorkers, mailOfOwned, newsOf, register, retire } from "./workers.ts";
+
+/** A table read from end to end, without an index that holds only the rows in question. */
+const FULL_WALK = /^SCAN (runs|child|journal|inbox|waits|state|tags|keys|counters|holds)\b(?!.* USING (COVERING )?INDEX (?!sqlite_autoindex))/;
+
+async function statementsOf(use: (db: Connection, owned: OwnedRuns) => Promise<void> | void): Promise<string[]> {
+  const folder = mkdtempSync(join(tmpdir(), "pawl-plans-"));
+  const db = new Connection(join(folder, "pawl.db"), { durability: "process" }, () => {});
+  await db.open();
+  const seen = new Set<string>();
+  const prepare = db.statement.bind(db);
+  db.statement = (sql) => {
+    seen.add(sql);
+    return prepare(sql);
+  };
+  await use(db, new OwnedRuns());
+  db.statement = prepare;
+  const walks = [...seen]
+    .filter((sql) => /^(with|select|insert|update|delete)\b/i.test(sql))
+    .flatMap((sql) => db.all(`explain query plan ${sql}`).map(({ detail }) => ({ sql, detail: String(detail) })))
+    .filter(({ detail }) => FULL_WALK.test(detail))
+    .map(({ sql, detail }) => `${detail}: ${sql}`);
+  db.close();
+  rmSync(folder, { recursive: true, force: true });
+  return walks;
+}
+
+it("the hot path and the upkeep walk no table", async () => {
+  const walks = await statementsOf(async (db, owned) => {
+    const moment = { now: 1, monotonic: 1 };
+    register(db, newWorker("w1"), moment);
+    const part = {
+      ...creation("r", { claimed: true, tags: ["t"] }),
+      waits: [{ open: { key: "k", kind: "signal" as const, name: "n", due: null, detail: null } }, { close: "k" }],
+      state: [{ key: "k", data: "1" }],
+      keys: [{ space: "s", key: "k", digest: "d" }],
+      counters: [{ key: "c", by: 1, max: 2, held: true }],
+      children: [{ run: "c", create: newRun(), entry: entry(0, "run.started") }],
+      messages: [signal("r", "m")],
+    };
+    await commit(db, owned, { worker: "w1", runs: [part] }, systemClock);
+    owned.forgetAll();
+    const next = { run: "r", head: 1, entries: [entry(1)], consumes: ["m"], ifWake: 1, row: { state: "waiting", release: true } as const };
+    await commit(db, owned, { worker: "w1", runs: [next] }, systemClock);
+    deliver(db, signal("r", "m2", { kind: "cancel" }), 1);
+    await claim(db, owned, claimRequest({ suspect: true }), systemClock);
+    await take(db, owned, "w1", "c");
+    nextWake(db);
+    const end = { run: "r", head: 2, entries: [], row: { state: "failed", ended: true } as const };
+    await commit(db, owned, { worker: "w1", runs: [end] }, systemClock);
+    heartbeat(db, "w1", 2);
+    mailOfOwned(db, "w1");
+    newsOf(db, "w1");
+    listWorkers(db, () => 1, null);
+    orphans(db);
+    adopt(db, ["r"], 1);
+    fence(db, { workers: ["w1"], successor: newWorker("w2") }, moment);
+    fence(db, { workers: ["w2"] }, moment);
+    retire(db, "w1", 1);
+    purge(db, { succeededBefore: 1e15, failedBefore: 1e15, limit: 1 });
+    holderOf(db, "s", "k");
+    readRun(db, "r");
+    readJournal(db, "r");
+    readInbox(db, "r");
+    listStateRows(db, "r");
+    listWaits(db, { kind: "approval" });
+    listWaits(db, { run: "r" });
+  });
+  expect(walks).toEqual([]);
+});
+
+it.each<Omit<RunQuery, "limit">>([
+  { workflow: "order" },
+  { states: ["failed"] },
+  { states: ["failed", "cancelled", "parked"] },
+  { states: ["waiting"] },
+  { tag: "t" },
+  { parent: "p" },
+])("a list by %o walks no table", async (query) => {
+  expect(await statementsOf((db) => void listRuns(db, { ...query, limit: 10 }))).toEqual([]);
+});

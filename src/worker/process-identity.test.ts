@@ -1,0 +1,48 @@
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { expect, it } from "vitest";
+import { isPlainlyDead, processIdentity } from "./process-identity.ts";
+
+const mine = processIdentity();
+
+/** The pid of a process that has ended and was reaped. */
+function endedPid(): number {
+  return spawnSync(process.execPath, ["-e", ""]).pid;
+}
+
+it("P27 knows this process, and knows it the same every time", () => {
+  expect(mine.pid).toBe(process.pid);
+  expect(mine.boot).not.toBe("");
+  expect(processIdentity()).toEqual(mine);
+});
+
+it("P27 a living process is not dead: this one, another one, and one that belongs to somebody else", async () => {
+  expect(isPlainlyDead(mine, mine)).toBe(false);
+  expect(isPlainlyDead({ ...mine, pid: 1, startedAt: null }, mine)).toBe(false);
+  const child = spawn(process.execPath, ["-e", "process.stdin.resume()"], { stdio: ["pipe", "ignore", "ignore"] });
+  await once(child, "spawn");
+  expect(isPlainlyDead({ ...mine, pid: child.pid ?? 0, startedAt: null }, mine)).toBe(false);
+  child.stdin.end();
+  await once(child, "exit");
+});
+
+it("P27 a pid that nobody has is dead", () => {
+  expect(isPlainlyDead({ ...mine, pid: endedPid() }, mine)).toBe(true);
+});
+
+// Only Linux tells the start time of a process.
+it.skipIf(mine.startedAt === null)("P27 a pid that another process has got since is dead", () => {
+  expect(isPlainlyDead({ ...mine, startedAt: "1" }, mine)).toBe(true);
+  expect(isPlainlyDead({ ...mine, startedAt: null }, mine)).toBe(false);
+});
+
+it("P27 about another pid namespace nothing is known", () => {
+  const other = { ...mine, pidNamespace: "pid:[other]" };
+  expect(isPlainlyDead({ ...other, pid: endedPid() }, mine)).toBe(false);
+  expect(isPlainlyDead({ ...other, startedAt: "1" }, mine)).toBe(false);
+});
+
+it("P29 a process of another boot is dead, wherever it ran", () => {
+  expect(isPlainlyDead({ ...mine, boot: "another" }, mine)).toBe(true);
+  expect(isPlainlyDead({ ...mine, boot: "another", pidNamespace: "pid:[other]" }, mine)).toBe(true);
+});

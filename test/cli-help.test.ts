@@ -1,0 +1,75 @@
+import { describe, expect, it } from "vitest";
+import { errorOf, pawl, project } from "./fixtures/cli/command.ts";
+
+const COMMANDS = [
+  "init",
+  "run",
+  "worker",
+  "start",
+  "ls",
+  "show",
+  "why",
+  "journal",
+  "signal",
+  "cancel",
+  "retry",
+  "fork",
+  "resolve",
+  "doctor",
+  "backup",
+];
+
+describe("help", () => {
+  it("X-31 lists every command, an example and the exit codes", async () => {
+    const { code, stdout } = await pawl(project(), "--help");
+    expect(code).toBe(0);
+    for (const command of COMMANDS) expect(stdout).toMatch(new RegExp(`^  ${command} `, "m"));
+    expect(stdout).toContain("Example:");
+    expect(stdout).toMatch(/130 +interrupted/);
+  });
+
+  it.each(COMMANDS)("S2-66 %s has an example, --json and --store", async (command) => {
+    const { code, stdout } = await pawl(project(), command, "--help");
+    expect(code).toBe(0);
+    expect(stdout).toMatch(new RegExp(`Examples?:\n  \\$ pawl ${command}`));
+    expect(stdout).toContain("--json");
+    expect(stdout).toContain("--store <url>");
+  });
+
+  it("explains the exit codes", async () => {
+    const folder = project();
+    const asked = await pawl(folder, "exit-codes");
+    const helped = await pawl(folder, "help", "exit-codes");
+    expect(asked).toMatchObject({ code: 0 });
+    expect(asked.stdout).toMatch(/^ {2}5 +the store cannot be used$/m);
+    expect(helped.stdout).toContain(asked.stdout.trim());
+  });
+
+  it("prints its version", async () => {
+    const { code, stdout } = await pawl(project(), "--version");
+    expect({ code, isVersion: /^\d+\.\d+\.\d+\n$/.test(stdout) }).toEqual({ code: 0, isVersion: true });
+  });
+});
+
+describe("bad usage", () => {
+  it.each([
+    [[], /Usage: pawl/],
+    [["sho"], /unknown command 'sho'[\s\S]*show/],
+    [["ls", "--josn"], /unknown option '--josn'/],
+    [["show"], /missing required argument 'run'/],
+    [["fork", "abcd"], /required option '--at/],
+    [["ls", "--status", "odd"], /Allowed choices are running/],
+  ] as const)("ends %j with 2 and says what is wrong", async (args, message) => {
+    const { code, stdout, stderr } = await pawl(project(), ...args);
+    expect(code).toBe(2);
+    expect(stdout).toBe("");
+    expect(stderr).toMatch(message);
+    expect(stderr).not.toMatch(/^\s+at /m);
+  });
+
+  it("says so in JSON to programs", async () => {
+    const result = await pawl(project(), "ls", "--odd", "--json");
+    expect(result.code).toBe(2);
+    expect(errorOf(result)).toMatchObject({ code: "invalid_argument", message: expect.stringContaining("--odd") });
+  });
+});
