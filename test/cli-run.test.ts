@@ -29,7 +29,10 @@ describe("pawl init", () => {
   });
 
   it("overwrites nothing", async () => {
-    const folder = project({ "workflows/hello.ts": "// mine\n", "package.json": '{\n    "scripts": { "worker": "mine" }\n}\n' });
+    const folder = project({
+      "workflows/hello.ts": "// mine\n",
+      "package.json": '{\n    "scripts": { "worker": "mine" }\n}\n',
+    });
     const before = readFileSync(join(folder, "package.json"), "utf8");
     expect(await json(folder, "init", "--script")).toMatchObject({ created: false, script: false });
     expect(readFileSync(join(folder, "workflows/hello.ts"), "utf8")).toBe("// mine\n");
@@ -45,7 +48,10 @@ describe("pawl init", () => {
   });
 
   it("says where to begin if there is no such folder", async () => {
-    expect(await pawl(project(), "init", "nowhere")).toMatchObject({ code: 2, stderr: expect.stringContaining("no folder nowhere") });
+    expect(await pawl(project(), "init", "nowhere")).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("no folder nowhere"),
+    });
   });
 });
 
@@ -167,7 +173,10 @@ describe("pawl run", () => {
     expect(text.stderr).toContain('It waits for signal "approved"');
     const result = await pawl(folder, "run", "shop.ts", "order", input("o2", "approve"), "--no-wait", "--json");
     expect(result.code).toBe(4);
-    expect(JSON.parse(result.stdout)).toMatchObject({ status: "waiting", waits: [{ kind: "signal", name: "approved" }] });
+    expect(JSON.parse(result.stdout)).toMatchObject({
+      status: "waiting",
+      waits: [{ kind: "signal", name: "approved" }],
+    });
   });
 
   it("S2-7 ends with 4 when the run is parked, and goes on once a person has decided", async () => {
@@ -179,17 +188,34 @@ describe("pawl run", () => {
     const parked = await pawl(folder, "run", "shop.ts", "order", "--id", "o1");
     expect(parked.code).toBe(4);
     expect(parked.stderr).toContain("pawl resolve o1 complete");
-    expect((await pawl(folder, "resolve", "o1", "odd")).stderr).toContain("Choose one of: rerun, complete, fail, cancel");
-    expect(await json(folder, "resolve", "o1", "complete", "--value", '{"paid":true}')).toEqual({ run: "o1", choice: "complete" });
+    expect((await pawl(folder, "resolve", "o1", "odd")).stderr).toContain(
+      "Choose one of: rerun, complete, fail, cancel",
+    );
+    expect(await json(folder, "resolve", "o1", "complete", "--value", '{"paid":true}')).toEqual({
+      run: "o1",
+      choice: "complete",
+    });
     expect((await pawl(folder, "run", "shop.ts", "order", "--id", "o1")).code).toBe(0);
   });
 
   it("refuses a run of another version", async () => {
     const folder = project();
     await pawl(folder, "run", "shop.ts", "order", input("o1", "approve"), "--id", "o1", "--no-wait");
-    const newer = readFileSync(join(folder, "shop.ts"), "utf8").replace('name: "order",', 'name: "order", version: "2.0.0",');
+    const newer = readFileSync(join(folder, "shop.ts"), "utf8").replace(
+      'name: "order",',
+      'name: "order", version: "2.0.0",',
+    );
     const other = project({ "shop.ts": newer });
-    const { code, stderr } = await pawl(other, "run", "shop.ts", "order", "--id", "o1", "--store", join(folder, ".pawl/pawl.db"));
+    const { code, stderr } = await pawl(
+      other,
+      "run",
+      "shop.ts",
+      "order",
+      "--id",
+      "o1",
+      "--store",
+      join(folder, ".pawl/pawl.db"),
+    );
     expect(code).toBe(2);
     expect(stderr).toContain("Run o1 belongs to order 1.0.0");
   });
@@ -203,6 +229,7 @@ describe("pawl worker and pawl start", () => {
     const start = () => json<{ id: string }>(folder, "start", "order", input("o1"), "--key", "k");
     const ids = (await Promise.all([start(), start(), start()])).map(({ id }) => id);
     ids.push((await start()).id);
+    expect((await pawl(folder, "run", "shop.ts", "order", "--key", "k")).code).toBe(0);
     worker.kill("SIGTERM");
     expect(await worker.ended).toMatchObject({ code: 0, stderr: expect.stringContaining("Stopped.") });
     const next = begin(folder, ["worker", "shop.ts", "--json"]);
@@ -211,16 +238,37 @@ describe("pawl worker and pawl start", () => {
     expect(new Set(ids).size).toBe(1);
     next.kill("SIGINT");
     expect((await next.ended).code).toBe(0);
-    expect((await next.ended).stdout.trim().split("\n").map((line) => JSON.parse(line).event)).toEqual(["started", "stopping", "stopped"]);
+    expect(
+      (await next.ended).stdout
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line).event),
+    ).toEqual(["started", "stopping", "stopped"]);
     expect(effects(folder)).toEqual(["fetch o1"]);
   });
 
   it("start prints the id alone, and says so if nobody will work on the run", async () => {
     const folder = project();
-    const { code, stdout, stderr } = await pawl(folder, "start", "order", "{}", "--version", "1.0.0", "--id", "o1", "--tag", "a", "b", "--delay", "2h");
+    const { code, stdout, stderr } = await pawl(
+      folder,
+      "start",
+      "order",
+      "{}",
+      "--version",
+      "1.0.0",
+      "--id",
+      "o1",
+      "--tag",
+      "a",
+      "b",
+      "--delay",
+      "2h",
+    );
     expect({ code, stdout }).toEqual({ code: 0, stdout: "o1\n" });
     expect(stderr).toContain("No live worker has order 1.0.0");
-    expect(await json(folder, "ls", "--tag", "b")).toMatchObject({ runs: [{ id: "o1", tags: ["a", "b"], state: "accepted" }] });
+    expect(await json(folder, "ls", "--tag", "b")).toMatchObject({
+      runs: [{ id: "o1", tags: ["a", "b"], state: "accepted" }],
+    });
     expect((await pawl(folder, "why", "o1")).stdout).toMatch(/It is to start .*in (2h|1h 59m)/);
   });
 
@@ -229,7 +277,9 @@ describe("pawl worker and pawl start", () => {
     expect((await pawl(folder, "start", "nope", "{}")).code).toBe(3);
     const bad = await pawl(folder, "start", "order", "{}", "--version", "1.0.0", "--delay", "soon");
     expect(bad).toMatchObject({ code: 2, stderr: expect.stringContaining("delay") });
-    expect((await pawl(folder, "start", "order", "{}", "--version", "1.0.0", "--priority", "high")).stderr).toContain('--priority "high"');
+    expect((await pawl(folder, "start", "order", "{}", "--version", "1.0.0", "--priority", "high")).stderr).toContain(
+      '--priority "high"',
+    );
   });
 
   it("refuses a concurrency that is no number", async () => {

@@ -84,3 +84,8 @@ export class RetryableError extends Error {
 export function hasCode(error: unknown, code: ErrorCode): boolean {
   return typeof error === "object" && error !== null && (error as { code?: unknown }).code === code;
 }
+
+/** The message of whatever was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

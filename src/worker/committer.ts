@@ -36,9 +36,11 @@ export class Committer {
   readonly #store: Store;
   readonly #events: CommitterEvents;
   readonly #lanes: Lane[];
+  readonly #underWay = new Set<CommitSource>();
   #failures = 0;
+  #epoch = 0;
+  #isPaused = false;
   worker: string | null = null;
-  isPaused = false;
 
   constructor(store: Store, host: Host, events: CommitterEvents) {
     this.#store = store;
@@ -49,7 +51,7 @@ export class Committer {
         new Lane(
           (sources) => this.#commit(sources),
           host,
-          () => this.isPaused,
+          () => this.#isPaused,
         ),
     );
   }
@@ -91,9 +93,22 @@ export class Committer {
     });
   }
 
+  get isPaused(): boolean {
+    return this.#isPaused;
+  }
+
+  /** Stops committing. Answers that are still to come no longer count; their sources are returned. */
+  pause(): readonly CommitSource[] {
+    this.#isPaused = true;
+    this.#epoch++;
+    const cutOff = [...this.#underWay];
+    this.#underWay.clear();
+    return cutOff;
+  }
+
   resume(): void {
-    this.isPaused = false;
-    for (const lane of this.#lanes) lane.wake();
+    this.#isPaused = false;
+    for (const lane of this.#lanes) lane.restart();
   }
 
   /** Something is left to write, or a commit is under way. */
@@ -128,16 +143,27 @@ export class Committer {
   }
 
   async #write(sources: readonly CommitSource[], runs: readonly RunCommit[]): Promise<readonly CommitSource[]> {
+    const epoch = this.#epoch;
+    for (const source of sources) this.#underWay.add(source);
     try {
-      this.#answer(sources, await this.#store.commit({ worker: this.worker, runs }));
+      const verdicts = await this.#store.commit({ worker: this.worker, runs });
+      if (epoch !== this.#epoch) return [];
       this.#failures = 0;
+      this.#landed(sources);
+      this.#answer(sources, verdicts);
       return [];
     } catch (error) {
+      if (epoch !== this.#epoch) return [];
+      this.#landed(sources);
       if (hasCode(error, "storage_unavailable")) return this.#waitForStorage(sources, error);
-      this.isPaused = true;
+      this.#isPaused = true;
       this.#events.unknown(error, sources);
       return [];
     }
+  }
+
+  #landed(sources: readonly CommitSource[]): void {
+    for (const source of sources) this.#underWay.delete(source);
   }
 
   /** Surely nothing was applied: whoever can be told is told, the rest stays and is offered again. */
@@ -157,7 +183,7 @@ export class Committer {
       else source.verdict(verdict);
     }
     if (fenced.length === 0) return;
-    this.isPaused = true;
+    this.#isPaused = true;
     this.#events.fenced(fenced);
   }
 }
@@ -169,6 +195,7 @@ class Lane {
   #dirty = new Set<CommitSource>();
   #isCommitting = false;
   #isScheduled = false;
+  #epoch = 0;
 
   constructor(
     commit: (sources: readonly CommitSource[]) => Promise<readonly CommitSource[]>,
@@ -195,14 +222,23 @@ class Lane {
     this.#host.immediate(() => void this.#flush());
   }
 
+  /** After a pause: a commit that never answered is no longer waited for. */
+  restart(): void {
+    this.#epoch++;
+    this.#isCommitting = false;
+    this.wake();
+  }
+
   async #flush(): Promise<void> {
     this.#isScheduled = false;
     if (this.#isPaused()) return;
     this.#isCommitting = true;
+    const epoch = this.#epoch;
     const sources = this.#dirty;
     this.#dirty = new Set();
     const later = await this.#commit([...sources]);
     for (const source of later) this.#dirty.add(source);
+    if (epoch !== this.#epoch) return;
     this.#isCommitting = false;
     this.wake();
   }

@@ -68,9 +68,9 @@ function wrapGlobals(): () => void {
       return Reflect.apply(target, self, args);
     },
   });
-  RealDate.now = () => (hazard("Date.now()"), now());
-  Math.random = () => (hazard("Math.random()"), random());
-  globalThis.crypto.randomUUID = () => (hazard("crypto.randomUUID()"), randomUUID.call(globalThis.crypto));
+  RealDate.now = guarded("Date.now()", now);
+  Math.random = guarded("Math.random()", random);
+  globalThis.crypto.randomUUID = guarded("crypto.randomUUID()", randomUUID);
   globalThis.setTimeout = guarded("setTimeout()", setTimeout);
   globalThis.setInterval = guarded("setInterval()", setInterval);
   globalThis.setImmediate = guarded("setImmediate()", setImmediate);

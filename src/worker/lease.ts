@@ -4,7 +4,7 @@
 //   L1. Every incarnation has a random id of its own; a fenced one never comes back (B15, B20).
 //   L2. A step starts only while the lease surely runs, counted locally from when the last confirmed heartbeat was sent (P37).
 //   L3. Whoever was cut off takes a new incarnation first and looks second (P17).
-import { PawlError } from "../base/errors.ts";
+import { messageOf, PawlError } from "../base/errors.ts";
 import type { Log } from "../core/context.ts";
 import type { FenceReply, Handle, NewWorker, Pulse, Store } from "../core/store.ts";
 import { Loop } from "./loop.ts";
@@ -139,8 +139,4 @@ export function leaseLost(run: string): PawlError {
       fields: { run },
     },
   );
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

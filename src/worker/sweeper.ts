@@ -1,5 +1,6 @@
 // The sweeper
 // Finds workers that died and runs that nothing will wake, and puts them back to work.
+import { messageOf } from "../base/errors.ts";
 import type { Log } from "../core/context.ts";
 import type { Store, WorkerRow } from "../core/store.ts";
 import type { Lease } from "./lease.ts";
@@ -93,9 +94,7 @@ export class Sweeper {
     try {
       await body();
     } catch (error) {
-      this.#options.log.warn(
-        `Housekeeping failed and is tried again: ${error instanceof Error ? error.message : String(error)}`,
-      );
+      this.#options.log.warn(`Housekeeping failed and is tried again: ${messageOf(error)}`);
     }
   }
 }

@@ -8,22 +8,25 @@
 //       batch in flight (P17).
 import { backoffMs } from "../base/backoff.ts";
 import type { Codec } from "../base/envelope.ts";
-import { hasCode } from "../base/errors.ts";
+import { hasCode, messageOf, PawlError } from "../base/errors.ts";
 import type { Log } from "../core/context.ts";
 import type { Chain, Draft } from "../core/draft.ts";
 import type { Host } from "../core/host.ts";
-import type { Entry, StoredEntry } from "../core/journal.ts";
+import type { Entry } from "../core/journal.ts";
 import { LIMITS } from "../core/limits.ts";
 import { Pass } from "../core/pass.ts";
 import type { AdoptedChild, PassEnd, PassPorts } from "../core/pass-ports.ts";
-import type { ClaimedRun, Mail, NewRun, RunRow, Store, Verdict } from "../core/store.ts";
+import type { ClaimedRun, NewRun, RunRow, Store, Verdict } from "../core/store.ts";
 import { Turns } from "../core/turns.ts";
 import { openEntry } from "../core/values.ts";
 import type { Workflow } from "../core/workflow.ts";
 import { type CommitSource, Committer } from "./committer.ts";
-import { Lease, leaseLost } from "./lease.ts";
+import { Lease } from "./lease.ts";
 import { loadRun } from "./load-run.ts";
 import { Loop } from "./loop.ts";
+import { MailReader } from "./mail-reader.ts";
+import { newRow } from "./new-row.ts";
+import { PassTable } from "./pass-table.ts";
 import type { Registry } from "./registry.ts";
 import { Sweeper } from "./sweeper.ts";
 
@@ -61,11 +64,9 @@ export class Worker {
   readonly #claims: Loop;
   readonly #mail: Loop;
   readonly #sweeper: Sweeper;
-  readonly #passes = new Map<string, Pass>();
-  readonly #sources = new Map<Pass, CommitSource>();
+  readonly #passes: PassTable;
+  readonly #mailReader: MailReader;
   readonly #held = new Set<string>();
-  readonly #wakeSeen = new Map<string, string>();
-  readonly #mailWanted = new Set<Pass>();
   #waitingForLease: (() => void)[] = [];
   #fencing: Promise<void> | null = null;
   #suspect: string | null = null;
@@ -79,6 +80,10 @@ export class Worker {
     this.#options = options;
     this.#events = events;
     const { log, leaseMs, stallMs, name, registry, newId } = options;
+    this.#passes = new PassTable({
+      verdict: (pass, verdict, startRefused) => this.#verdict(pass, verdict, startRefused),
+    });
+    this.#mailReader = new MailReader(store, this.#passes);
     this.committer = new Committer(store, options.host, {
       unavailable: (error, failures) => this.#unavailable(error, failures),
       unknown: (error, sources) => this.#cutOff(error, sources),
@@ -95,7 +100,7 @@ export class Worker {
       beat: () => this.#compareWithStore(),
     });
     this.#claims = new Loop(store.leaseClock, options.pollMs, () => this.#guarded("claim", () => this.#claim()));
-    this.#mail = new Loop(store.leaseClock, options.pollMs, () => this.#guarded("mail", () => this.#readMail()));
+    this.#mail = new Loop(store.leaseClock, options.pollMs, () => this.#guarded("read mail", () => this.#readMail()));
     this.#sweeper = new Sweeper(store, this.#lease, options, () => void this.#claims.tick());
     this.ports = this.#makePorts();
   }
@@ -129,10 +134,10 @@ export class Worker {
     this.#forgetHints();
     this.#alarm?.forget();
     await Promise.all([this.#claims.stop(), this.#mail.stop(), this.#sweeper.stop()]);
-    for (const pass of this.#passes.values()) pass.drain();
-    await this.#until(() => [...this.#passes.values()].every((pass) => pass.isQuiet), drainMs);
+    for (const pass of this.#passes.all()) pass.drain();
+    await this.#until(() => this.#passes.all().every((pass) => pass.isQuiet), drainMs);
     await this.#until(() => !this.committer.isBusy, drainMs);
-    for (const pass of [...this.#passes.values()]) this.#drop(pass);
+    for (const pass of this.#passes.all()) this.#drop(pass);
     await this.#fencing;
     await this.#lease.stop();
   }
@@ -150,8 +155,8 @@ export class Worker {
   }
 
   #isResting(): boolean {
-    if (this.#fencing !== null || this.#mailWanted.size > 0 || this.committer.isBusy) return false;
-    for (const pass of this.#passes.values()) if (!pass.isResting) return false;
+    if (this.#fencing !== null || this.#mailReader.isWanted || this.committer.isBusy) return false;
+    for (const pass of this.#passes.all()) if (!pass.isResting) return false;
     return true;
   }
 
@@ -182,7 +187,7 @@ export class Worker {
     return new Promise((resolve, reject) => {
       draft.onDurable(resolve);
       const pass = this.#newPass(run, workflow, create, [started], draft.chain, draft);
-      this.#hold(pass, reject);
+      this.#passes.hold(pass, reject);
       pass.begin();
     });
   }
@@ -192,7 +197,7 @@ export class Worker {
     if (this.#isStopping || this.#passes.has(run)) return;
     const chain = { head: 1, hash: entry.hash, at: entry.at };
     const pass = this.#newPass(run, workflow, create, [openEntry(this.#options.codec, run, entry)], chain);
-    this.#hold(pass);
+    this.#passes.hold(pass);
     pass.begin();
   }
 
@@ -246,7 +251,7 @@ export class Worker {
     const loaded = loadRun(claimed, workflow, this.ports, readAt);
     if (claimed.row.claims >= 2) this.#suspect = claimed.run;
     if (loaded.kind === "pass") {
-      this.#hold(loaded.pass);
+      this.#passes.hold(loaded.pass);
       loaded.pass.begin();
     } else void this.#writeAndLetGo(loaded.commit);
   }
@@ -261,14 +266,8 @@ export class Worker {
 
   #letGo(run: string): void {
     if (this.#suspect === run) this.#suspect = null;
-    this.#wakeSeen.delete(run);
     if (this.#passes.size < this.#options.concurrency && this.isWorking && this.#options.registry.handles.length > 0)
       void this.#claims.tick();
-  }
-
-  #hold(pass: Pass, startRefused: (error: unknown) => void = () => {}): void {
-    this.#passes.set(pass.id, pass);
-    this.#sources.set(pass, this.#sourceOf(pass, startRefused));
   }
 
   #newPass(
@@ -297,32 +296,16 @@ export class Worker {
   }
 
   #drop(pass: Pass): void {
-    pass.drop(leaseLost(pass.id));
-    this.#forget(pass);
+    this.#passes.drop(pass);
+    this.#mailReader.forget(pass);
   }
 
   #forget(pass: Pass): void {
-    this.#passes.delete(pass.id);
-    this.#sources.delete(pass);
-    this.#mailWanted.delete(pass);
+    this.#passes.forget(pass);
+    this.#mailReader.forget(pass);
   }
 
   // Commits
-
-  #sourceOf(pass: Pass, startRefused: (error: unknown) => void): CommitSource {
-    return {
-      id: pass.id,
-      take: () => pass.take(),
-      verdict: (verdict) => this.#verdict(pass, verdict, startRefused),
-      offerAgain: () => pass.offerAgain(),
-      givesUp: (error) => {
-        if (pass.inFlight?.commit.create === undefined) return false;
-        this.#drop(pass);
-        startRefused(error);
-        return true;
-      },
-    };
-  }
 
   #verdict(pass: Pass, verdict: Verdict, startRefused: (error: unknown) => void): void {
     if (pass.isOver) return;
@@ -334,7 +317,12 @@ export class Worker {
     if (verdict.kind === "refused" && (verdict.why === "wake" || verdict.why === "cancel"))
       return pass.overtaken(verdict.why);
     this.#drop(pass);
-    startRefused(verdict);
+    startRefused(
+      new PawlError(
+        "storage_unavailable",
+        `Run ${pass.id} could not be started: the store answered "${verdict.kind}". Start it again.`,
+      ),
+    );
     this.#options.log.warn(`Run ${pass.id} is loaded again: its commit was ${verdict.kind}.`, {
       run: pass.id,
       verdict: JSON.stringify(verdict),
@@ -380,13 +368,14 @@ export class Worker {
   }
 
   async #takeNewIncarnation(why: string, unsettled: readonly CommitSource[]): Promise<void> {
-    this.committer.isPaused = true;
+    // Whatever is still under way belongs to the old incarnation: its answer no longer counts (P17).
+    const cutOff = [...unsettled, ...this.committer.pause()];
     this.#options.log.warn(`Worker ${this.#lease.id} takes a new incarnation: ${why}.`);
     for (let failures = 1; ; failures++) {
       try {
         const { moved } = await this.#lease.renew();
-        this.#settlePasses(new Map(moved.map((mail) => [mail.run, mail])));
-        await this.#settleWrites(unsettled);
+        this.#passes.settle(new Map(moved.map((mail) => [mail.run, mail])), this.#store.clock.now());
+        this.#settleWrites(cutOff);
         break;
       } catch (error) {
         if (this.#isStopping && failures > 3) return;
@@ -401,29 +390,10 @@ export class Worker {
     void this.#claims.tick();
   }
 
-  #settlePasses(moved: ReadonlyMap<string, Mail>): void {
-    const readAt = this.#store.clock.now();
-    for (const pass of [...this.#passes.values()]) {
-      const mail = moved.get(pass.id);
-      const batch = pass.inFlight;
-      const start = batch?.from.head ?? pass.durableHead;
-      const end = batch === null ? start : start + batch.commit.entries.length;
-      if (mail !== undefined && batch !== null && mail.head === end && end > start) pass.applied();
-      else if (mail !== undefined && mail.head === start) pass.offerAgain();
-      else if (mail === undefined && batch?.commit.create !== undefined) pass.offerAgain();
-      else {
-        this.#drop(pass);
-        continue;
-      }
-      if (mail !== undefined) pass.mail(mail, readAt);
-    }
-  }
-
-  /** Single writes have no pass: the run itself tells whether they were applied. */
-  async #settleWrites(unsettled: readonly CommitSource[]): Promise<void> {
-    const passes = new Set(this.#sources.values());
-    for (const source of unsettled) {
-      if (passes.has(source)) continue;
+  /** Single writes have no pass: offered again, they meet their own traces if they were applied (ST2). */
+  #settleWrites(unsettled: readonly CommitSource[]): void {
+    for (const source of new Set(unsettled)) {
+      if (this.#passes.owns(source)) continue;
       source.offerAgain();
       this.committer.dirty(source);
     }
@@ -433,33 +403,7 @@ export class Worker {
 
   async #readMail(): Promise<void> {
     const worker = this.#lease.id;
-    if (worker === null || this.#passes.size === 0) return;
-    const wanted = [...this.#mailWanted];
-    this.#mailWanted.clear();
-    const readAt = this.#store.clock.now();
-    const news = await this.#store.owned(worker, { news: true });
-    const told = new Set<Pass>();
-    for (const mail of news) {
-      const pass = this.#passes.get(mail.run);
-      if (pass === undefined) continue;
-      const isNew = this.#wakeSeen.get(mail.run) !== `${mail.wake} ${mail.cancel}`;
-      this.#wakeSeen.set(mail.run, `${mail.wake} ${mail.cancel}`);
-      if (isNew || wanted.includes(pass)) {
-        told.add(pass);
-        pass.mail(mail, readAt);
-      }
-    }
-    const rest = wanted.filter((pass) => !told.has(pass) && !pass.isOver);
-    if (rest.length > 0) await this.#readAll(worker, rest, readAt);
-  }
-
-  /** Passes that asked and have nothing new: they still need to know the counter as it is now. */
-  async #readAll(worker: string, passes: readonly Pass[], readAt: number): Promise<void> {
-    const owned = new Map((await this.#store.owned(worker, { news: false })).map((mail) => [mail.run, mail]));
-    for (const pass of passes) {
-      const mail = owned.get(pass.id);
-      if (mail !== undefined) pass.mail(mail, readAt);
-    }
+    if (worker !== null) await this.#mailReader.read(worker);
   }
 
   /** Loads what this worker owns and does not hold (P23). */
@@ -468,14 +412,9 @@ export class Worker {
     if (worker === null || this.#isStopping || this.committer.isPaused || this.#fencing !== null) return;
     const owned = await this.#store.owned(worker, { news: false });
     for (const { run } of owned) {
-      if (worker !== this.#lease.id || this.#passes.has(run) || this.#held.has(run) || this.#isBeingWritten(run))
-        continue;
+      if (worker !== this.#lease.id || this.#passes.has(run) || this.#held.has(run)) continue;
       await this.#reload(run);
     }
-  }
-
-  #isBeingWritten(run: string): boolean {
-    return this.#passes.get(run)?.inFlight != null;
   }
 
   // What passes ask for
@@ -491,7 +430,7 @@ export class Worker {
       clock: this.#store.clock,
       leaseClock: this.#store.leaseClock,
       dirty: (pass) => {
-        const source = this.#sources.get(pass);
+        const source = this.#passes.sourceOf(pass);
         if (source !== undefined) this.committer.dirty(source);
       },
       mayStart: () => this.#lease.isSure && this.#fencing === null,
@@ -500,7 +439,7 @@ export class Worker {
         void this.#fenceSelf("its lease ran out before a step began");
       },
       readMail: (pass) => {
-        this.#mailWanted.add(pass);
+        this.#mailReader.want(pass);
         void this.#mail.tick();
       },
       adopts: (workflow, version) => this.hasRoomFor(workflow, version),
@@ -528,7 +467,7 @@ export class Worker {
         },
         this.ports,
       );
-      this.#hold(next);
+      this.#passes.hold(next);
       return next.begin();
     }
     if (how.kind === "ended") this.#events.ended(pass.id, how);
@@ -556,42 +495,4 @@ export class Worker {
       });
     }
   }
-}
-
-function newRow(id: string, create: NewRun, chain: Chain, createdAt: number, owner: string | null): RunRow {
-  const { workflow, version, traceId, key, tags, priority, parent, origin, deadline, codec } = create;
-  const fixed = {
-    state: "running",
-    endedAt: null,
-    readyAt: null,
-    wakeAt: null,
-    wake: 0,
-    cancel: null,
-    claims: 1,
-    stopReason: null,
-    progress: null,
-    cost: null,
-  } as const;
-  return {
-    id,
-    workflow,
-    version,
-    traceId,
-    key,
-    tags,
-    priority,
-    parent,
-    origin,
-    deadline,
-    codec,
-    createdAt,
-    owner,
-    head: chain.head,
-    headHash: chain.hash,
-    ...fixed,
-  };
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

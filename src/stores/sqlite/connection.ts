@@ -3,8 +3,8 @@
 // synchronous, so no other call of this process can get in between and there is nothing to lock here.
 //
 //   C1. It never blocks the event loop to wait: a lock held by another process is tried again every millisecond (P30).
-//   C2. What fails before COMMIT was rolled back, and the error says so. What fails at COMMIT is unknown: the connection is closed
-//       and opened again by the next call, so that what is read then is what is on disk (ST5, P17).
+//   C2. What fails before COMMIT was rolled back, and the error says so. What fails at COMMIT is unknown, unless SQLite cannot have
+//       written it: the connection is closed and opened again by the next call, so that what is read then is what is on disk (ST5, P17).
 //   C3. While other workers are registered there is a pause after each commit, or they would hardly ever find the lock free (P30).
 import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
@@ -14,7 +14,7 @@ import { type Database, type Driver, loadDriver, type SqlValue, type Statement }
 import { describeHolders } from "./lock-holder.ts";
 import { refuseNetworkDisk } from "./network-disk.ts";
 import { checkFile, migrate } from "./schema.ts";
-import { isBusy, storageError, unknownOutcome } from "./storage-error.ts";
+import { isBusy, isWithoutEffect, storageError, unknownOutcome } from "./storage-error.ts";
 
 /** `power`: an acknowledged commit survives power loss. `process`: it survives the death of the process only. */
 export type Durability = "power" | "process";
@@ -184,14 +184,13 @@ export class Connection {
     }
   }
 
-  // A COMMIT that finds the file busy has done nothing and is rolled back like any other failure.
   #commit(): void {
     try {
       this.fault("commit");
       this.statement("commit").run();
       this.fault("after-commit");
     } catch (error) {
-      if (isBusy(error)) throw error;
+      if (isWithoutEffect(error)) throw error;
       this.#disconnect();
       throw unknownOutcome(error, this.path);
     } finally {

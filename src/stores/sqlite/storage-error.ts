@@ -5,6 +5,7 @@ import { type ErrorCode, PawlError } from "../../base/errors.ts";
 const BUSY = 5;
 const LOCKED = 6;
 const CORRUPT = 11;
+const FULL = 13;
 const NOT_A_DATABASE = 26;
 
 /** These blame the statement or its values, not the file or the disk. */
@@ -23,7 +24,7 @@ const MEANINGS: ReadonlyMap<number, Meaning> = new Map([
   [7, { code: UNAVAILABLE, what: "needs more memory than there is", next: "Give the process more memory." }],
   [8, { code: UNAVAILABLE, what: "is read-only", next: "Make the file, its folder and the disk writable for this process." }],
   [10, { code: UNAVAILABLE, what: "had an I/O error", next: "Check the disk and the system log." }],
-  [13, { code: UNAVAILABLE, what: "has no room left: the disk is full", next: "Free some space; nothing else is needed." }],
+  [FULL, { code: UNAVAILABLE, what: "has no room left: the disk is full", next: "Free some space; nothing else is needed." }],
   [14, { code: UNAVAILABLE, what: "cannot be opened", next: "Check the path, and that this process may write to the file and its folder." }],
   [CORRUPT, { code: "corrupted_journal", what: "is damaged", next: "Restore a backup, or see what `pawl doctor` can still read." }],
   [NOT_A_DATABASE, { code: "not_a_store", what: "is not a Pawl database, or its beginning is damaged", next: "Give another path, or restore a backup." }],
@@ -37,7 +38,7 @@ const CODE_OF_TEXT: ReadonlyMap<string, number> = new Map([
   ["attempt to write a readonly database", 8],
   ["disk I/O error", 10],
   ["database disk image is malformed", CORRUPT],
-  ["database or disk is full", 13],
+  ["database or disk is full", FULL],
   ["unable to open database file", 14],
   ["file is not a database", NOT_A_DATABASE],
 ]);
@@ -47,6 +48,14 @@ export function sqliteCode(error: unknown): number | null {
   const { errcode, code, message } = (error ?? {}) as { errcode?: unknown; code?: unknown; message?: unknown };
   if (typeof errcode === "number") return errcode & 0xff;
   return code === "ERR_SQLITE_ERROR" ? (CODE_OF_TEXT.get(String(message)) ?? 1) : null;
+}
+
+/**
+ * True for the errors of a COMMIT that surely left nothing behind: the file was busy, or there was no room for all frames of the
+ * transaction. The last of them is what makes it count, and it is written last.
+ */
+export function isWithoutEffect(error: unknown): boolean {
+  return isBusy(error) || sqliteCode(error) === FULL;
 }
 
 export function isDamage(error: unknown): boolean {

@@ -1,0 +1,305 @@
+// A small world for each test: one store, one clock that stands still, and engines that can be killed.
+//
+//   H1. Nothing a killed engine still does reaches the store: its calls never return, its timers and hints never fire.
+//   H2. Every world ends with the same questions: no orphan, no broken chain, at most one end per run.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished } from "vitest";
+import { type Clock, type ManualClock, manualClock, systemClock } from "../../src/base/clock.ts";
+import { Pawl, type PawlOptions } from "../../src/client/pawl.ts";
+import type { Run } from "../../src/client/run.ts";
+import type { Log } from "../../src/core/context.ts";
+import { checksumText, ENDS } from "../../src/core/journal.ts";
+import type { FenceRequest, NewWorker, Store } from "../../src/core/store.ts";
+import { isTerminal } from "../../src/core/transition.ts";
+import type { Workflow } from "../../src/core/workflow.ts";
+import { memoryStore } from "../../src/stores/memory/memory-store.ts";
+import { sqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
+import { nodeHost } from "../../src/worker/node-host.ts";
+
+export const STORES = ["memory", "sqlite"] as const;
+export type StoreKind = (typeof STORES)[number];
+export type Workflows = readonly Workflow<never, unknown>[];
+
+const SECOND = 1000;
+export const MINUTE = 60 * SECOND;
+export const HOUR = 60 * MINUTE;
+export const DAY = 24 * HOUR;
+
+// Captured before any guard wraps it.
+const { setImmediate: startImmediate } = globalThis;
+/** So many rounds of the event loop without a call to the store mean that nothing more comes by itself. */
+const STILL_ROUNDS = 12;
+
+interface WorldOptions {
+  /** A clock of its own for leases and housekeeping, moved by hand. */
+  readonly leaseClock?: ManualClock;
+  /** Keep the store's heartbeat thread, where it has one. */
+  readonly pulse?: boolean;
+}
+
+/** Opens a fresh store; it is checked and closed when the test ends. */
+export async function openWorld(kind: StoreKind, options: WorldOptions = {}): Promise<World> {
+  const clock = steppedClock();
+  const leaseClock = options.leaseClock ?? systemClock;
+  const folder = kind === "sqlite" ? mkdtempSync(join(tmpdir(), "pawl-behaviour-")) : null;
+  const store =
+    folder === null
+      ? memoryStore({ clock, leaseClock })
+      : sqliteStore(join(folder, "pawl.db"), { clock, leaseClock, durability: "process" });
+  await store.open();
+  const world = new World(store, clock, options.pulse === true);
+  onTestFinished(async () => {
+    try {
+      await world.finish();
+    } finally {
+      await store.close();
+      if (folder !== null) rmSync(folder, { recursive: true, force: true });
+    }
+  });
+  return world;
+}
+
+export class World {
+  readonly store: Store;
+  readonly clock: SteppedClock;
+  readonly lines: LogLine[] = [];
+  readonly #engines = new Map<Pawl, Mortal>();
+  readonly #hasPulse: boolean;
+
+  constructor(store: Store, clock: SteppedClock, hasPulse: boolean) {
+    this.store = store;
+    this.clock = clock;
+    this.#hasPulse = hasPulse;
+  }
+
+  async open(workflows: Workflows = [], options: PawlOptions = {}): Promise<Pawl> {
+    const mortal = new Mortal(this.store, this.#hasPulse);
+    const logger = logTo(this.lines);
+    const pawl = await Pawl.open(mortal.store, { workflows, logger, handleSignals: false, ...options });
+    this.#engines.set(pawl, mortal);
+    return pawl;
+  }
+
+  /** The process of this engine is gone, at this very instant. Its worker row stays behind, as after a real crash. */
+  kill(pawl: Pawl): void {
+    this.#engines.get(pawl)?.die();
+  }
+
+  /** Fences what killed engines have left, as the sweeper of another worker does. */
+  async fence(): Promise<void> {
+    const dead = [...this.#engines.values()].filter((one) => one.isDead);
+    const workers = dead.flatMap((one) => [...one.workers.splice(0)]);
+    if (workers.length > 0) await this.store.fence({ workers });
+  }
+
+  /** Kills every engine and opens a new one on the same store. */
+  async restart(workflows: Workflows, options: PawlOptions = {}): Promise<Pawl> {
+    for (const pawl of this.#engines.keys()) this.kill(pawl);
+    await this.fence();
+    return this.open(workflows, options);
+  }
+
+  /** Resolves when the engines do nothing more by themselves. Unlike `idle`, it does not wait for steps that hang. */
+  async settle(): Promise<void> {
+    const seen = () => [...this.#engines.values()].filter((one) => !one.isDead).map((one) => one.calls);
+    for (let still = 0, before = ""; still < STILL_ROUNDS; ) {
+      await nextRound();
+      const isBusy = [...this.#engines.values()].some((one) => !one.isDead && one.pending > 0);
+      const now = String(seen());
+      still = isBusy || now !== before ? 0 : still + 1;
+      before = now;
+    }
+  }
+
+  /** Moves the clock, stopping at every due moment until all engines are still. */
+  async advance(ms: number): Promise<void> {
+    await this.settle();
+    const end = this.clock.now() + ms;
+    for (let stops = 0; this.clock.nextDue() <= end; stops++) {
+      if (stops > 10_000) throw new Error("the clock does not get past a moment that is due again and again");
+      this.clock.advance(Math.max(0, this.clock.nextDue() - this.clock.now()));
+      await this.settle();
+    }
+    this.clock.advance(end - this.clock.now());
+    await this.settle();
+  }
+
+  /** The journal, one word or two per entry: `step.started a`. */
+  async journal(run: Run | string): Promise<string[]> {
+    const entries = await this.store.journal(typeof run === "string" ? run : run.id);
+    return entries.map((entry) => (entry.key === null ? entry.type : `${entry.type} ${entry.key}`));
+  }
+
+  async finish(): Promise<void> {
+    await this.settle();
+    for (const [pawl, mortal] of this.#engines) if (!mortal.isDead) await pawl.close({ drain: 1 });
+    await this.fence();
+    expect(await this.store.orphans()).toEqual([]);
+    for (const row of await this.store.runs({ limit: 1000 })) await this.#checkJournal(row.id, row.state);
+  }
+
+  async #checkJournal(run: string, state: Parameters<typeof isTerminal>[0]): Promise<void> {
+    const entries = await this.store.journal(run);
+    let previous = run;
+    for (const [position, { seq, at, type, key, data, hash }] of entries.entries()) {
+      expect(seq, `position in the journal of ${run}`).toBe(position);
+      expect(hash, `checksum of entry ${seq} (${type}) of ${run}`).toBe(
+        nodeHost.digest(checksumText(previous, seq, at, type, key, data)),
+      );
+      previous = hash;
+    }
+    const ends = entries.filter((entry) => (ENDS as readonly string[]).includes(entry.type));
+    expect(ends.map((entry) => entry.type)).toEqual(isTerminal(state) ? [`run.${state}`] : []);
+    if (isTerminal(state)) expect(entries.at(-1)).toBe(ends[0]);
+  }
+}
+
+function nextRound(): Promise<void> {
+  return new Promise((resolve) => startImmediate(resolve));
+}
+
+/** One engine's view of the store, until it dies (H1). */
+class Mortal {
+  readonly store: Store;
+  readonly workers: string[] = [];
+  isDead = false;
+  /** Calls made so far, and those under way. */
+  calls = 0;
+  pending = 0;
+
+  constructor(store: Store, hasPulse: boolean) {
+    const own: Partial<Record<keyof Store, unknown>> = {
+      clock: this.#mortalClock(store.clock),
+      leaseClock: this.#mortalClock(store.leaseClock),
+      open: async () => {},
+      close: async () => {},
+      hints: (listener: () => void) => store.hints(() => this.#ifAlive(listener)),
+      register: this.#mortalCall((worker: NewWorker) => {
+        this.workers.push(worker.id);
+        return store.register(worker);
+      }),
+      fence: this.#mortalCall((request: FenceRequest) => {
+        if (request.successor !== undefined) this.workers.push(request.successor.id);
+        return store.fence(request);
+      }),
+      pulse: hasPulse ? store.pulse?.bind(store) : undefined,
+    };
+    this.store = new Proxy(store, {
+      get: (target, name: keyof Store) => {
+        if (name in own) return own[name];
+        const value = target[name];
+        return typeof value === "function" ? this.#mortalCall(value.bind(target) as AnyCall) : value;
+      },
+    });
+  }
+
+  die(): void {
+    this.isDead = true;
+  }
+
+  #ifAlive(fn: () => void): void {
+    if (!this.isDead) fn();
+  }
+
+  #mortalCall<A extends readonly never[]>(call: (...args: A) => Promise<unknown>) {
+    return async (...args: A): Promise<unknown> => {
+      if (this.isDead) return never();
+      this.calls++;
+      this.pending++;
+      try {
+        return await call(...args);
+      } finally {
+        this.pending--;
+        if (this.isDead) await never();
+      }
+    };
+  }
+
+  #mortalClock(clock: Clock): Clock {
+    return {
+      now: () => clock.now(),
+      monotonic: () => clock.monotonic(),
+      at: (time, fire) => clock.at(time, () => this.#ifAlive(fire)),
+      after: (ms, fire) => clock.after(ms, () => this.#ifAlive(fire)),
+    };
+  }
+}
+
+type AnyCall = (...args: never[]) => Promise<unknown>;
+
+/** What a dead process is told. */
+function never(): Promise<never> {
+  return new Promise(() => {});
+}
+
+export interface SteppedClock extends ManualClock {
+  /** The first moment at which something is due; Infinity if nothing is. */
+  nextDue(): number;
+}
+
+function steppedClock(): SteppedClock {
+  const clock = manualClock();
+  const dues = new Map<object, number>();
+  const track = (due: number, fire: () => void, set: (own: () => void) => () => void) => {
+    const alarm = {};
+    dues.set(alarm, due);
+    const forget = set(() => {
+      dues.delete(alarm);
+      fire();
+    });
+    return () => {
+      dues.delete(alarm);
+      forget();
+    };
+  };
+  return {
+    ...clock,
+    at: (time, fire) => track(time, fire, (own) => clock.at(time, own)),
+    after: (ms, fire) => track(clock.now() + ms, fire, (own) => clock.after(ms, own)),
+    nextDue: () => Math.min(...dues.values()),
+  };
+}
+
+export interface LogLine {
+  readonly level: keyof Log;
+  readonly message: string;
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+function logTo(lines: LogLine[]): Log {
+  const write =
+    (level: keyof Log) =>
+    (message: string, fields: Readonly<Record<string, unknown>> = {}) =>
+      void lines.push({ level, message, fields });
+  return { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") };
+}
+
+/** A promise that the test settles. */
+export interface Gate<T> {
+  readonly passed: Promise<T>;
+  open(value: T): void;
+  fail(error: unknown): void;
+}
+
+export function gate<T = void>(): Gate<T> {
+  let open!: (value: T) => void;
+  let fail!: (error: unknown) => void;
+  const passed = new Promise<T>((resolve, reject) => {
+    open = resolve;
+    fail = reject;
+  });
+  passed.catch(() => {});
+  return { passed, open, fail };
+}
+
+/** What a promise rejects with; fails if it does not. */
+export async function errorOf(promise: Promise<unknown>): Promise<Error & Record<string, unknown>> {
+  try {
+    await promise;
+  } catch (error) {
+    return error as Error & Record<string, unknown>;
+  }
+  throw new Error("it did not reject");
+}

@@ -1,0 +1,288 @@
+// The reference model: which journals are legal histories of a program
+// It shares nothing with the engine but the interpreter of programs, the key rules of `map` and the codec, and is written to be obviously right:
+// outcomes are handed to the body one at a time in journal order, and everything it does until it is quiet belongs to that turn (P2).
+//
+//   H1. The first entry is `run.started`; positions are dense (I3).
+//   H2. The calls of a turn are recorded after its outcome, in the order of issue, with kind, key and digest as issued (P3).
+//   H3. An outcome belongs to a call that is open, fits its kind, and comes only when every call of the turn before it is recorded:
+//       only the last recorded turn may be incomplete.
+//   H4. When the body has ended, nothing follows but the end, and the end says what the body returned or threw (I5).
+//   H5. Marks are passed over. Notes count only in a strict reading, where they stand exactly where the body made them (P9).
+import { AsyncLocalStorage } from "node:async_hooks";
+import { decode, encode } from "../../src/base/codec.ts";
+import { seededRandom } from "../../src/base/random.ts";
+import { type Entry, entryKind, type RunStarted, type StepFailed, type StepStarted } from "../../src/core/journal.ts";
+import { mapItems } from "../../src/core/map-items.ts";
+import { nodeHost } from "../../src/worker/node-host.ts";
+import { type Body, interpret, type Node, type World } from "./program.ts";
+
+export type Reading =
+  | { readonly isLegal: true; readonly end: BodyEnd | null }
+  | { readonly isLegal: false; readonly seq: number; readonly why: string };
+
+export type BodyEnd =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly error: { readonly name: string; readonly message: string } };
+
+/** What the body does in a turn, in order. */
+interface Deed {
+  readonly type: string;
+  readonly key: string | null;
+  readonly payload: unknown;
+  readonly call: OpenCall | null;
+}
+
+interface OpenCall {
+  readonly type: string;
+  readonly key: string;
+  readonly due: number | null;
+  resolve(value: unknown): void;
+  reject(error: unknown): void;
+}
+
+interface Scope {
+  readonly prefix: string;
+  readonly uses: Map<string, number>;
+}
+
+class Illegal extends Error {
+  readonly seq: number;
+
+  constructor(entry: Entry, why: string) {
+    super(why);
+    this.seq = entry.seq;
+  }
+}
+
+// Captured at load, before an engine wraps it.
+const { setImmediate: later } = globalThis;
+
+/** Reads a journal as a history of `program`. `strict` also holds notes to their place. */
+export async function readHistory(program: Node, journal: readonly Entry[], { strict }: { strict: boolean }): Promise<Reading> {
+  const reader = new Reader(program, strict);
+  try {
+    for (const [position, entry] of journal.entries()) {
+      if (entry.seq !== position) throw new Illegal(entry, `position ${entry.seq} instead of ${position}`);
+      await reader.read(entry);
+    }
+    return { isLegal: true, end: reader.end };
+  } catch (error) {
+    if (error instanceof Illegal) return { isLegal: false, seq: error.seq, why: error.message };
+    throw error;
+  }
+}
+
+class Reader {
+  readonly #program: Node;
+  readonly #strict: boolean;
+  readonly #scopes = new AsyncLocalStorage<Scope>();
+  readonly #root: Scope = { prefix: "", uses: new Map() };
+  readonly #open = new Map<string, OpenCall>();
+  #deeds: Deed[] = [];
+  #now = 0;
+  #isOver = false;
+  #random: () => number = () => 0;
+  end: BodyEnd | null = null;
+
+  constructor(program: Node, strict: boolean) {
+    this.#program = program;
+    this.#strict = strict;
+  }
+
+  async read(entry: Entry): Promise<void> {
+    if (this.#isOver) throw new Illegal(entry, "something follows the end");
+    switch (entryKind(entry)) {
+      case "call":
+        return this.#readCall(entry);
+      case "outcome":
+        return this.#readOutcome(entry);
+      case "note":
+        return this.#strict ? this.#readNote(entry) : undefined;
+      case "end":
+        return this.#readEnd(entry);
+      case "mark":
+        return this.#readMark(entry);
+    }
+  }
+
+  #readCall(entry: Entry): void {
+    const deed = this.#nextDeed();
+    if (deed === undefined) throw new Illegal(entry, `${entry.type} ${entry.key} was not issued`);
+    if (deed.call === null || !isSameCall(entry, deed))
+      throw new Illegal(entry, `${deed.type} ${deed.key} was issued instead of ${entry.type} ${entry.key}`);
+    this.#open.set(`${deed.type} ${deed.key}`, deed.call);
+  }
+
+  #readNote(entry: Entry): void {
+    const deed = this.#nextDeed();
+    const isSame = deed?.type === entry.type && deed.key === entry.key && encode(deed.payload) === encode(entry.payload);
+    if (!isSame) throw new Illegal(entry, `${entry.type} ${entry.key} stands where the body did ${deed?.type} ${deed?.key}`);
+  }
+
+  /** A mark belongs to a step that is open; only a strict reading looks. */
+  #readMark(entry: Entry): void {
+    const isAboutStep = entry.type === "step.started" || entry.type === "step.failed";
+    if (this.#strict && isAboutStep && !this.#open.has(`step.started ${entry.key}`))
+      throw new Illegal(entry, `the step of mark ${entry.type} ${entry.key} is not open`);
+  }
+
+  #nextDeed(): Deed | undefined {
+    if (!this.#strict) this.#deeds = this.#deeds.filter((deed) => deed.call !== null);
+    return this.#deeds.shift();
+  }
+
+  #assertTurnComplete(entry: Entry): void {
+    const missing = this.#nextDeed();
+    if (missing !== undefined) throw new Illegal(entry, `${missing.type} ${missing.key} was issued before and is not recorded`);
+  }
+
+  async #readOutcome(entry: Entry): Promise<void> {
+    this.#assertTurnComplete(entry);
+    if (this.end !== null) throw new Illegal(entry, "the body has ended before it");
+    if ((entry.type === "run.started") !== (entry.seq === 0)) throw new Illegal(entry, "a run starts once");
+    this.#now = entry.at;
+    if (entry.type === "run.started") this.#startBody(entry.payload as RunStarted);
+    else this.#settle(entry);
+    await new Promise<void>((resolve) => later(resolve));
+  }
+
+  #startBody({ seed }: RunStarted): void {
+    const chance = seededRandom(seed);
+    this.#random = () => chance.next();
+    const body = (async () => interpret(this.#program, this.#context(), this.#world()))();
+    body.then(
+      (value) => {
+        this.end = { ok: true, value: decode(encode(value)) };
+      },
+      (error: Error) => {
+        this.end = { ok: false, error: { name: error.name, message: error.message } };
+      },
+    );
+  }
+
+  #settle(entry: Entry): void {
+    const call = this.#callOf(entry);
+    if (call === undefined) throw new Illegal(entry, `${entry.type} ${entry.key} has no open call`);
+    this.#open.delete(`${call.type} ${call.key}`);
+    if (call.due !== null && entry.type === "timer.fired" && entry.at < call.due)
+      throw new Illegal(entry, `${entry.key} fired before its time`);
+    switch (entry.type) {
+      case "step.failed":
+        return call.reject((entry.payload as StepFailed).error);
+      case "signal.received":
+        return call.resolve((entry.payload as { payload: unknown }).payload);
+      case "timer.fired":
+        return call.resolve(entry.payload === null ? undefined : "timeout");
+      default:
+        return call.resolve(entry.payload);
+    }
+  }
+
+  #callOf(entry: Entry): OpenCall | undefined {
+    switch (entry.type) {
+      case "step.completed":
+      case "step.failed":
+        return this.#open.get(`step.started ${entry.key}`);
+      case "signal.received":
+        return this.#open.get(`signal.awaited ${entry.key}`);
+      case "timer.fired":
+        return this.#open.get(`${entry.payload === null ? "timer.set" : "signal.awaited"} ${entry.key}`);
+      default:
+        return undefined;
+    }
+  }
+
+  #readEnd(entry: Entry): void {
+    this.#assertTurnComplete(entry);
+    const { end } = this;
+    if (end === null) throw new Illegal(entry, "the body has not ended");
+    this.#isOver = true;
+    const { error } = (entry.payload ?? {}) as { error?: Error };
+    const recorded =
+      entry.type === "run.succeeded"
+        ? { ok: true, value: entry.payload }
+        : { ok: false, error: { name: error?.name, message: error?.message } };
+    if (encode(recorded) !== encode(end)) throw new Illegal(entry, `it says ${encode(recorded)}, the body ended with ${encode(end)}`);
+  }
+
+  // What the body sees
+
+  #context(): Body {
+    return {
+      step: ((...args: unknown[]) => this.#step(args)) as Body["step"],
+      sleep: async (ms) => {
+        const due = this.#now + Number(ms);
+        await this.#issue("timer.set", this.#key("timer.set", "sleep"), { due }, due);
+      },
+      waitFor: ((name: string, options: { timeout?: number } = {}) => {
+        const due = options.timeout === undefined ? null : this.#now + options.timeout;
+        return this.#issue("signal.awaited", this.#key("signal.awaited", name), { due }, due);
+      }) as Body["waitFor"],
+      map: ((items: unknown[], fn: (item: unknown, index: number) => Promise<unknown>, options = {}) => {
+        const scope = this.#scope();
+        const prefix = `${scope.prefix}${nth(scope, "map", "map")}/`;
+        const run = (item: unknown, index: number) =>
+          this.#scopes.run({ prefix: `${prefix}${index}/`, uses: new Map() }, async () => fn(item, index));
+        return mapItems(items, run, options);
+      }) as Body["map"],
+      now: () => this.#now,
+      random: () => this.#random(),
+      set: (key, value) => this.#say("state.patched", key, { value }),
+      note: (text) => this.#say("note", null, { text }),
+      cost: (amounts) => this.#say("cost", null, amounts),
+    };
+  }
+
+  #world(): World {
+    return {
+      work: () => () => undefined,
+      apply: () => undefined,
+      foreign: () => {
+        throw new Error("the reference model knows no foreign awaits");
+      },
+      abandoned: (promise) => void promise.catch(() => {}),
+    };
+  }
+
+  #step(args: readonly unknown[]): Promise<unknown> {
+    const [first, ...rest] = args;
+    if (typeof first === "string") return this.#issue("step.started", this.#key("step.started", first), null, null);
+    const key = this.#key("step.started", (first as { name: string }).name);
+    return this.#issue("step.started", key, { digest: nodeHost.digest(encode(rest)) }, null);
+  }
+
+  #issue(type: string, key: string, payload: unknown, due: number | null): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      // Once the body has ended nothing joins the journal (P12).
+      if (this.end === null) this.#deeds.push({ type, key, payload, call: { type, key, due, resolve, reject } });
+    });
+  }
+
+  #say(type: string, key: string | null, payload: unknown): void {
+    if (this.end === null) this.#deeds.push({ type, key, payload, call: null });
+  }
+
+  #scope(): Scope {
+    return this.#scopes.getStore() ?? this.#root;
+  }
+
+  #key(type: string, name: string): string {
+    const scope = this.#scope();
+    return scope.prefix + nth(scope, type, name);
+  }
+}
+
+function nth(scope: Scope, type: string, name: string): string {
+  const n = (scope.uses.get(`${type} ${name}`) ?? 0) + 1;
+  scope.uses.set(`${type} ${name}`, n);
+  return n === 1 ? name : `${name}#${n}`;
+}
+
+function isSameCall(entry: Entry, deed: Deed): boolean {
+  if (entry.type !== deed.type || entry.key !== deed.key) return false;
+  if (entry.type === "step.started") {
+    const issued = (deed.payload as { digest: string } | null)?.digest ?? null;
+    return ((entry.payload as StepStarted)?.digest ?? null) === issued;
+  }
+  return encode(entry.payload) === encode(deed.payload);
+}

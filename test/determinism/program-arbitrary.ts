@@ -1,0 +1,103 @@
+import fc from "fast-check";
+import type { Combinator, ForeignAwait, Microtask, Node, Pace, StepEnd } from "./program.ts";
+import { sizeOf } from "./program.ts";
+
+export interface ProgramOptions {
+  /** How many calls a program may issue at most. */
+  readonly maxCalls: number;
+  readonly signals?: boolean;
+  readonly microtasks?: boolean;
+}
+
+// Few names: repeated ones are what keys are for (P6).
+const name = fc.constantFrom("a", "b", "c");
+const value = fc.integer({ min: 0, max: 9 });
+const pace = fc.constantFrom<Pace>("scheduled", "scheduled", "scheduled", "async", "sync");
+const end = fc.oneof(
+  { weight: 12, arbitrary: fc.constant<StepEnd>("ok") },
+  { weight: 2, arbitrary: fc.constant<StepEnd>("caught") },
+  { weight: 2, arbitrary: fc.constant<StepEnd>("retried") },
+  { weight: 1, arbitrary: fc.constant<StepEnd>("thrown") },
+);
+// Some stay in memory, some leave it (P33).
+const ms = fc.constantFrom(1, 5, 5, 30, 200, 2500);
+
+const step = fc.record({ op: fc.constant("step" as const), name, value, pace, end });
+const apply = fc.record({ op: fc.constant("apply" as const), value, pace });
+const sleep = fc.record({ op: fc.constant("sleep" as const), ms });
+const wait = fc.record({
+  op: fc.constant("wait" as const),
+  name: fc.constantFrom("x", "y"),
+  timeoutMs: fc.option(fc.constantFrom(5, 50, 2500), { nil: null }),
+});
+const said = fc.oneof(
+  fc.record({ op: fc.constant("set" as const), key: fc.constantFrom("k", "l"), value }),
+  fc.record({ op: fc.constant("note" as const) }),
+  fc.record({ op: fc.constant("cost" as const) }),
+  fc.record({ op: fc.constant("draw" as const) }),
+);
+const micro = fc.record({
+  op: fc.constant("micro" as const),
+  kind: fc.constantFrom<Microtask>("await", "nextTick", "queueMicrotask", "thenable", "generator"),
+});
+const how = fc.constantFrom<Combinator>("all", "race", "any", "settled");
+
+/** Programs of every shape that end within the turns that the engine opens: no foreign awaits. */
+export function programs(options: ProgramOptions): fc.Arbitrary<Node> {
+  const leaves: fc.WeightedArbitrary<Node>[] = [
+    { weight: 8, arbitrary: step },
+    { weight: 1, arbitrary: apply },
+    { weight: 2, arbitrary: sleep },
+    { weight: 2, arbitrary: said },
+    { weight: options.microtasks === true ? 6 : 1, arbitrary: micro },
+    ...(options.signals === true ? [{ weight: 5, arbitrary: wait }] : []),
+  ];
+  const { node } = fc.letrec<{ node: Node; leaf: Node }>((tie) => ({
+    leaf: fc.oneof(...leaves),
+    node: fc.oneof(
+      { maxDepth: 4, depthSize: "medium", withCrossShrink: true },
+      { weight: 4, arbitrary: tie("leaf") },
+      { weight: 3, arbitrary: several(tie("node")).map((of): Node => ({ op: "seq", of })) },
+      { weight: 4, arbitrary: fc.tuple(how, several(tie("node"))).map(([kind, of]): Node => ({ op: "join", how: kind, of })) },
+      { weight: 1, arbitrary: fc.tuple(fc.integer({ min: 1, max: 3 }), tie("node")).map(([times, of]): Node => ({ op: "loop", times, of })) },
+      { weight: 2, arbitrary: mapping(tie("node")) },
+      { weight: 2, arbitrary: fc.tuple(tie("node"), tie("node")).map(([first, then]): Node => ({ op: "later", first, then })) },
+      { weight: 1, arbitrary: branching(tie("node")) },
+    ),
+  }));
+  return fc
+    .array(node, { minLength: 1, maxLength: 3 })
+    .map((of): Node => ({ op: "seq", of }))
+    .filter((one) => sizeOf(one) >= 1 && sizeOf(one) <= options.maxCalls);
+}
+
+function several(node: fc.Arbitrary<Node>): fc.Arbitrary<Node[]> {
+  return fc.array(node, { minLength: 1, maxLength: 3 });
+}
+
+function mapping(node: fc.Arbitrary<Node>): fc.Arbitrary<Node> {
+  return fc.record({
+    op: fc.constant("map" as const),
+    items: fc.integer({ min: 1, max: 4 }),
+    concurrency: fc.integer({ min: 1, max: 3 }),
+    partial: fc.boolean(),
+    of: node,
+  });
+}
+
+function branching(node: fc.Arbitrary<Node>): fc.Arbitrary<Node> {
+  return fc.record({
+    op: fc.constant("branch" as const),
+    on: fc.constantFrom("now" as const, "random" as const),
+    yes: node,
+    no: node,
+  });
+}
+
+export const foreignAwaits = fc.record({
+  op: fc.constant("foreign" as const),
+  kind: fc.constantFrom<ForeignAwait>("setImmediate", "readFile", "messageChannel"),
+});
+
+/** The order in which a driver lets things happen. */
+export const schedules = fc.integer({ min: 0, max: 0x7fffffff });
