@@ -2,21 +2,20 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { errorOf, json, pawl, project } from "./fixtures/cli/command.ts";
+import { seed } from "./fixtures/cli/seed.ts";
 
 interface Entry {
   readonly type: string;
   readonly payload: { readonly payload?: unknown; readonly reason?: string };
 }
 
-const run = (folder: string, id: string, ...plan: string[]) =>
-  pawl(folder, "run", "shop.ts", "order", JSON.stringify({ id, plan }), "--id", id, "--no-wait");
 const goOn = (folder: string, id: string) => pawl(folder, "run", "shop.ts", "order", "--id", id, "--no-wait", "--json");
 const journal = (folder: string, id: string) => json<Entry[]>(folder, "journal", id);
 
 describe("pawl signal", () => {
   it("X-17 delivers a signal once for its id, however often it is sent", async () => {
     const folder = project();
-    await run(folder, "o1", "approve", "approve");
+    await seed(folder, { o1: ["approve", "approve"] });
     const text = await pawl(folder, "signal", "o1", "approved", '{"by":"Ada"}', "--id", "mail-1");
     expect(text).toMatchObject({ code: 0, stdout: 'Signal "approved" is recorded for run o1.\n' });
     expect(await json(folder, "signal", "o1", "approved", '{"by":"Ada"}', "--id", "mail-1")).toEqual({
@@ -34,8 +33,8 @@ describe("pawl signal", () => {
 
   it("refuses a run that has ended, a bad name and a bad payload", async () => {
     const folder = project();
-    await run(folder, "done");
-    await run(folder, "open", "approve");
+    await seed(folder, { done: [] });
+    await seed(folder, { open: ["approve"] });
     const late = await pawl(folder, "signal", "done", "approved", "--json");
     expect({ code: late.code, error: errorOf(late).code }).toEqual({ code: 2, error: "run_ended" });
     expect(await pawl(folder, "signal", "open", "a/b")).toMatchObject({
@@ -52,7 +51,7 @@ describe("pawl signal", () => {
 describe("pawl cancel", () => {
   it("X-17 cancels a run that nobody works on, and says the same when asked again", async () => {
     const folder = project();
-    await run(folder, "o1", "approve");
+    await seed(folder, { o1: ["approve"] });
     expect(await pawl(folder, "cancel", "o1", "--reason", "ordered twice")).toMatchObject({
       code: 0,
       stdout: "Run o1 is cancelled.\n",
@@ -66,7 +65,7 @@ describe("pawl cancel", () => {
 
   it("tells how the run had ended before", async () => {
     const folder = project();
-    await run(folder, "o1");
+    await seed(folder, { o1: [] });
     expect(await pawl(folder, "cancel", "o1")).toMatchObject({
       code: 0,
       stdout: "Run o1 had already succeeded; nothing was cancelled.\n",
@@ -77,7 +76,7 @@ describe("pawl cancel", () => {
 describe("pawl retry and pawl fork", () => {
   it("S2-66 retry goes on where the run stopped, in a new run", async () => {
     const folder = project();
-    await run(folder, "o1", "fail");
+    await seed(folder, { o1: ["fail"] });
     const { run: retried, from } = await json<{ run: string; from: string }>(folder, "retry", "o1");
     expect(from).toBe("o1");
     expect((await goOn(folder, retried)).code).toBe(1);
@@ -87,7 +86,7 @@ describe("pawl retry and pawl fork", () => {
 
   it("S2-66 fork goes on before a step or an entry", async () => {
     const folder = project();
-    await run(folder, "o1", "fail");
+    await seed(folder, { o1: ["fail"] });
     const text = await pawl(folder, "fork", "o1", "--at", "charge");
     expect(text).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Run \S+ goes on from run o1\.\n$/) });
     expect(text.stderr).toContain("No live worker has order 1.0.0");
@@ -98,7 +97,7 @@ describe("pawl retry and pawl fork", () => {
 
   it("refuse what makes no sense, and name what would", async () => {
     const folder = project();
-    await run(folder, "o1");
+    await seed(folder, { o1: [] });
     expect(await pawl(folder, "retry", "o1")).toMatchObject({
       code: 2,
       stderr: expect.stringContaining("nothing to retry"),
@@ -117,7 +116,7 @@ describe("pawl retry and pawl fork", () => {
 describe("pawl backup", () => {
   it("writes a copy that can be used, and overwrites nothing", async () => {
     const folder = project();
-    await run(folder, "o1");
+    await seed(folder, { o1: [] });
     expect(await pawl(folder, "backup", "copies/one.db")).toMatchObject({
       code: 0,
       stdout: expect.stringContaining("Copied to copies/one.db"),

@@ -3,6 +3,7 @@ import { platform } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { begin, json, pawl, project } from "./fixtures/cli/command.ts";
+import { seed } from "./fixtures/cli/seed.ts";
 
 interface Diagnosis {
   readonly isHealthy: boolean;
@@ -13,9 +14,6 @@ interface Diagnosis {
 interface Sqlite {
   readonly DatabaseSync: new (path: string) => { exec(sql: string): void; close(): void };
 }
-
-const run = (folder: string, id: string, ...plan: string[]) =>
-  pawl(folder, "run", "shop.ts", "order", JSON.stringify({ id, plan }), "--id", id, "--no-wait");
 
 /** Edits the store behind Pawl's back. */
 function tamper(folder: string, sql: string): void {
@@ -33,7 +31,7 @@ async function diagnose(folder: string): Promise<{ readonly code: number | null;
 describe("pawl doctor", () => {
   it("S2-66 finds a healthy store healthy", async () => {
     const folder = project();
-    await run(folder, "o1");
+    await seed(folder, { o1: [] });
     const { code, stdout } = await pawl(folder, "doctor");
     expect(code).toBe(0);
     expect(stdout).toMatch(/^store +sqlite 3\.\d+\.\d+, schema \d+, \.pawl\/pawl\.db$/m);
@@ -60,7 +58,7 @@ describe("pawl doctor", () => {
     ],
   ])("E-22 names the run and the entry of %s, and ends with 1", async (_, sql, message) => {
     const folder = project();
-    await run(folder, "o1");
+    await seed(folder, { o1: [] });
     tamper(folder, sql);
     const { code, stdout } = await pawl(folder, "doctor");
     expect(code).toBe(1);
@@ -70,7 +68,7 @@ describe("pawl doctor", () => {
 
   it("tells of runs that no live worker can take, and what to start", async () => {
     const folder = project();
-    await run(folder, "o1", "approve");
+    await seed(folder, { o1: ["approve"] });
     const { code, diagnosis } = await diagnose(folder);
     expect(code).toBe(1);
     expect(diagnosis.findings).toMatchObject([

@@ -208,3 +208,15 @@ it("two drivers' files are one: what this process writes, plain SQLite reads", a
   expect(db.prepare("select id, state, tags from runs").all().map((row) => ({ ...row }))).toEqual([{ id: "r", state: "accepted", tags: '["a"]' }]);
   db.close();
 });
+
+it("a pulse that nobody stops does not keep its process alive", async () => {
+  const child = startWorker(`
+    await store.open();
+    await store.register(newWorker("w1"));
+    const pulse = store.pulse("w1", 5, 1e9);
+    store.hints(() => {});
+    const sent = pulse.confirmedAt();
+    while (pulse.confirmedAt() === sent) await new Promise((resolve) => setImmediate(resolve));
+    say("beating");`);
+  expect(await child.rest()).toEqual(["beating"]);
+});

@@ -161,6 +161,7 @@ export class BodyContext implements Context {
     fn: (item: T, index: number) => Promise<R>,
     options: MapOptions & { readonly partial?: true } = {},
   ): Promise<R[] | PromiseSettledResult<R>[]> {
+    this.#assertInBody("map");
     const scope = this.#scope();
     const prefix = `${scope.prefix}${nthUse(scope, "map", "map")}/`;
     const { host } = this.#pass.ports;

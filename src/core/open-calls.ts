@@ -64,10 +64,6 @@ export class OpenCalls {
     return true;
   }
 
-  get areAllSteps(): boolean {
-    return this.#waits === 0;
-  }
-
   /** The earliest due time among them and `other`. */
   nextDue(other: number | null): number | null {
     let first = other;

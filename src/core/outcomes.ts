@@ -5,10 +5,13 @@ import { rejectCall } from "./call.ts";
 import type { ChildEnded, OutcomeType, SignalReceived, StepFailed } from "./journal.ts";
 import type { OpenCalls } from "./open-calls.ts";
 
+/** Outcomes that belong to a call; the others concern the run as a whole. */
+export type CallOutcome = Exclude<OutcomeType, "run.started" | "run.continued" | "run.cancelling">;
+
 export function deliverOutcome(
   run: string,
   calls: OpenCalls,
-  type: OutcomeType,
+  type: CallOutcome,
   key: string | null,
   payload: unknown,
 ): void {

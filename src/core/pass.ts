@@ -10,7 +10,7 @@
 import { PawlError } from "../base/errors.ts";
 import { type SeededRandom, seededRandom } from "../base/random.ts";
 import { BodyContext } from "./body-context.ts";
-import { type Call, dueOf, rejectCall, type StepCall } from "./call.ts";
+import { type Call, rejectCall, type StepCall } from "./call.ts";
 import { callSite } from "./call-site.ts";
 import { Cursor } from "./cursor.ts";
 import { type Divergence, driftOf, foreignAwait, stallOf } from "./divergence.ts";
@@ -30,6 +30,7 @@ import type {
   StepFailed,
   StepStarted,
 } from "./journal.ts";
+import { LenientJournal } from "./lenient.ts";
 import { LIMITS } from "./limits.ts";
 import { Mailbox, type MailState } from "./mailbox.ts";
 import { Notes } from "./notes.ts";
@@ -38,9 +39,9 @@ import { deliverOutcome } from "./outcomes.ts";
 import { Outgoing } from "./outgoing.ts";
 import type { PassEnd, PassPorts } from "./pass-ports.ts";
 import { recoverSteps } from "./recovery.ts";
+import { Alarm, lingers, suspension } from "./rest.ts";
 import { Steps } from "./steps.ts";
-import type { InboxRow, RowPatch, RunRow } from "./store.ts";
-import { transition } from "./transition.ts";
+import type { InboxRow, RunRow } from "./store.ts";
 import type { TurnTaker } from "./turns.ts";
 import { recordWakeup } from "./wakeup-delivery.ts";
 import { nextWakeup, type Wakeup } from "./wakeups.ts";
@@ -77,7 +78,10 @@ export class Pass implements TurnTaker {
   now: number;
   cancelling: Cancelling | null = null;
   readonly #cursor: Cursor;
+  readonly #lenient: LenientJournal | null;
+  readonly #foundOutcomes: Entry[] = [];
   readonly #outgoing: Outgoing;
+  readonly #alarm: Alarm = new Alarm(this);
   readonly #interrupted = new Set<StepCall>();
   readonly #held: { readonly call: Call; readonly site: string }[] = [];
   #controller: AbortController | null = null;
@@ -92,7 +96,6 @@ export class Pass implements TurnTaker {
   #bodyResult: BodyResult | null = null;
   #final: PassEnd | null = null;
   #progress: { readonly value: unknown } | null = null;
-  #alarm: { readonly due: number; readonly forget: () => void } | null = null;
   #forgetWatchdog: () => void = () => {};
 
   constructor(input: PassInput, ports: PassPorts) {
@@ -105,8 +108,10 @@ export class Pass implements TurnTaker {
     this.frame = { where: "body", run: this.id, pass: this, scope, guard: input.workflow.definition.guard };
     this.draft = input.draft ?? new Draft(this.id, input.chain, ports.host, ports.codec);
     this.#outgoing = new Outgoing(this.draft);
-    this.#cursor = new Cursor(input.entries, (entry) => this.#mark(entry));
-    this.notes = new Notes(this, this.#cursor);
+    const isLenient = input.workflow.definition.onMissing === "execute";
+    this.#lenient = isLenient ? new LenientJournal(input.entries) : null;
+    this.#cursor = new Cursor(isLenient ? input.entries.slice(0, 1) : input.entries, (entry) => this.#mark(entry));
+    this.notes = new Notes(this, this.#cursor, this.#lenient);
     this.mailbox = new Mailbox(input.mail, input.readAt);
     this.steps = new Steps(this);
     this.#seed = this.id;
@@ -242,13 +247,26 @@ export class Pass implements TurnTaker {
   #place(call: Call, site: string | null): void {
     const next = this.#cursor.peek();
     if (next === null) {
-      if (!this.#isDraining) this.#record(call);
+      if (!this.#find(call) && !this.#isDraining) this.#record(call);
     } else if (next.kind === "call" && matches(next.entry, call)) {
       this.#cursor.pass();
       adoptRecorded(call, next.entry);
       if (call.type === "step.started") this.#interrupted.add(call);
       this.#open(call);
     } else this.#diverge({ recorded: next.entry, issued: call, site: site ?? callSite() });
+  }
+
+  /** Lenient replay: takes over what the journal has of a call, wherever it stands. */
+  #find(call: Call): boolean {
+    const recorded = this.#lenient?.take(call);
+    if (recorded === undefined) return false;
+    adoptRecorded(call, recorded.call);
+    this.#open(call);
+    for (const mark of recorded.marks) this.#mark(mark);
+    if (recorded.outcome !== null) this.#foundOutcomes.push(recorded.outcome);
+    else if (call.type === "step.started") this.#interrupted.add(call);
+    this.#foundOutcomes.sort((a, b) => a.seq - b.seq);
+    return true;
   }
 
   #record(call: Call): void {
@@ -326,12 +344,16 @@ export class Pass implements TurnTaker {
     this.#isLive = true;
     this.#forgetWatchdog();
     const held = this.#held.splice(0);
-    const interrupted = [...this.#interrupted].filter((call) => call.open && call.retryAt === null);
-    this.#interrupted.clear();
     if (this.#bodyResult !== null) return this.#end(this.#bodyResult);
-    recoverSteps(this, interrupted);
+    this.#recoverSteps();
     for (const { call, site } of held) if (!this.isClosed) this.#issueOutsideTurn(call, site);
     this.evaluate();
+  }
+
+  #recoverSteps(): void {
+    const interrupted = [...this.#interrupted].filter((call) => call.open && call.retryAt === null);
+    this.#interrupted.clear();
+    recoverSteps(this, interrupted);
   }
 
   // Going on live
@@ -339,15 +361,21 @@ export class Pass implements TurnTaker {
   /** Looks for the next thing to do: a turn, a retry that is due, or nothing, which ends in a suspension. */
   evaluate(): void {
     if (!this.#isLive || this.#turnOpen || this.isClosed) return;
-    if (this.steps.hasOutcome || this.#wakeup() !== null) return this.requestTurn();
+    if (this.#interrupted.size > 0) this.#recoverSteps();
+    if (this.#foundOutcomes.length > 0 || this.steps.hasOutcome || this.#wakeup() !== null) return this.requestTurn();
     if (!this.#isDraining) this.steps.startDueRetries();
-    if (this.#isIdle() && !this.#lingers()) this.ports.dirty(this);
-    else this.#setAlarm();
+    if (this.#isIdle() && !lingers(this)) this.ports.dirty(this);
+    else this.#alarm.set();
   }
 
   #deliverNext(): void {
     const wakeup = this.#wakeup();
     if (wakeup === "cancel" || wakeup === "deadline") return this.#deliverCancel(wakeup);
+    const found = this.#foundOutcomes.shift();
+    if (found !== undefined) {
+      this.now = Math.max(this.now, found.at);
+      return this.#deliver(found.type as OutcomeType, found.key, found.payload);
+    }
     const outcome = this.steps.takeOutcome();
     if (outcome !== undefined) {
       const { call, type, text, payload } = outcome;
@@ -516,27 +544,6 @@ export class Pass implements TurnTaker {
     return this.calls.areAllWaiting;
   }
 
-  /** A run that wakes soon, or waits for a child that runs right here, is dearer to load again than to keep (P33). */
-  #lingers(): boolean {
-    const horizon = this.ports.clock.now() + LIMITS.lingerMs;
-    for (const call of this.calls.values()) {
-      if ((dueOf(call) ?? Number.POSITIVE_INFINITY) <= horizon) return true;
-      if (call.type === "child.started" && this.ports.isHere(call.child)) return true;
-    }
-    return false;
-  }
-
-  #setAlarm(): void {
-    const due = this.calls.nextDue(this.row.deadline);
-    if (due === null || this.#alarm?.due === due) return;
-    this.#alarm?.forget();
-    const forget = this.ports.clock.at(due, () => {
-      this.#alarm = null;
-      this.evaluate();
-    });
-    this.#alarm = { due, forget };
-  }
-
   /** What the committer is to write now, or `null` for nothing. */
   take(): Batch | null {
     return this.#isOver ? null : this.#outgoing.take(() => this.#nextBatch());
@@ -547,18 +554,11 @@ export class Pass implements TurnTaker {
       this.draft.row({ progress: encodePayload(this.#progress.value, "progress") });
       this.#progress = null;
     }
-    if (!this.isClosed && this.#isIdle() && this.#wakeup() === null && !this.#lingers()) {
+    if (!this.isClosed && this.#isIdle() && this.#wakeup() === null && !lingers(this)) {
       this.#final = { kind: "suspended" };
-      return this.draft.take({ ifWake: this.mailbox.wake, row: this.#suspension() });
+      return this.draft.take({ ifWake: this.mailbox.wake, row: suspension(this) });
     }
     return this.draft.isEmpty ? null : this.draft.take();
-  }
-
-  #suspension(): RowPatch {
-    const state = transition(this.id, "running", this.calls.areAllSteps ? "retrying" : "waiting");
-    const { head, hash } = this.draft.chain;
-    const wakeAt = this.calls.nextDue(this.row.deadline);
-    return { state, release: true, readyAt: null, wakeAt, claims: 0, head, headHash: hash };
   }
 
   /** The batch is durable: what waited for it may happen. */
@@ -595,7 +595,7 @@ export class Pass implements TurnTaker {
 
   #close(): void {
     this.#isOver = true;
-    this.#alarm?.forget();
+    this.#alarm.clear();
     this.#forgetWatchdog();
   }
 }

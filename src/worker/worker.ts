@@ -16,7 +16,7 @@ import type { Entry } from "../core/journal.ts";
 import { LIMITS } from "../core/limits.ts";
 import { Pass } from "../core/pass.ts";
 import type { AdoptedChild, PassEnd, PassPorts } from "../core/pass-ports.ts";
-import type { ClaimedRun, NewRun, RunRow, Store, Verdict } from "../core/store.ts";
+import type { ClaimedRun, NewRun, Store, Verdict } from "../core/store.ts";
 import { Turns } from "../core/turns.ts";
 import { openEntry } from "../core/values.ts";
 import type { Workflow } from "../core/workflow.ts";

@@ -1,0 +1,61 @@
+// Rest
+// How a run waits: in memory for a little while if it is due soon, otherwise as a row.
+import { dueOf } from "./call.ts";
+import { LIMITS } from "./limits.ts";
+import type { Pass } from "./pass.ts";
+import type { RowPatch } from "./store.ts";
+import { transition } from "./transition.ts";
+
+/** A run that wakes soon, or waits for a child that runs right here, is dearer to load again than to keep (P33). */
+export function lingers({ calls, ports }: Pass): boolean {
+  const horizon = ports.clock.now() + LIMITS.lingerMs;
+  for (const call of calls.values()) {
+    if ((dueOf(call) ?? Number.POSITIVE_INFINITY) <= horizon) return true;
+    if (call.type === "child.started" && ports.isHere(call.child)) return true;
+  }
+  return false;
+}
+
+/** The row of a run that leaves memory until something wakes it. */
+export function suspension({ id, calls, draft, row }: Pass): RowPatch {
+  const state = transition(id, "running", calls.hasWaits ? "waiting" : "retrying");
+  const { head, hash } = draft.chain;
+  return {
+    state,
+    release: true,
+    readyAt: null,
+    wakeAt: calls.nextDue(row.deadline),
+    claims: 0,
+    head,
+    headHash: hash,
+  };
+}
+
+/** One alarm for the earliest of everything that falls due. */
+export class Alarm {
+  readonly #pass: Pass;
+  #due: number | null = null;
+  #forget: () => void = () => {};
+
+  constructor(pass: Pass) {
+    this.#pass = pass;
+  }
+
+  set(): void {
+    const { calls, row, ports } = this.#pass;
+    const due = calls.nextDue(row.deadline);
+    if (due === this.#due) return;
+    this.clear();
+    if (due === null) return;
+    this.#due = due;
+    this.#forget = ports.clock.at(due, () => {
+      this.#due = null;
+      this.#pass.evaluate();
+    });
+  }
+
+  clear(): void {
+    this.#forget();
+    this.#due = null;
+  }
+}

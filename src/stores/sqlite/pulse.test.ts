@@ -1,0 +1,136 @@
+// The thread that renews a lease. It is the built one, also here.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { manualClock, systemClock } from "../../base/clock.ts";
+import type { Pulse, Store } from "../../core/store.ts";
+import { newWorker } from "../../testing/store-cases/case.ts";
+import { loadDriver } from "./driver.ts";
+import { sqliteStore } from "./sqlite-store.ts";
+
+const EVERY_MS = 2;
+const NO_STALL_MS = 1e9;
+
+let folder: string;
+let store: Store;
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), "pawl-pulse-"));
+  store = sqliteStore(join(folder, "pawl.db"), { durability: "process" });
+  await store.open();
+  await store.register(newWorker("w1"));
+});
+
+afterEach(async () => {
+  await store.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function pulse(everyMs = EVERY_MS, stallMs = NO_STALL_MS): Pulse {
+  const started = store.pulse?.("w1", everyMs, stallMs);
+  if (started === undefined) throw new Error("A store on the system's clock has a pulse.");
+  return started;
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setImmediate(resolve));
+}
+
+/** Blocks this thread, as a long computation would. */
+function block(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+}
+
+async function renewal(): Promise<number> {
+  const [worker] = await store.workers();
+  return (worker?.leaseLeftMs ?? 0) + systemClock.monotonic();
+}
+
+it("P37 counts from the registration until the first heartbeat is confirmed, then from when each was sent", async () => {
+  const before = systemClock.monotonic();
+  await store.register(newWorker("w1"));
+  const registered = systemClock.monotonic();
+  const beating = pulse();
+  expect(beating.confirmedAt()).toBeGreaterThanOrEqual(before - 0.001);
+  await until(() => beating.confirmedAt() > registered);
+  expect(beating.confirmedAt()).toBeLessThanOrEqual(systemClock.monotonic());
+  await beating.stop();
+});
+
+it("renews the lease in the file", async () => {
+  const before = await renewal();
+  const beating = pulse();
+  const started = systemClock.monotonic();
+  await until(() => beating.confirmedAt() > started);
+  await beating.stop();
+  expect(await renewal()).toBeGreaterThan(before);
+});
+
+it("P26 renews while the main thread is blocked", async () => {
+  const beating = pulse();
+  const started = systemClock.monotonic();
+  await until(() => beating.confirmedAt() > started);
+  const blockedAt = systemClock.monotonic();
+  while (beating.confirmedAt() <= blockedAt) block(5);
+  await beating.stop();
+});
+
+it("I8 notices that its worker was fenced, says so, and stays with it", async () => {
+  const beating = pulse();
+  await store.fence({ workers: ["w1"] });
+  await until(() => beating.confirmedAt() === Number.NEGATIVE_INFINITY);
+  await store.register(newWorker("w1"));
+  await beating.stop();
+  expect(beating.confirmedAt()).toBe(Number.NEGATIVE_INFINITY);
+});
+
+it("P26 stops renewing when the main loop stands still, and goes on when it moves again", async () => {
+  const stallMs = 20;
+  const beating = pulse(EVERY_MS, stallMs);
+  await until(() => systemClock.monotonic() - beating.confirmedAt() > 10 * stallMs);
+  const stalled = beating.confirmedAt();
+  block(5 * EVERY_MS);
+  expect(beating.confirmedAt()).toBe(stalled);
+  beating.beat();
+  await until(() => beating.confirmedAt() > stalled);
+  await beating.stop();
+});
+
+it("P30 waits for a lock that another connection holds, and renews when it is free", async () => {
+  const beating = pulse();
+  const started = systemClock.monotonic();
+  await until(() => beating.confirmedAt() > started);
+  const db = loadDriver().open(join(folder, "pawl.db"));
+  await until(() => {
+    try {
+      db.exec("begin immediate");
+      return true;
+    } catch {
+      return false;
+    }
+  });
+  const locked = beating.confirmedAt();
+  block(10 * EVERY_MS);
+  expect(beating.confirmedAt()).toBe(locked);
+  db.exec("commit");
+  await until(() => beating.confirmedAt() > locked);
+  db.close();
+  await beating.stop();
+});
+
+it("stops at once, however long it would have waited, and closing the store stops what was left running", async () => {
+  const beating = pulse(NO_STALL_MS);
+  await beating.stop();
+  await beating.stop();
+  pulse(NO_STALL_MS);
+  await store.close();
+  await store.open();
+  expect((await store.workers()).length).toBe(1);
+});
+
+it("a lease clock of one's own has no pulse: no thread can follow it", async () => {
+  const own = sqliteStore(join(folder, "own.db"), { leaseClock: manualClock() });
+  expect(own.pulse).toBeUndefined();
+});
