@@ -364,9 +364,8 @@ export class Pawl {
   }
 
   #ended(run: string, ok: boolean, text: string): void {
-    if (!this.#changes.isListened(run)) return;
-    this.#source.ends.set(run, { ok, text });
-    this.#changes.tell(run);
+    if (this.#changes.isEndAwaited(run)) this.#source.ends.set(run, { ok, text });
+    this.#changes.tellEnd(run);
     // Whoever waits has taken it by then; later callers read the store.
     nodeHost.immediate(() => this.#source.ends.delete(run));
   }

@@ -103,7 +103,7 @@ export function runHandle<O>(id: string, source: RunSource): Run<O> {
 }
 
 async function resultOf(id: string, source: RunSource): Promise<unknown> {
-  const listener = source.changes.listen(id);
+  const listener = source.changes.listenForEnd(id);
   try {
     for (;;) {
       source.assertOpen();

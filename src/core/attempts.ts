@@ -23,6 +23,7 @@ export class Attempts {
   readonly #bodyFrame: Frame;
   readonly #events: AttemptEvents;
   readonly #running = new Set<Attempt>();
+  readonly #unarmed: Attempt[] = [];
 
   constructor(ports: PassPorts, bodyFrame: Frame, events: AttemptEvents) {
     this.#ports = ports;
@@ -43,8 +44,8 @@ export class Attempts {
     if (!this.#ports.mayStart()) return this.#ports.whenSafe(() => this.start(call));
     const attempt = new Attempt(this, this.#bodyFrame, call);
     this.#running.add(attempt);
-    this.#arm(attempt);
     this.#run(attempt);
+    this.#armSoon(attempt);
   }
 
   /** Aborts everything that runs and forgets it: outcomes that come later are refused. */
@@ -59,7 +60,6 @@ export class Attempts {
 
   heartbeat(attempt: Attempt, detail: unknown): void {
     if (attempt.isOver) return;
-    attempt.forgetTimer();
     this.#arm(attempt);
     if (detail !== undefined) this.#events.heartbeat(detail);
   }
@@ -95,7 +95,16 @@ export class Attempts {
     return true;
   }
 
+  /** Most short steps are over a moment later: they need no timer. Steps that start together share the look. */
+  #armSoon(attempt: Attempt): void {
+    if (attempt.isOver || this.#unarmed.push(attempt) > 1) return;
+    this.#ports.host.immediate(() => {
+      for (const one of this.#unarmed.splice(0)) if (!one.isOver) this.#arm(one);
+    });
+  }
+
   #arm(attempt: Attempt): void {
+    attempt.forgetTimer();
     attempt.forgetTimer = this.#ports.clock.after(attempt.call.spec.timeoutMs, () => this.#timedOut(attempt));
   }
 

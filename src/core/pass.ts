@@ -44,7 +44,7 @@ import { Steps } from "./steps.ts";
 import type { InboxRow, RunRow } from "./store.ts";
 import type { TurnTaker } from "./turns.ts";
 import { recordWakeup } from "./wakeup-delivery.ts";
-import { nextWakeup, type Wakeup } from "./wakeups.ts";
+import { nextWakeup, READ_INBOX, type Wakeup } from "./wakeups.ts";
 import type { Workflow } from "./workflow.ts";
 
 export interface PassInput {
@@ -394,7 +394,7 @@ export class Pass implements TurnTaker {
     this.ports.dirty(this);
   }
 
-  #wakeup(): "cancel" | "deadline" | Exclude<Wakeup, { kind: "read-inbox" }> | null {
+  #wakeup(): "cancel" | "deadline" | Wakeup | null {
     if (this.cancelling !== null) return null;
     if (this.mailbox.cancel !== null) return "cancel";
     const now = this.ports.clock.now();
@@ -402,7 +402,7 @@ export class Pass implements TurnTaker {
     if (!this.calls.hasWaits) return null;
     const { rows, readAt } = this.mailbox;
     const wakeup = nextWakeup({ calls: this.calls.values(), inbox: rows, now, inboxReadAt: readAt });
-    if (wakeup?.kind !== "read-inbox") return wakeup;
+    if (wakeup !== READ_INBOX) return wakeup;
     this.#askForMail();
     return null;
   }

@@ -78,9 +78,18 @@ export function retryDelayMs(
 export function isRetryable(policy: RetryPolicy, error: unknown): boolean {
   const facts = factsOf(error);
   if (facts.name === "TerminalError") return false;
-  if (typeof policy.on === "function") return policy.on(error);
+  if (typeof policy.on === "function") return asked(policy.on, error);
   if (policy.on === "any") return !NEVER.has(String(facts.code));
   return isTransient(facts);
+}
+
+/** A rule that breaks decides nothing: the error it was asked about surfaces. */
+function asked(on: (error: unknown) => boolean, error: unknown): boolean {
+  try {
+    return on(error);
+  } catch {
+    return false;
+  }
 }
 
 /** Errors of the program, not of the moment: another attempt would end the same way. */
@@ -140,10 +149,19 @@ function isTransientStatus(status: unknown): boolean {
 function retryAfterMs(error: unknown): number | null {
   if (typeof error !== "object" || error === null) return null;
   const { retryAfter, headers, response } = error as Record<string, unknown>;
-  if (typeof retryAfter === "number" || typeof retryAfter === "string") return toMs(retryAfter);
+  if (typeof retryAfter === "number" || typeof retryAfter === "string") return readableMs(retryAfter);
   const header = headerOf(headers) ?? headerOf((response as { headers?: unknown } | undefined)?.headers);
   const seconds = Number(header);
   return header !== null && Number.isFinite(seconds) && seconds >= 0 ? seconds * 1000 : null;
+}
+
+/** Somebody else's text: what cannot be read is as good as not said. */
+function readableMs(duration: Duration): number | null {
+  try {
+    return toMs(duration);
+  } catch {
+    return null;
+  }
 }
 
 function headerOf(headers: unknown): string | null {

@@ -5,12 +5,10 @@ import { validateNow } from "./schema.ts";
 import { encodeFailure, openValue } from "./values.ts";
 import type { Wakeup } from "./wakeups.ts";
 
-type Deliverable = Exclude<Wakeup, { kind: "read-inbox" }>;
-
 /** Writes a wake-up's outcome and the end of its wait into the draft, and returns what the body is to see. */
 export function recordWakeup(
   pass: Pass,
-  wakeup: Deliverable,
+  wakeup: Wakeup,
 ): { readonly type: OutcomeType; readonly key: string; readonly payload: unknown } {
   const at = pass.ports.clock.now();
   const { key } = wakeup.call;
@@ -42,7 +40,7 @@ export function recordWakeup(
 }
 
 /** A payload that does not fit the wait's schema is recorded as what it is: a signal that came, and an error (P7). */
-function signalText(pass: Pass, wakeup: Extract<Deliverable, { kind: "signal" }>): string {
+function signalText(pass: Pass, wakeup: Extract<Wakeup, { kind: "signal" }>): string {
   const { call, row } = wakeup;
   const value = mailValue(pass, wakeup);
   try {
@@ -53,6 +51,6 @@ function signalText(pass: Pass, wakeup: Extract<Deliverable, { kind: "signal" }>
   }
 }
 
-function mailValue(pass: Pass, { row }: Extract<Deliverable, { row: unknown }>): unknown {
+function mailValue(pass: Pass, { row }: Extract<Wakeup, { row: unknown }>): unknown {
   return openValue(pass.ports.codec, row.data, { run: pass.id, seq: -1, field: `inbox:${row.id}` });
 }

@@ -7,9 +7,10 @@ export type Wakeup =
   | { readonly kind: "timer"; readonly call: TimerCall }
   | { readonly kind: "timeout"; readonly call: SignalCall }
   | { readonly kind: "signal"; readonly call: SignalCall; readonly row: InboxRow }
-  | { readonly kind: "child"; readonly call: ChildCall; readonly row: InboxRow }
-  /** A wait is over its time, but the inbox was read before that: a signal may have come first (P5). */
-  | { readonly kind: "read-inbox" };
+  | { readonly kind: "child"; readonly call: ChildCall; readonly row: InboxRow };
+
+/** A wait is over its time, but the inbox was read before that: a signal may have come first (P5). */
+export const READ_INBOX = "read-inbox";
 
 export interface Surroundings {
   readonly calls: Iterable<Call>;
@@ -20,7 +21,7 @@ export interface Surroundings {
 }
 
 /** Timers go by due time, inbox rows among themselves by arrival; the two are compared by time alone. */
-export function nextWakeup(around: Surroundings): Wakeup | null {
+export function nextWakeup(around: Surroundings): Wakeup | typeof READ_INBOX | null {
   const calls = [...around.calls];
   const due = earliestDue(calls, around.now);
   const mail = firstMatch(calls, around.inbox);
@@ -28,7 +29,7 @@ export function nextWakeup(around: Surroundings): Wakeup | null {
   if (due === null) return null;
   if (due.type === "timer.set") return { kind: "timer", call: due };
   if (mail !== null && mail.kind === "signal" && mail.call === due) return mail;
-  return around.inboxReadAt >= (due.due as number) ? { kind: "timeout", call: due } : { kind: "read-inbox" };
+  return around.inboxReadAt >= (due.due as number) ? { kind: "timeout", call: due } : READ_INBOX;
 }
 
 function earliestDue(calls: readonly Call[], now: number): TimerCall | SignalCall | null {

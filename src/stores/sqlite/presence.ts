@@ -4,6 +4,7 @@ import type { FenceReply, FenceRequest, NewWorker, Pulse, WorkerRow } from "../.
 import { type Connection, SYNCHRONOUS } from "./connection.ts";
 import type { OwnedRuns } from "./owned-runs.ts";
 import { type CountingPulse, startPulse } from "./pulse.ts";
+import type { PulseSignals } from "./pulse-signals.ts";
 import { countOthers, fence, heartbeat, listWorkers, type Moment, register, retire } from "./workers.ts";
 
 export class Presence {
@@ -77,7 +78,8 @@ export class Presence {
   pulse(worker: string, everyMs: number, stallMs: number): Pulse {
     const { path, durability } = this.#db;
     const task = { path, worker, everyMs, stallMs, synchronous: SYNCHRONOUS[durability] };
-    const pulse = startPulse(task, this.#registered.get(worker) ?? 0);
+    const confirmedAt = this.#registered.get(worker) ?? 0;
+    const pulse = startPulse(task, { confirmedAt, beatHere: (signals) => void this.#beat(worker, signals) });
     this.#pulses.add(pulse);
     return {
       confirmedAt: () => pulse.confirmedAt(),
@@ -93,6 +95,16 @@ export class Presence {
   async stopPulses(): Promise<void> {
     await Promise.all([...this.#pulses].map((pulse) => pulse.stop()));
     this.#pulses.clear();
+  }
+
+  // An error is no answer: the lease runs on, or out, and the next beat tries again.
+  async #beat(worker: string, signals: PulseSignals): Promise<void> {
+    const sentAt = this.#leaseClock.monotonic();
+    try {
+      const { alive, others } = await this.heartbeat(worker);
+      if (alive) signals.confirm(sentAt, others);
+      else signals.fenced();
+    } catch {}
   }
 
   #remember(worker: NewWorker, { monotonic }: Moment): void {

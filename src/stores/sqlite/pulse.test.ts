@@ -1,6 +1,7 @@
 // The thread that renews a lease. It is the built one, also here.
 
 import { mkdtempSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
@@ -8,6 +9,7 @@ import { manualClock, systemClock } from "../../base/clock.ts";
 import type { Pulse, Store } from "../../core/store.ts";
 import { newWorker } from "../../testing/store-cases/case.ts";
 import { loadDriver } from "./driver.ts";
+import { startPulse } from "./pulse.ts";
 import { sqliteStore } from "./sqlite-store.ts";
 
 const EVERY_MS = 2;
@@ -128,6 +130,22 @@ it("stops at once, however long it would have waited, and closing the store stop
   await store.close();
   await store.open();
   expect((await store.workers()).length).toBe(1);
+});
+
+it.each([
+  ["cannot be found", () => join(folder, "nowhere.js")],
+  ["cannot be resolved", () => createRequire(import.meta.url).resolve("#nothing")],
+])("a thread that %s is replaced by the beats of the main loop", async (_why, file) => {
+  const task = { path: join(folder, "pawl.db"), worker: "w1", everyMs: EVERY_MS, stallMs: NO_STALL_MS, synchronous: 1 };
+  let beats = 0;
+  const beating = startPulse(task, { confirmedAt: 5, beatHere: (signals) => signals.confirm(6, ++beats), file });
+  expect(beating.confirmedAt()).toBe(5);
+  await until(() => {
+    beating.beat();
+    return beats > 0;
+  });
+  expect([beating.confirmedAt(), beating.others()]).toEqual([6, beats]);
+  await beating.stop();
 });
 
 it("a lease clock of one's own has no pulse: no thread can follow it", async () => {

@@ -9,25 +9,56 @@ export interface CountingPulse extends Pulse {
   others(): number;
 }
 
-/** Starts the thread that renews a worker's lease. It never keeps the process alive. */
-export function startPulse(task: Omit<PulseTask, "memory">, confirmedAt: number): CountingPulse {
+export interface PulseOptions {
+  /** When the worker's registration was sent. */
+  readonly confirmedAt: number;
+  /** One heartbeat from the main thread, for when there is no thread. */
+  readonly beatHere: (signals: PulseSignals) => void;
+  /** By its name in package.json, so that sources under test use the built thread as well: Node 20 runs no TypeScript. */
+  readonly file?: () => string;
+}
+
+const threadFile = (): string => createRequire(import.meta.url).resolve("#pulse");
+
+/**
+ * Starts the thread that renews a worker's lease. It never keeps the process alive. Where there can be no thread, or it dies
+ * (a bundle without the file, no memory), each beat of the main loop is a heartbeat instead.
+ */
+export function startPulse(task: Omit<PulseTask, "memory">, { confirmedAt, beatHere, file = threadFile }: PulseOptions): CountingPulse {
   const memory = pulseMemory(confirmedAt);
   const signals = new PulseSignals(memory);
-  // By its name in package.json, so that sources under test use the built thread as well: Node 20 runs no TypeScript.
-  const file = createRequire(import.meta.url).resolve("#pulse");
-  const thread = new Worker(file, { workerData: { ...task, memory } satisfies PulseTask });
-  thread.unref();
-  // A thread that dies renews nothing, and the lease runs out: the worker notices by that.
-  thread.on("error", () => {});
-  const exited = new Promise<void>((resolve) => thread.once("exit", () => resolve()));
+  const thread = startThread({ ...task, memory }, file);
+  let isAlive = thread !== null;
+  thread?.on("error", () => {
+    isAlive = false;
+  });
+  const exited = new Promise<void>((resolve) => {
+    if (thread === null) resolve();
+    else thread.once("exit", () => resolve());
+  });
   return {
     confirmedAt: () => signals.confirmedAt(),
     others: () => signals.others(),
-    beat: () => signals.beat(),
+    beat() {
+      signals.beat();
+      if (!isAlive) beatHere(signals);
+    },
     stop() {
-      thread.ref();
+      isAlive = true;
+      thread?.ref();
       signals.stop();
       return exited;
     },
   };
+}
+
+function startThread(workerData: PulseTask, file: () => string): Worker | null {
+  try {
+    // The process's own flags are not for it: with some of them, such as --eval, a thread cannot start.
+    const thread = new Worker(file(), { name: "pawl-pulse", workerData, execArgv: [] });
+    thread.unref();
+    return thread;
+  } catch {
+    return null;
+  }
 }
