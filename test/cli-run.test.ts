@@ -188,6 +188,8 @@ describe("pawl run", () => {
     const parked = await pawl(folder, "run", "shop.ts", "order", "--id", "o1");
     expect(parked.code).toBe(4);
     expect(parked.stderr).toContain("pawl resolve o1 complete");
+    const why = async () => (await pawl(folder, "why", "o1")).stdout;
+    expect(await why()).toMatch(/is parked \(unknown_outcome\)[\s\S]*nobody can tell[\s\S]*pawl resolve o1 rerun/);
     expect((await pawl(folder, "resolve", "o1", "odd")).stderr).toContain(
       "Choose one of: rerun, complete, fail, cancel",
     );
@@ -195,6 +197,9 @@ describe("pawl run", () => {
       run: "o1",
       choice: "complete",
     });
+    expect(await why()).toMatch(
+      /A decision on it is recorded and takes effect when a worker has the run(?![\s\S]*pawl resolve)/,
+    );
     expect((await pawl(folder, "run", "shop.ts", "order", "--id", "o1")).code).toBe(0);
   });
 

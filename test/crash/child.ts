@@ -1,7 +1,8 @@
-// A child process that runs an engine, as a test sees it: what it says, how it ends, and the signals to end it with.
+// A child process that runs engines, as a test sees it: what it says, how it ends, and the signals to end it with.
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { compiled } from "./compiled.ts";
 
 const PROGRAM = fileURLToPath(new URL("./engine-process.mjs", import.meta.url));
 
@@ -12,14 +13,22 @@ export interface RunRequest {
   readonly signal?: { readonly name: string; readonly payload: unknown; readonly id: string };
 }
 
-/** See engine-process.mjs. */
-export interface EngineTask {
+export interface EngineRequest {
   readonly store: string;
-  readonly files: readonly string[];
-  readonly storeOptions?: Readonly<Record<string, unknown>>;
   readonly options?: Readonly<Record<string, unknown>>;
-  readonly kill?: { readonly point: string; readonly n: number };
   readonly runs?: readonly RunRequest[];
+}
+
+export interface KillPoint {
+  readonly point: string;
+  readonly n: number;
+}
+
+/** See engine-process.mjs. */
+export interface Task {
+  readonly engines: readonly EngineRequest[];
+  readonly files: readonly string[];
+  readonly kill?: KillPoint;
   readonly stay?: boolean;
 }
 
@@ -33,6 +42,12 @@ export interface Exit {
   readonly signal: NodeJS.Signals | null;
 }
 
+export interface ChildOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  /** A command that runs the process, such as unshare with its arguments. */
+  readonly wrap?: readonly string[];
+}
+
 const alive = new Set<Child>();
 
 export class Child {
@@ -43,10 +58,10 @@ export class Child {
   #stderr = "";
   #exit: Exit | null = null;
 
-  constructor(task: EngineTask, env: Readonly<Record<string, string>> = {}, wrap: readonly string[] = []) {
-    const [command, ...args] = [...wrap, process.execPath, PROGRAM, JSON.stringify(task)] as [string, ...string[]];
-    const quick = { FAKES_LATENCY_MS: "0", NODE_OPTIONS: "", NODE_COMPILE_CACHE: "" };
-    this.#process = spawn(command, args, { env: { ...process.env, ...quick, ...env } });
+  constructor(task: Task, { env = {}, wrap = [] }: ChildOptions = {}) {
+    const words = [...wrap, process.execPath, PROGRAM, JSON.stringify({ fakes: compiled("fakes.ts"), ...task })];
+    const [command = "", ...args] = words;
+    this.#process = spawn(command, args, { env: { ...process.env, NODE_OPTIONS: "", FAKES_LATENCY_MS: "0", ...env } });
     this.#process.stderr.on("data", (text) => {
       this.#stderr += text;
     });
@@ -79,12 +94,12 @@ export class Child {
     this.#process.kill(signal);
   }
 
-  /** The first thing said of this kind, past or future, that `isMeant`. */
+  /** The first thing of this kind that was or will be said, among those that `isMeant`. */
   async hears(event: string, isMeant: (said: Said) => boolean = () => true): Promise<Said> {
     for (;;) {
       const found = this.said.find((said) => said.event === event && isMeant(said));
       if (found !== undefined) return found;
-      if (this.#exit !== null) throw new Error(`the process ended (${this.#exit.code ?? this.#exit.signal}) before "${event}". ${this.report()}`);
+      if (this.#exit !== null) throw new Error(`The process ended before it said "${event}". ${this.report()}`);
       await new Promise<void>((resolve) => {
         this.#listeners.add(resolve);
       });
@@ -95,9 +110,15 @@ export class Child {
     return this.hears("log", ({ message }) => pattern.test(String(message)));
   }
 
+  async result(run: string): Promise<unknown> {
+    const { output, error } = await this.hears("result", (said) => said["run"] === run);
+    return error === undefined ? output : { error };
+  }
+
   /** What a failed expectation needs to be understood. */
   report(): string {
-    return `It said:\n${this.said.map((said) => JSON.stringify(said)).join("\n")}\n${this.#stderr}`;
+    const said = this.said.map((one) => JSON.stringify(one)).join("\n");
+    return `${this.#exit === null ? "It runs" : `It ended with ${this.#exit.code ?? this.#exit.signal}`} and said:\n${said}\n${this.#stderr}`;
   }
 
   #tell(): void {
@@ -107,16 +128,15 @@ export class Child {
 }
 
 /** Runs a task to its end, whichever that is. */
-export async function live(task: EngineTask, env?: Readonly<Record<string, string>>): Promise<Child & { readonly exit: Exit }> {
-  const child = new Child(task, env);
-  return Object.assign(child, { exit: await child.exited });
+export async function live(task: Task, options?: ChildOptions): Promise<Child> {
+  const child = new Child(task, options);
+  await child.exited;
+  return child;
 }
 
 /** Ends whatever a failed test has left running. */
 export async function killAll(): Promise<void> {
-  for (const child of alive) {
-    child.kill("SIGKILL");
-    child.kill("SIGCONT");
-  }
-  await Promise.all([...alive].map((child) => child.exited));
+  const left = [...alive];
+  for (const child of left) child.kill("SIGKILL");
+  await Promise.all(left.map((child) => child.exited));
 }

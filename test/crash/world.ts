@@ -1,4 +1,4 @@
-// One history's world: a folder with a store and a ledger, and what can be read there after the processes are dead.
+// The world of a test: a folder with stores and the ledger of the outside, and what can be read there after the processes are dead.
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,25 +6,25 @@ import { fileURLToPath } from "node:url";
 import { afterAll, afterEach } from "vitest";
 import type { LedgerLine } from "../../examples/fakes.ts";
 import { type Entry, Pawl, type RunStatus, sqliteStore } from "../../src/index.ts";
-import { type EngineTask, killAll, live } from "./child.ts";
+import { killAll } from "./child.ts";
+import { compiled, removeCompiled } from "./compiled.ts";
 
 const folders: string[] = [];
-
-export function example(name: string): string {
-  return fileURLToPath(new URL(`../../examples/${name}/workflow.ts`, import.meta.url));
-}
-
-export function testWorkflows(): string {
-  return fileURLToPath(new URL("./workflows.mjs", import.meta.url));
-}
 
 afterEach(killAll);
 
 afterAll(() => {
+  removeCompiled();
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
 
-/** A run as the store holds it. */
+export function example(name: string): string {
+  return compiled(`${name}/workflow.ts`);
+}
+
+export const TEST_WORKFLOWS: string = fileURLToPath(new URL("./workflows.mjs", import.meta.url));
+
+/** A run as its store holds it; nothing at all if it is not there. */
 export interface Remains {
   readonly journal: readonly Entry[];
   readonly status: RunStatus | null;
@@ -34,19 +34,18 @@ export interface Remains {
 
 export class World {
   readonly folder: string = mkdtempSync(join(tmpdir(), "pawl-crash-"));
-  readonly store: string = join(this.folder, "pawl.db");
   readonly #ledger = join(this.folder, "ledger.jsonl");
 
   constructor() {
     folders.push(this.folder);
   }
 
-  get env(): Record<string, string> {
-    return { LEDGER: this.#ledger };
+  store(name = "pawl"): string {
+    return join(this.folder, `${name}.db`);
   }
 
-  live(task: Omit<EngineTask, "store">, env: Readonly<Record<string, string>> = {}): ReturnType<typeof live> {
-    return live({ ...task, store: this.store }, { ...this.env, ...env });
+  get env(): Record<string, string> {
+    return { LEDGER: this.#ledger };
   }
 
   ledger(): LedgerLine[] {
@@ -55,12 +54,17 @@ export class World {
     return lines.map((line) => JSON.parse(line) as LedgerLine);
   }
 
+  /** What the outside saw of one run. */
+  seenOf(run: string): LedgerLine[] {
+    return this.ledger().filter(({ key }) => key.startsWith(`${run}:`));
+  }
+
   /** Reads a copy, so that whoever comes next finds the files as the dead process has left them. */
-  async remains(run: string): Promise<Remains> {
-    if (!existsSync(this.store)) return { journal: [], status: null, claims: null, orphans: [] };
+  async remains(run: string, name?: string): Promise<Remains> {
+    const path = this.store(name);
     const copy = mkdtempSync(join(this.folder, "copy-"));
     for (const suffix of ["", "-wal"]) {
-      if (existsSync(this.store + suffix)) copyFileSync(this.store + suffix, join(copy, `pawl.db${suffix}`));
+      if (existsSync(path + suffix)) copyFileSync(path + suffix, join(copy, `pawl.db${suffix}`));
     }
     const store = sqliteStore(join(copy, "pawl.db"));
     const pawl = await Pawl.open(store);
@@ -77,16 +81,24 @@ export class World {
   }
 }
 
-/** Every n from 1 on, a few at a time, until `tryOne` says that there is nothing at this n any more. Returns how many there were. */
-export async function everyPoint(atOnce: number, tryOne: (n: number) => Promise<boolean>): Promise<number> {
+/** Tries every n from 1 on, some at once, until `tryOne` says that there is nothing at its n. Returns how many there were. */
+export async function everyNumber(atOnce: number, tryOne: (n: number) => Promise<boolean>): Promise<number> {
   let next = 1;
-  let last = Number.POSITIVE_INFINITY;
-  const worker = async () => {
-    while (next < last) {
+  let end = Number.POSITIVE_INFINITY;
+  const goOn = async () => {
+    while (next < end) {
       const n = next++;
-      if (!(await tryOne(n))) last = Math.min(last, n);
+      if (!(await tryOne(n))) end = Math.min(end, n);
     }
   };
-  await Promise.all(Array.from({ length: atOnce }, worker));
-  return last - 1;
+  await Promise.all(Array.from({ length: atOnce }, goOn));
+  return end - 1;
+}
+
+export async function inGroups<T>(items: readonly T[], size: number, work: (group: T[]) => Promise<void>): Promise<void> {
+  const rest = [...items];
+  const goOn = async () => {
+    while (rest.length > 0) await work(rest.splice(0, size));
+  };
+  await Promise.all([goOn(), goOn()]);
 }

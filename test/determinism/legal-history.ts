@@ -54,6 +54,9 @@ class Illegal extends Error {
   }
 }
 
+// One for all readers: every instance makes every promise of the process dearer.
+const scopes = new AsyncLocalStorage<Scope>();
+
 // Captured at load, before an engine wraps it.
 const { setImmediate: later } = globalThis;
 
@@ -75,7 +78,6 @@ export async function readHistory(program: Node, journal: readonly Entry[], { st
 class Reader {
   readonly #program: Node;
   readonly #strict: boolean;
-  readonly #scopes = new AsyncLocalStorage<Scope>();
   readonly #root: Scope = { prefix: "", uses: new Map() };
   readonly #open = new Map<string, OpenCall>();
   #deeds: Deed[] = [];
@@ -222,7 +224,7 @@ class Reader {
         const scope = this.#scope();
         const prefix = `${scope.prefix}${nth(scope, "map", "map")}/`;
         const run = (item: unknown, index: number) =>
-          this.#scopes.run({ prefix: `${prefix}${index}/`, uses: new Map() }, async () => fn(item, index));
+          scopes.run({ prefix: `${prefix}${index}/`, uses: new Map() }, async () => fn(item, index));
         return mapItems(items, run, options);
       }) as Body["map"],
       now: () => this.#now,
@@ -263,7 +265,7 @@ class Reader {
   }
 
   #scope(): Scope {
-    return this.#scopes.getStore() ?? this.#root;
+    return scopes.getStore() ?? this.#root;
   }
 
   #key(type: string, name: string): string {

@@ -99,5 +99,11 @@ export const foreignAwaits = fc.record({
   kind: fc.constantFrom<ForeignAwait>("setImmediate", "readFile", "messageChannel"),
 });
 
+/** A failure prints seed and path; `PAWL_SEED` runs them again. */
+export function propertyOptions(numRuns: number) {
+  const seed = process.env["PAWL_SEED"];
+  return { numRuns, endOnFailure: false, ...(seed === undefined ? {} : { seed: Number(seed) }) };
+}
+
 /** The order in which a driver lets things happen. */
 export const schedules = fc.integer({ min: 0, max: 0x7fffffff });

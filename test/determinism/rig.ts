@@ -19,6 +19,9 @@ import { type ForeignAwait, interpret, type Node, type Pace, type StepEnd, type 
 export const START = Date.UTC(2026, 0, 1);
 const QUIET_ROUNDS = 60;
 
+// Bodies here leave promises alone that fail and look at them later. The engine keeps that from ending the process (P11); Node still warns.
+process.removeAllListeners("warning");
+
 // Captured at load, before an engine wraps it.
 const { setImmediate: later } = globalThis;
 const macrotask = () => new Promise<void>((resolve) => later(resolve));
@@ -38,6 +41,8 @@ export interface Story {
 export interface RigOptions {
   readonly seed: number;
   readonly clock: ManualClock;
+  /** Moved along when nothing else can happen, for watchdogs. Without it leases follow the machine's clock. */
+  readonly leaseClock?: ManualClock;
   readonly store: Store;
   /** Called between rounds: whatever the outside world does to the run. Returns whether more is to come. */
   readonly outside?: (pawl: Pawl, run: string, chance: () => number) => Promise<boolean>;
@@ -59,11 +64,22 @@ export async function runProgram(program: Node, options: Partial<RigOptions> & {
 }
 
 /** What a crash has left: the run's row and these entries. A new engine on a new store goes on from there. */
-export async function resume(program: Node, source: Story, kept: readonly StoredEntry[], seed: number, options: Partial<RigOptions> = {}): Promise<Story> {
+export async function resume(
+  source: Story,
+  kept: readonly StoredEntry[],
+  seed: number,
+  options: Partial<RigOptions> = {},
+): Promise<Story> {
   const clock = manualClock(kept.at(-1)?.at ?? START);
-  const store = memoryStore({ clock, ...(options.store === undefined ? {} : { leaseClock: options.store.leaseClock }) });
+  const { leaseClock } = options;
+  const store = memoryStore({ clock, ...(leaseClock === undefined ? {} : { leaseClock }) });
   await plant(store, source.row, kept);
-  return new Rig(program, { ...options, seed, clock, store }).run(async () => source.row.id);
+  return goOn(source, { ...options, seed, clock, store });
+}
+
+/** A new engine goes on with a run that is in the store. */
+export function goOn(source: Story, options: RigOptions): Promise<Story> {
+  return new Rig(source.program, options).run(async () => source.row.id);
 }
 
 /** Puts a run with these entries into a store, unowned and ready, as a fenced worker would have left it. */
@@ -126,7 +142,7 @@ class Rig {
   async run(begin: (pawl: Pawl, flow: ReturnType<Rig["flow"]>, chance: () => number) => Promise<string>): Promise<Story> {
     const { store } = this.#options;
     const flow = this.flow();
-    const pawl = await Pawl.open(store, { workflows: [flow], logger: this.#log(), handleSignals: false, retention: false });
+    const pawl = await Pawl.open(store, { workflows: [flow], logger: this.#log(), handleSignals: false, retention: false, lease: "1 h" });
     try {
       const id = await begin(pawl, flow, this.#chance);
       await this.#drive(pawl, id);
@@ -151,16 +167,17 @@ class Rig {
 
   /** Lets things happen, one or none per macrotask, until the run has ended or is parked. */
   async #drive(pawl: Pawl, id: string): Promise<void> {
-    const { clock, store, outside } = this.#options;
+    const { clock, leaseClock, store, outside } = this.#options;
     for (let quiet = 0; quiet < QUIET_ROUNDS; ) {
       await macrotask();
       const row = await store.run(id);
       if (row?.endedAt != null || row?.state === "parked") return;
       const isMoreToCome = (await outside?.(pawl, id, this.#chance)) ?? false;
       if (this.#endOne()) quiet = 0;
-      else if (isMoreToCome && quiet > 8) quiet = 8;
+      else if (isMoreToCome && quiet > 12) quiet = 12;
       else quiet++;
       // Time moves now and then while steps run, and faster and faster when nothing else can happen.
+      if (quiet > 30) leaseClock?.advance(5000);
       if (quiet > 4) clock.advance(2 ** Math.min(quiet - 4, 20));
       else if (this.#chance() < 0.15) clock.advance(1 + Math.floor(this.#chance() * 10));
     }

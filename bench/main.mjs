@@ -1,0 +1,40 @@
+// Measures Pawl beside the bare limit of the same machine. `--quick`: small counts, to see that it works; `--only name`: one scenario.
+// A full run also writes bench/RESULTS.md.
+import { writeFileSync } from "node:fs";
+import { parseArgs } from "node:util";
+import { withFiles } from "./measure.mjs";
+import { results, table } from "./report.mjs";
+import { manyRuns } from "./scenarios/many-runs.mjs";
+import { oneLongRun } from "./scenarios/one-long-run.mjs";
+import { restart } from "./scenarios/restart.mjs";
+import { resume } from "./scenarios/resume.mjs";
+import { sleeping } from "./scenarios/sleeping.mjs";
+import { startLatency } from "./scenarios/start-latency.mjs";
+
+const SCENARIOS = {
+  "many-runs": manyRuns,
+  "one-long-run": oneLongRun,
+  "start-latency": startLatency,
+  restart,
+  resume,
+  sleeping,
+};
+
+const { values } = parseArgs({ options: { quick: { type: "boolean", default: false }, only: { type: "string" } } });
+const names = values.only === undefined ? Object.keys(SCENARIOS) : [values.only];
+const unknown = names.find((name) => SCENARIOS[name] === undefined);
+if (unknown !== undefined) {
+  console.error(`There is no scenario "${unknown}". Choose one of: ${Object.keys(SCENARIOS).join(", ")}.`);
+  process.exit(2);
+}
+
+const rows = [];
+for (const name of names) {
+  console.error(`${name} …`);
+  rows.push(...(await withFiles((newFile) => SCENARIOS[name]({ newFile, quick: values.quick }))));
+}
+console.log(table(rows));
+if (!values.quick && values.only === undefined) {
+  writeFileSync(new URL("./RESULTS.md", import.meta.url), results(rows, "npm run bench"));
+  console.log("Written to bench/RESULTS.md.");
+}

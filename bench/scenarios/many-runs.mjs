@@ -1,0 +1,59 @@
+import { assertSameRows, compileCommits, recordingStore, sum, timeBare } from "../bare.mjs";
+import { closedLoop, openPawl, runSteps } from "../load.mjs";
+import { alternate, count, elapsed, median, percent, spread } from "../measure.mjs";
+import { steps } from "../workflows.mjs";
+
+const STEPS = 10;
+const LEVELS = [
+  { inFlight: 1, runs: 200, target: null },
+  { inFlight: 128, runs: 4096, target: 0.4 },
+  { inFlight: 1024, runs: 8192, target: 0.5 },
+];
+
+/** Short runs from start to result, as many at a time as the level says. */
+export async function manyRuns({ newFile, quick }) {
+  const rows = [];
+  for (const level of LEVELS) rows.push(await measureLevel(level, newFile, quick));
+  return rows;
+}
+
+async function measureLevel({ inFlight, runs, target }, newFile, quick) {
+  const total = quick ? Math.min(runs, inFlight * 2, 512) : runs;
+  const load = (pawl) => closedLoop(total, inFlight, () => runSteps(pawl, STEPS));
+  await measurePawl(newFile(), load);
+  const compiled = await record(newFile, load);
+  const perSecond = (ms) => (total * STEPS * 1000) / ms;
+  const samples = await alternate(quick ? 1 : 5, {
+    bare: async () => perSecond(sum(await timeBare(newFile(), compiled))),
+    pawl: async () => perSecond(await measurePawl(newFile(), load)),
+  });
+  const ratio = median(samples.pawl) / median(samples.bare);
+  return {
+    what: `runs of ${STEPS} steps, ${count(inFlight)} in flight`,
+    pawl: spread(samples.pawl, "steps/s"),
+    bare: spread(samples.bare, "steps/s"),
+    ratio: percent(ratio),
+    target: target === null ? "" : `>= ${percent(target)}`,
+    isMet: target === null ? null : ratio >= target,
+    note: `${count(total)} runs a round in ${count(compiled.length)} commits`,
+  };
+}
+
+async function record(newFile, load) {
+  const files = { pawl: newFile(), bare: newFile() };
+  const { store, commits } = recordingStore(files.pawl);
+  const pawl = await openPawl(store, steps);
+  await load(pawl);
+  await pawl.close();
+  const compiled = compileCommits(commits);
+  await timeBare(files.bare, compiled);
+  assertSameRows(files.pawl, files.bare);
+  return compiled;
+}
+
+async function measurePawl(file, load) {
+  const pawl = await openPawl(file, steps);
+  const ms = await elapsed(() => load(pawl));
+  await pawl.close();
+  return ms;
+}

@@ -1,0 +1,192 @@
+import { describe, expect, it } from "vitest";
+import type { Pawl } from "../../src/client/pawl.ts";
+import type { StepOptions } from "../../src/core/context.ts";
+import { workflow } from "../../src/core/workflow.ts";
+import { errorOf, gate, openWorld, STORES, type World } from "./harness.ts";
+
+type Recovery = NonNullable<StepOptions["recovery"]>;
+
+/** A workflow whose step takes effect and then loses its process, once. */
+function interrupted(world: World, recovery: Recovery) {
+  const effects: string[] = [];
+  const victim: { pawl?: Pawl } = {};
+  const flow = workflow("interrupted", async (ctx) => {
+    const value = await ctx.step(
+      "charge",
+      ({ key, attempt }) => {
+        effects.push(`${key} ${attempt}`);
+        if (victim.pawl !== undefined) world.kill(victim.pawl);
+        delete victim.pawl;
+        return `charged ${attempt}`;
+      },
+      { recovery },
+    );
+    return value;
+  });
+  const crash = async () => {
+    victim.pawl = await world.open([flow]);
+    // Its answer never comes: the process is gone by then.
+    void victim.pawl.start(flow, undefined, { id: "r" });
+    await world.settle();
+    return world.restart([flow]);
+  };
+  return { flow, effects, crash };
+}
+
+describe.each(STORES)("an interrupted step on %s", (store) => {
+  it("S3-9 C-3 runs again by default, visibly as attempt 2 with the same key", async () => {
+    const world = await openWorld(store);
+    const { effects, crash } = interrupted(world, "rerun");
+    const pawl = await crash();
+    expect(await pawl.get("r").result()).toBe("charged 2");
+    expect(effects).toEqual(["r:charge 1", "r:charge 2"]);
+    const [, first, second] = await pawl.get("r").journal();
+    expect([first?.payload, second?.payload]).toEqual([null, { attempt: 2, rerun: true }]);
+  });
+
+  it("S3-9 P28 uses up no retry by that", async () => {
+    const world = await openWorld(store);
+    const attempts: number[] = [];
+    const victims: Pawl[] = [];
+    const flow = workflow({ name: "r0", retry: { max: 1, jitter: false, on: "any" } }, async (ctx) =>
+      ctx.step("s", ({ attempt }) => {
+        attempts.push(attempt);
+        if (attempt < 3) world.kill(victims.pop() as Pawl);
+        if (attempt < 4) throw new Error("fails");
+        return "ok";
+      }),
+    );
+    victims.push(await world.open([flow]));
+    void victims[0]?.start(flow, undefined, { id: "r" });
+    await world.settle();
+    victims.push(await world.restart([flow]));
+    await world.settle();
+    const pawl = await world.restart([flow]);
+    await world.advance(10_000);
+    expect(await pawl.get("r").result()).toBe("ok");
+    expect(attempts).toEqual([1, 2, 3, 4]);
+  });
+
+  it('C-3 fails with recovery "fail", and does not run it again', async () => {
+    const world = await openWorld(store);
+    const { effects, crash } = interrupted(world, "fail");
+    const pawl = await crash();
+    const error = await errorOf(pawl.get("r").result());
+    expect(error).toMatchObject({ code: "step_interrupted", fields: { run: "r", step: "charge", attempt: 1 } });
+    expect(effects).toHaveLength(1);
+  });
+
+  it('C-3 E-26 parks with recovery "ask", saying what, why, the key and the choices', async () => {
+    const world = await openWorld(store);
+    const { effects, crash } = interrupted(world, "ask");
+    const pawl = await crash();
+    await pawl.idle();
+    const status = await pawl.get("r").status();
+    expect(status).toMatchObject({ status: "waiting", state: "parked", owner: null });
+    expect(status.parked).toMatchObject({
+      reason: "unknown_outcome",
+      choices: ["rerun", "complete", "fail", "cancel"],
+      detail: { step: "charge", attempt: 1, key: "r:charge" },
+    });
+    expect(status.parked?.message).toContain("r:charge");
+    expect(effects).toHaveLength(1);
+    // Restarts do not decide for the person.
+    const later = await world.restart([]);
+    await later.idle();
+    expect((await later.get("r").status()).state).toBe("parked");
+    expect(effects).toHaveLength(1);
+  });
+
+  it.each([
+    ["rerun", { choice: "rerun" }, "charged 2", 2],
+    ["complete", { choice: "complete", value: { id: 7n } }, { id: 7n }, 1],
+  ])("E-26 goes on after %s", async (_name, choice, result, starts) => {
+    const world = await openWorld(store);
+    const { effects, crash } = interrupted(world, "ask");
+    const pawl = await crash();
+    await pawl.idle();
+    await pawl.resolve("r", choice);
+    expect(await pawl.get("r").result()).toEqual(result);
+    expect(effects).toHaveLength(starts);
+    expect(await world.journal("r")).toContain("run.resolved");
+    expect((await pawl.get("r").status()).waits).toEqual([]);
+  });
+
+  it("E-26 fails the step after fail, and cancels the run after cancel", async () => {
+    const world = await openWorld(store);
+    const { crash, effects } = interrupted(world, "ask");
+    const pawl = await crash();
+    await pawl.idle();
+    await pawl.resolve("r", { choice: "fail", value: "it bounced" });
+    const error = await errorOf(pawl.get("r").result());
+    expect(error).toMatchObject({ code: "step_interrupted" });
+    expect(error.message).toContain("it bounced");
+    expect(effects).toHaveLength(1);
+  });
+
+  it("E-26 cancels the run after cancel, without its body", async () => {
+    const world = await openWorld(store);
+    const { crash, effects } = interrupted(world, "ask");
+    const pawl = await crash();
+    await pawl.idle();
+    await pawl.resolve("r", "cancel");
+    expect(await errorOf(pawl.get("r").result())).toMatchObject({ code: "cancelled" });
+    expect(effects).toHaveLength(1);
+  });
+
+  it("X-17 takes one decision: a repeated one changes nothing, and a choice that is none is refused", async () => {
+    const world = await openWorld(store);
+    const { crash } = interrupted(world, "ask");
+    const pawl = await crash();
+    await pawl.idle();
+    expect(await errorOf(pawl.resolve("r", "guess"))).toMatchObject({ code: "invalid_argument" });
+    await Promise.all([
+      pawl.resolve("r", { choice: "complete", value: "first" }),
+      pawl.resolve("r", { choice: "complete", value: "second" }),
+    ]);
+    expect(await pawl.get("r").result()).toBe("first");
+    expect((await world.journal("r")).filter((line) => line === "run.resolved")).toHaveLength(1);
+    expect(await errorOf(pawl.resolve("r", "rerun"))).toMatchObject({ code: "invalid_argument" });
+  });
+
+  it("E-26 asks about each of two interrupted steps, and starts nothing before both are decided", async () => {
+    const world = await openWorld(store);
+    const starts: string[] = [];
+    const hold = gate();
+    const pair = workflow("pair", async (ctx) => {
+      const part = (name: string, recovery: Recovery) =>
+        ctx.step(name, async ({ attempt }) => (starts.push(`${name} ${attempt}`), attempt === 1 && (await hold.passed), name), {
+          recovery,
+        });
+      return Promise.all([part("a", "ask"), part("b", "ask"), part("c", "rerun")]);
+    });
+    await (await world.open([pair])).start(pair, undefined, { id: "r" });
+    await world.settle();
+    const pawl = await world.restart([pair]);
+    await pawl.idle();
+    expect((await pawl.get("r").status()).parked?.detail).toMatchObject({ step: "a" });
+    await pawl.resolve("r", { choice: "complete", value: "A" });
+    await pawl.idle();
+    expect((await pawl.get("r").status()).parked?.detail).toMatchObject({ step: "b" });
+    expect(starts).toEqual(["a 1", "b 1", "c 1"]);
+    await pawl.resolve("r", "rerun");
+    expect(await pawl.get("r").result()).toEqual(["A", "b", "c"]);
+    expect(starts.slice(3).toSorted()).toEqual(["b 2", "c 2"]);
+  });
+
+  it("S3-9 does not rerun a step that was started before and completed while others hung", async () => {
+    const world = await openWorld(store);
+    const starts: Record<string, number> = {};
+    const hold = gate<string>();
+    const both = workflow("both", async (ctx) => {
+      const part = (name: string, value: () => unknown) =>
+        ctx.step(name, () => ((starts[name] = (starts[name] ?? 0) + 1), value()));
+      return Promise.all([part("done", () => "done"), part("hangs", () => (starts["hangs"] === 1 ? hold.passed : "again"))]);
+    });
+    await (await world.open([both])).start(both, undefined, { id: "r" });
+    await world.settle();
+    const pawl = await world.restart([both]);
+    expect(await pawl.get("r").result()).toEqual(["done", "again"]);
+    expect(starts).toEqual({ done: 1, hangs: 2 });
+  });
+});

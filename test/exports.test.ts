@@ -1,0 +1,15 @@
+import { expect, it } from "vitest";
+import * as pawl from "../src/index.ts";
+
+it("S2-10 the root exports are few, and only these", () => {
+  expect(Object.keys(pawl).sort()).toEqual([
+    "Pawl",
+    "PawlError",
+    "RetryableError",
+    "TerminalError",
+    "hasCode",
+    "memoryStore",
+    "sqliteStore",
+    "workflow",
+  ]);
+});
