@@ -5,6 +5,7 @@ import type { Codec } from "../base/envelope.ts";
 import { PawlError } from "../base/errors.ts";
 import { Draft } from "../core/draft.ts";
 import type { Host } from "../core/host.ts";
+import { childId } from "../core/issue.ts";
 import type {
   ChildStarted,
   Entry,
@@ -173,7 +174,7 @@ async function restartChild(draft: Draft, entry: Entry, { id, now, ports }: Inhe
       },
     );
   }
-  const child = host.digest(`${id}/${entry.key}`);
+  const child = childId(host, id, 0, entry.key ?? "");
   const started = openEntry(codec, old.child, first).payload as RunStarted;
   const deadline = row.deadline === null ? null : now + (row.deadline - row.createdAt);
   const begun = new Draft(child, { head: 0, hash: child, at: 0 }, host, codec);

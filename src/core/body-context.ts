@@ -18,6 +18,7 @@ import type {
 } from "./context.ts";
 import { encodePayload } from "./draft.ts";
 import type { Frame, KeyScope } from "./host.ts";
+import { childId } from "./issue.ts";
 import type { CallType } from "./journal.ts";
 import { STEP_TIMEOUTS_MS } from "./limits.ts";
 import { mapItems } from "./map-items.ts";
@@ -144,8 +145,7 @@ export class BodyContext implements Context {
     const { host } = this.#pass.ports;
     const digest = host.digest(encodePayload(checked, `input of child "${workflow.name}"`));
     const key = this.#key("child.started", workflow.name, options.key);
-    // Seed and generation are in it: a fork's or a later generation's child is another run (P10).
-    const child = host.digest(`${this.#pass.seed}/${this.#pass.generation}/${key}`);
+    const child = childId(host, this.#pass.seed, this.#pass.generation, key);
     const call = new ChildCall(key, child, { workflow, input: checked, options, digest, detached });
     return { settled: this.#pass.issue(call), id: call.child };
   }

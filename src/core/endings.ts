@@ -66,14 +66,17 @@ function endOfCancelled(run: string, cancelling: Cancelling): End {
   };
 }
 
-/** Ends a run that has no body in memory: parked, stranded, or never begun (P19). */
+/** Ends a run that has no body in memory: parked, stranded, or never begun (P19). Its open children go with it (P12). */
 export function cancelWithoutBody(
   draft: Draft,
   row: RunRow,
   ports: Pick<PassPorts, "clock" | "codec">,
   cancelling: Cancelling,
+  children: readonly string[],
 ): PassEnd {
   draft.append(ports.clock.now(), "run.cancelling", null, cancelling);
+  for (const to of children)
+    draft.send({ to, id: `cancel:${row.id}`, kind: "cancel", name: "", data: cancelling.reason });
   const end = endOfCancelled(row.id, cancelling);
   writeEnd(draft, row, ports, end);
   return { kind: "ended", state: end.state, text: end.text };

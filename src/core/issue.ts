@@ -2,6 +2,7 @@
 // How a call looks in the journal, and how a recorded one is recognised.
 import type { Call, ChildCall } from "./call.ts";
 import { Draft } from "./draft.ts";
+import type { Host } from "./host.ts";
 import type { ChildStarted, Entry, RunStarted, SignalAwaited, StepStarted, TimerSet } from "./journal.ts";
 import type { Pass } from "./pass.ts";
 import type { NewRun } from "./store.ts";
@@ -23,6 +24,11 @@ export function adoptRecorded(call: Call, entry: Entry): void {
   if (call.type === "timer.set") call.due = (entry.payload as TimerSet).due;
   if (call.type === "signal.awaited") call.due = (entry.payload as SignalAwaited).due;
   if (call.type === "child.started") call.child = (entry.payload as ChildStarted).child;
+}
+
+/** Seed and generation are in it: a fork's or a later generation's child is another run (P10). It begins with a letter, for command lines. */
+export function childId(host: Host, seed: string, generation: number, key: string): string {
+  return `c${host.digest(`${seed}/${generation}/${key}`)}`;
 }
 
 /** Writes a new call into the pass's draft, with its wait and, for a child, the child itself. */

@@ -1,24 +1,21 @@
 // Notes
 // What a body says about itself: state, cost, notes, patch marks. Recorded once, whatever the number of replays (P9).
 import type { Cost } from "./context.ts";
-import type { Cursor } from "./cursor.ts";
 import { encodePayload } from "./draft.ts";
 import type { Continued, NoteType, StatePatched } from "./journal.ts";
-import type { LenientJournal } from "./lenient.ts";
 import type { Pass } from "./pass.ts";
+import type { Replay } from "./replay.ts";
 import { sealValue } from "./values.ts";
 
 export class Notes {
   readonly #pass: Pass;
-  readonly #cursor: Cursor;
-  readonly #lenient: LenientJournal | null;
+  readonly #replay: Replay;
   readonly #state = new Map<string, unknown>();
   readonly #costs = new Map<string, number>();
 
-  constructor(pass: Pass, cursor: Cursor, lenient: LenientJournal | null) {
+  constructor(pass: Pass, replay: Replay) {
     this.#pass = pass;
-    this.#cursor = cursor;
-    this.#lenient = lenient;
+    this.#replay = replay;
   }
 
   /** Takes over what an earlier generation had. */
@@ -61,7 +58,7 @@ export class Notes {
   /** True where new code is reached for the first time, false where older code has gone past. */
   patched(id: string): boolean {
     if (this.#isRecorded("patched")) return true;
-    if (this.#cursor.peek() !== null || this.#pass.isClosed) return false;
+    if (this.#replay.cursor.peek() !== null || this.#pass.isClosed) return false;
     this.#append("patched", id, null);
     return true;
   }
@@ -69,14 +66,15 @@ export class Notes {
   /** False for what is recorded already, or belongs to a turn before the last recorded one: new code would repeat it on every pass. */
   #record(type: NoteType, key: string | null, text: string): boolean {
     if (this.#pass.isClosed) return false;
-    if (this.#isRecorded(type) || !(this.#pass.isLive || this.#cursor.isLastTurn)) return false;
+    if (this.#isRecorded(type) || !(this.#pass.isLive || this.#replay.cursor.isLastTurn)) return false;
     this.#append(type, key, text);
     return true;
   }
 
   #isRecorded(type: NoteType): boolean {
-    if (this.#lenient !== null) return this.#lenient.takeNote(type);
-    return !this.#pass.isLive && this.#cursor.takeNote(type) !== undefined;
+    const { lenient } = this.#replay;
+    if (lenient !== null) return lenient.takeNote(type);
+    return !this.#pass.isLive && this.#replay.cursor.takeNote(type) !== undefined;
   }
 
   #append(type: NoteType, key: string | null, text: string | null): void {

@@ -20,6 +20,11 @@ export class OpenCalls {
   }
 
   add(call: Call): void {
+    // A spawned child is nobody's to wait for.
+    if (call.type === "child.started" && call.spec.detached) {
+      call.open = false;
+      return;
+    }
     this.#calls.set(callId(call), call);
     if (call.type !== "step.started") this.#waits++;
   }

@@ -10,27 +10,14 @@
 import { PawlError } from "../base/errors.ts";
 import { type SeededRandom, seededRandom } from "../base/random.ts";
 import { BodyContext } from "./body-context.ts";
-import { type Call, rejectCall, type StepCall } from "./call.ts";
+import { type Call, rejectCall } from "./call.ts";
 import { callSite } from "./call-site.ts";
-import { Cursor } from "./cursor.ts";
 import { type Divergence, driftOf, foreignAwait, stallOf } from "./divergence.ts";
 import { type Batch, type Chain, Draft, encodePayload } from "./draft.ts";
 import { type BodyResult, cancelError, continueRun, endRun, parkRun, runEnded } from "./endings.ts";
 import type { Frame } from "./host.ts";
-import { adoptRecorded, matches, recordCall } from "./issue.ts";
-import type {
-  Cancelling,
-  Continued,
-  Entry,
-  Forked,
-  OutcomeType,
-  Parked,
-  Resolved,
-  RunStarted,
-  StepFailed,
-  StepStarted,
-} from "./journal.ts";
-import { LenientJournal } from "./lenient.ts";
+import { recordCall } from "./issue.ts";
+import type { Cancelling, Continued, Entry, OutcomeType, Parked, Resolved, RunStarted } from "./journal.ts";
 import { LIMITS } from "./limits.ts";
 import { Mailbox, type MailState } from "./mailbox.ts";
 import { Notes } from "./notes.ts";
@@ -39,6 +26,7 @@ import { deliverOutcome } from "./outcomes.ts";
 import { Outgoing } from "./outgoing.ts";
 import type { PassEnd, PassPorts } from "./pass-ports.ts";
 import { recoverSteps } from "./recovery.ts";
+import { Replay } from "./replay.ts";
 import { Alarm, lingers, suspension } from "./rest.ts";
 import { Steps } from "./steps.ts";
 import type { InboxRow, RunRow } from "./store.ts";
@@ -77,13 +65,9 @@ export class Pass implements TurnTaker {
   /** Time of the last delivered outcome (P8). */
   now: number;
   cancelling: Cancelling | null = null;
-  readonly #cursor: Cursor;
-  readonly #lenient: LenientJournal | null;
-  readonly #foundOutcomes: Entry[] = [];
+  readonly #replay: Replay;
   readonly #outgoing: Outgoing;
   readonly #alarm: Alarm = new Alarm(this);
-  readonly #interrupted = new Set<StepCall>();
-  readonly #held: { readonly call: Call; readonly site: string }[] = [];
   #controller: AbortController | null = null;
   #seed: string;
   #chance: SeededRandom;
@@ -109,9 +93,8 @@ export class Pass implements TurnTaker {
     this.draft = input.draft ?? new Draft(this.id, input.chain, ports.host, ports.codec);
     this.#outgoing = new Outgoing(this.draft);
     const isLenient = input.workflow.definition.onMissing === "execute";
-    this.#lenient = isLenient ? new LenientJournal(input.entries) : null;
-    this.#cursor = new Cursor(isLenient ? input.entries.slice(0, 1) : input.entries, (entry) => this.#mark(entry));
-    this.notes = new Notes(this, this.#cursor, this.#lenient);
+    this.#replay = new Replay(input.entries, isLenient, this.calls, (seed) => this.#reseed(seed));
+    this.notes = new Notes(this, this.#replay);
     this.mailbox = new Mailbox(input.mail, input.readAt);
     this.steps = new Steps(this);
     this.#seed = this.id;
@@ -142,12 +125,12 @@ export class Pass implements TurnTaker {
 
   /** What keys and chance are derived from at this point: a fork has its own from its fork point on (P10). */
   get seed(): string {
-    this.#cursor.peek();
+    this.#replay.cursor.peek();
     return this.#seed;
   }
 
   get chance(): SeededRandom {
-    this.#cursor.peek();
+    this.#replay.cursor.peek();
     return this.#chance;
   }
 
@@ -227,8 +210,8 @@ export class Pass implements TurnTaker {
   }
 
   #issueOutsideTurn(call: Call, site: string): void {
-    if (this.#cursor.peek() !== null) {
-      this.#held.push({ call, site });
+    if (this.#replay.cursor.peek() !== null) {
+      this.#replay.hold({ call, site });
       this.#replayOn();
     } else if (this.calls.size > 0 || this.steps.hasOutcome) {
       const { error, parked } = foreignAwait(this.id, call, [...this.calls.values()], site);
@@ -245,52 +228,27 @@ export class Pass implements TurnTaker {
   }
 
   #place(call: Call, site: string | null): void {
-    const next = this.#cursor.peek();
-    if (next === null) {
-      if (!this.#find(call) && !this.#isDraining) this.#record(call);
-    } else if (next.kind === "call" && matches(next.entry, call)) {
-      this.#cursor.pass();
-      adoptRecorded(call, next.entry);
-      if (call.type === "step.started") this.#interrupted.add(call);
-      this.#open(call);
-    } else this.#diverge({ recorded: next.entry, issued: call, site: site ?? callSite() });
-  }
-
-  /** Lenient replay: takes over what the journal has of a call, wherever it stands. */
-  #find(call: Call): boolean {
-    const recorded = this.#lenient?.take(call);
-    if (recorded === undefined) return false;
-    adoptRecorded(call, recorded.call);
-    this.#open(call);
-    for (const mark of recorded.marks) this.#mark(mark);
-    if (recorded.outcome !== null) this.#foundOutcomes.push(recorded.outcome);
-    else if (call.type === "step.started") this.#interrupted.add(call);
-    this.#foundOutcomes.sort((a, b) => a.seq - b.seq);
-    return true;
+    const placed = this.#replay.place(call);
+    if (placed === "recorded") return;
+    if (placed !== "new") return this.#diverge({ ...placed, site: site ?? callSite() });
+    if (!this.#isDraining) this.#record(call);
   }
 
   #record(call: Call): void {
-    this.#open(call);
+    this.calls.add(call);
     recordCall(this, call);
     if (call.type === "step.started") this.steps.startBehindBarrier(call);
     this.ports.dirty(this);
-  }
-
-  #open(call: Call): void {
-    // A spawned child is nobody's to wait for.
-    if (call.type === "child.started" && call.spec.detached) call.open = false;
-    else this.calls.add(call);
   }
 
   // Replay
 
   #replayOn(): void {
     if (this.isClosed || this.#turnOpen) return;
-    const next = this.#cursor.peek();
+    const next = this.#replay.cursor.peek();
     if (next === null) return this.#goLive();
     if (next.kind !== "call") return this.requestTurn();
-    const index = this.#held.findIndex((held) => matches(next.entry, held.call));
-    const [held] = index < 0 ? [] : this.#held.splice(index, 1);
+    const held = this.#replay.takeHeld(next.entry);
     if (held !== undefined) return this.#inBurst(() => this.#place(held.call, held.site));
     if (this.#bodyResult !== null) return this.#diverge({ recorded: next.entry, issued: null, site: null });
     this.#watch(next.entry);
@@ -300,39 +258,23 @@ export class Pass implements TurnTaker {
   #watch(recorded: Entry): void {
     this.#forgetWatchdog();
     this.#forgetWatchdog = this.ports.leaseClock.after(LIMITS.replayStallMs, () => {
-      if (this.#cursor.peek()?.entry === recorded) this.park(stallOf(this.id, recorded));
+      if (this.#replay.cursor.peek()?.entry === recorded) this.park(stallOf(this.id, recorded));
     });
   }
 
   #deliverRecorded(): void {
     this.#forgetWatchdog();
-    const next = this.#cursor.peek();
+    const next = this.#replay.cursor.peek();
     if (next === null || next.kind === "call") return;
     const { entry } = next;
-    this.#cursor.pass();
-    this.#cursor.openWindow();
+    this.#replay.cursor.pass();
+    this.#replay.cursor.openWindow();
     this.now = entry.at;
     this.#deliver(entry.type as OutcomeType, entry.key, entry.payload);
   }
 
   #diverge(divergence: Divergence): void {
     this.park(driftOf(this.id, divergence));
-  }
-
-  #mark(entry: Entry): void {
-    if (entry.type === "run.forked") this.#reseed((entry.payload as Forked).seed);
-    const call = this.calls.get(`step.started ${entry.key}`);
-    if (call?.type !== "step.started") return;
-    if (entry.type === "step.started") {
-      call.attempt = (entry.payload as NonNullable<StepStarted>).attempt;
-      call.retryAt = null;
-    }
-    if (entry.type === "step.failed") {
-      const failed = entry.payload as StepFailed;
-      call.failures = failed.isRetried ? 0 : call.failures + 1;
-      call.attempt = failed.attempt;
-      call.retryAt = failed.retryAt;
-    }
   }
 
   #reseed(seed: string): void {
@@ -343,17 +285,11 @@ export class Pass implements TurnTaker {
   #goLive(): void {
     this.#isLive = true;
     this.#forgetWatchdog();
-    const held = this.#held.splice(0);
+    const held = this.#replay.takeAllHeld();
     if (this.#bodyResult !== null) return this.#end(this.#bodyResult);
-    this.#recoverSteps();
+    recoverSteps(this, this.#replay.takeInterrupted());
     for (const { call, site } of held) if (!this.isClosed) this.#issueOutsideTurn(call, site);
     this.evaluate();
-  }
-
-  #recoverSteps(): void {
-    const interrupted = [...this.#interrupted].filter((call) => call.open && call.retryAt === null);
-    this.#interrupted.clear();
-    recoverSteps(this, interrupted);
   }
 
   // Going on live
@@ -361,8 +297,8 @@ export class Pass implements TurnTaker {
   /** Looks for the next thing to do: a turn, a retry that is due, or nothing, which ends in a suspension. */
   evaluate(): void {
     if (!this.#isLive || this.#turnOpen || this.isClosed) return;
-    if (this.#interrupted.size > 0) this.#recoverSteps();
-    if (this.#foundOutcomes.length > 0 || this.steps.hasOutcome || this.#wakeup() !== null) return this.requestTurn();
+    if (this.#replay.hasInterrupted) recoverSteps(this, this.#replay.takeInterrupted());
+    if (this.#replay.hasFound || this.steps.hasOutcome || this.#wakeup() !== null) return this.requestTurn();
     if (!this.#isDraining) this.steps.startDueRetries();
     if (this.#isIdle() && !lingers(this)) this.ports.dirty(this);
     else this.#alarm.set();
@@ -371,7 +307,7 @@ export class Pass implements TurnTaker {
   #deliverNext(): void {
     const wakeup = this.#wakeup();
     if (wakeup === "cancel" || wakeup === "deadline") return this.#deliverCancel(wakeup);
-    const found = this.#foundOutcomes.shift();
+    const found = this.#replay.takeFound();
     if (found !== undefined) {
       this.now = Math.max(this.now, found.at);
       return this.#deliver(found.type as OutcomeType, found.key, found.payload);
@@ -484,7 +420,7 @@ export class Pass implements TurnTaker {
   #bodySettled(result: BodyResult): void {
     if (this.isClosed) return;
     this.#bodyResult = result;
-    if (this.#cursor.peek() === null) this.#end(result);
+    if (this.#replay.cursor.peek() === null) this.#end(result);
     else if (!this.#turnOpen) this.#replayOn();
   }
 
@@ -502,7 +438,7 @@ export class Pass implements TurnTaker {
   /** Ends this generation; the next one starts in a pass of its own. */
   continueAs(input: unknown): void {
     if (this.isClosed) return;
-    const next = this.#cursor.peek();
+    const next = this.#replay.cursor.peek();
     if (next !== null) return this.#diverge({ recorded: next.entry, issued: null, site: callSite() });
     this.#finish(continueRun(this, input), () => runEnded(this.id));
   }
@@ -531,7 +467,7 @@ export class Pass implements TurnTaker {
 
   /** Runs `fn` once everything that led here is durable; never in replay (P13). */
   whenDurable(fn: () => void): void {
-    if (this.#isOver || this.#cursor.peek() !== null) return;
+    if (this.#isOver || this.#replay.cursor.peek() !== null) return;
     if (this.#outgoing.isEmpty) fn();
     else this.draft.onDurable(fn);
   }

@@ -42,7 +42,9 @@ export class Alarm {
   }
 
   set(): void {
-    const { calls, row, ports } = this.#pass;
+    const { calls, row, ports, mailbox } = this.#pass;
+    // What is due may have to wait for the mail that was asked for: its coming is the alarm then.
+    if (mailbox.isBeingRead) return;
     const due = calls.nextDue(row.deadline);
     if (due === this.#due) return;
     this.clear();

@@ -103,6 +103,9 @@ export interface Handle {
   readonly version: string;
 }
 
+/** The lease of a worker of which the store itself knows that it is gone: its machine has restarted since (P29). */
+export const LONG_DEAD_MS: number = -1e15;
+
 export interface WorkerRow extends NewWorker {
   readonly startedAt: number;
   /** How much of the lease is left by store time; negative when it ran out. */

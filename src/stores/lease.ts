@@ -1,7 +1,5 @@
 import { isSameBoot } from "../base/boot.ts";
-
-/** What remains of the lease of a worker that cannot be alive: the machine has been started again since. */
-export const LONG_DEAD_MS = -1e15;
+import { LONG_DEAD_MS } from "../core/store.ts";
 
 /** The monotonic clock is one per machine; what lies further ahead than this was stamped before the last start. */
 const AHEAD_MS = 1000;

@@ -3,7 +3,7 @@
 import { PawlError } from "../base/errors.ts";
 import { Draft } from "../core/draft.ts";
 import { cancelWithoutBody, writePark } from "../core/endings.ts";
-import type { Entry, Parked, Resolved } from "../core/journal.ts";
+import type { ChildEnded, ChildStarted, Entry, Parked, Resolved } from "../core/journal.ts";
 import { LIMITS } from "../core/limits.ts";
 import { Pass } from "../core/pass.ts";
 import type { PassPorts } from "../core/pass-ports.ts";
@@ -24,14 +24,14 @@ export function loadRun(claimed: ClaimedRun, workflow: Workflow | undefined, por
   try {
     entries = openJournal(ports.host, ports.codec, claimed.run, claimed.journal);
   } catch (error) {
-    if (claimed.cancel !== null) return cancelled(draft, claimed, ports);
+    if (claimed.cancel !== null) return cancelled(draft, claimed, ports, []);
     return parked(draft, claimed, ports, corrupted(claimed.run, error));
   }
   const wasParked = openPark(entries);
   const decision = claimed.inbox.find((row) => row.kind === "decision");
   const hasBegun = entries.length > 1;
   if (claimed.cancel !== null && (!hasBegun || wasParked !== null || workflow === undefined))
-    return cancelled(draft, claimed, ports);
+    return cancelled(draft, claimed, ports, openChildren(entries));
   if (wasParked !== null && decision === undefined) return parked(draft, claimed, ports, null);
   if (claimed.row.claims > 1 + LIMITS.deathsAlone) return parked(draft, claimed, ports, poisoned(claimed));
   if (workflow === undefined)
@@ -92,8 +92,19 @@ export function openPark(entries: readonly Entry[]): Parked | null {
   return last?.type === "run.parked" ? (last.payload as Parked) : null;
 }
 
-function cancelled(draft: Draft, claimed: ClaimedRun, ports: PassPorts): Loaded {
-  cancelWithoutBody(draft, claimed.row, ports, { cause: "cancel", reason: claimed.cancel ?? "" });
+/** The children that this generation has called and not heard of since. */
+function openChildren(entries: readonly Entry[]): string[] {
+  const open = new Set<string>();
+  for (const { type, payload } of entries) {
+    if (type === "run.continued") open.clear();
+    if (type === "child.started" && !(payload as ChildStarted).detached) open.add((payload as ChildStarted).child);
+    if (type === "child.ended") open.delete((payload as ChildEnded).child);
+  }
+  return [...open];
+}
+
+function cancelled(draft: Draft, claimed: ClaimedRun, ports: PassPorts, children: readonly string[]): Loaded {
+  cancelWithoutBody(draft, claimed.row, ports, { cause: "cancel", reason: claimed.cancel ?? "" }, children);
   return { kind: "write", commit: draft.take().commit, ended: "cancelled" };
 }
 

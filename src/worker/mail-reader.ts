@@ -32,6 +32,16 @@ export class MailReader {
     if (this.#passes.size === 0) return;
     const wanted = [...this.#wanted];
     this.#wanted.clear();
+    try {
+      await this.#readFor(worker, wanted);
+    } catch (error) {
+      // They are still waiting: the next round tries again.
+      for (const pass of wanted) this.#wanted.add(pass);
+      throw error;
+    }
+  }
+
+  async #readFor(worker: string, wanted: readonly Pass[]): Promise<void> {
     const readAt = this.#store.clock.now();
     const told = new Set<Pass>();
     for (const mail of await this.#store.owned(worker, { news: true })) {

@@ -42,7 +42,7 @@ it("P27 about another pid namespace nothing is known", () => {
   expect(isPlainlyDead({ ...other, startedAt: "1" }, mine)).toBe(false);
 });
 
-it("P29 a process of another boot is dead, wherever it ran", () => {
-  expect(isPlainlyDead({ ...mine, boot: "another" }, mine)).toBe(true);
-  expect(isPlainlyDead({ ...mine, boot: "another", pidNamespace: "pid:[other]" }, mine)).toBe(true);
+it("P29 a process of another boot is left to the store, which knows whether it is another machine", () => {
+  expect(isPlainlyDead({ ...mine, boot: "another" }, mine)).toBe(false);
+  expect(isPlainlyDead({ ...mine, boot: "another", pid: endedPid() }, mine)).toBe(false);
 });

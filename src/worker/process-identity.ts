@@ -20,7 +20,8 @@ export function processIdentity(): ProcessIdentity {
  * about a process of another pid namespace: those are left to the lease.
  */
 export function isPlainlyDead(other: ProcessIdentity, mine: ProcessIdentity): boolean {
-  if (!isSameBoot(other.boot, mine.boot)) return true;
+  // Another boot may be another machine: whether that means dead, the store says with the lease.
+  if (!isSameBoot(other.boot, mine.boot)) return false;
   if (other.pidNamespace !== mine.pidNamespace) return false;
   if (isGone(other.pid)) return true;
   const startedAt = startTime(other.pid);

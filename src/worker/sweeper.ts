@@ -2,7 +2,7 @@
 // Finds workers that died and runs that nothing will wake, and puts them back to work.
 import { messageOf } from "../base/errors.ts";
 import type { Log } from "../core/context.ts";
-import type { Store, WorkerRow } from "../core/store.ts";
+import { LONG_DEAD_MS, type Store, type WorkerRow } from "../core/store.ts";
 import type { Lease } from "./lease.ts";
 import { Loop } from "./loop.ts";
 import { isPlainlyDead, processIdentity } from "./process-identity.ts";
@@ -58,7 +58,7 @@ export class Sweeper {
 
   /** Plainly dead on this machine: at once (P27). Otherwise when its lease ran out while ours held for a whole one (P25). */
   #isDead(worker: WorkerRow, mine: ReturnType<typeof processIdentity>): boolean {
-    if (isPlainlyDead(worker.process, mine)) return true;
+    if (worker.leaseLeftMs <= LONG_DEAD_MS || isPlainlyDead(worker.process, mine)) return true;
     return worker.leaseLeftMs < 0 && this.#lease.heldForMs >= this.#options.leaseMs;
   }
 

@@ -59,6 +59,16 @@ const scopes = new AsyncLocalStorage<Scope>();
 
 // Captured at load, before an engine wraps it.
 const { setImmediate: later } = globalThis;
+const macrotask = (fn: () => void = () => {}) =>
+  new Promise<void>((resolve, reject) => {
+    later(() => {
+      try {
+        resolve(fn());
+      } catch (error) {
+        reject(error);
+      }
+    });
+  });
 
 /** Reads a journal as a history of `program`. `strict` also holds notes to their place. */
 export async function readHistory(program: Node, journal: readonly Entry[], { strict }: { strict: boolean }): Promise<Reading> {
@@ -83,6 +93,7 @@ class Reader {
   #deeds: Deed[] = [];
   #now = 0;
   #isOver = false;
+  #foreign = 0;
   #random: () => number = () => 0;
   end: BodyEnd | null = null;
 
@@ -143,9 +154,13 @@ class Reader {
     if (this.end !== null) throw new Illegal(entry, "the body has ended before it");
     if ((entry.type === "run.started") !== (entry.seq === 0)) throw new Illegal(entry, "a run starts once");
     this.#now = entry.at;
-    if (entry.type === "run.started") this.#startBody(entry.payload as RunStarted);
-    else this.#settle(entry);
-    await new Promise<void>((resolve) => later(resolve));
+    // From a macrotask, as the engine does: ticks and microtasks would run in another order after a microtask.
+    await macrotask(() => {
+      if (entry.type === "run.started") this.#startBody(entry.payload as RunStarted);
+      else this.#settle(entry);
+    });
+    do await macrotask();
+    while (this.#foreign > 0);
   }
 
   #startBody({ seed }: RunStarted): void {
@@ -239,8 +254,11 @@ class Reader {
     return {
       work: () => () => undefined,
       apply: () => undefined,
-      foreign: () => {
-        throw new Error("the reference model knows no foreign awaits");
+      // In sequential code nothing else can happen meanwhile: it belongs to the turn.
+      foreign: async () => {
+        this.#foreign++;
+        await macrotask();
+        this.#foreign--;
       },
       abandoned: (promise) => void promise.catch(() => {}),
     };

@@ -1,45 +1,55 @@
-// A sleeping run is found idle when a turn closes and is suspended when the committer comes for it, a moment later. If its time has come
-// nearer in between, or has come, it is not suspended: then something else has to wake it (P5, P33, I10).
+// A run is found idle when a turn closes, and suspended when the committer comes for it, which may be a whole commit later. If its time has
+// come, or has come near, in between, it is not suspended: then something else has to wake it (P33, I10).
 import { expect, it } from "vitest";
 import { manualClock } from "../../src/base/clock.ts";
 import { Pawl } from "../../src/client/pawl.ts";
-import type { Commit, Store } from "../../src/core/store.ts";
 import { workflow } from "../../src/core/workflow.ts";
 import { memoryStore } from "../../src/stores/memory/memory-store.ts";
+
+const macrotasks = async (n: number) => {
+  for (let i = 0; i < n; i++) await new Promise<void>((resolve) => void setImmediate(resolve));
+};
 
 it.each([
   ["is within a second", 600],
   ["has come", 2000],
-])("P33: a run whose time %s by the time the committer comes wakes all the same", async (_, passedMs) => {
+])("P33, I10: a run whose time %s when the committer comes for it wakes all the same", async (_, passedMs) => {
   const clock = manualClock();
-  const store = afterCommit(memoryStore({ clock }), 1, () => clock.advance(passedMs));
+  const store = memoryStore({ clock });
+  let endSecond: () => void = () => {};
   const sleeper = workflow({ name: "sleeper", guard: "off" }, async (ctx) => {
+    const second = new Promise<void>((resolve) => {
+      endSecond = resolve;
+    });
+    await Promise.all([ctx.step("first", () => 1), ctx.step("second", () => second)]);
     await ctx.sleep(1500);
     return "awake";
   });
-  const pawl = await Pawl.open(store, { workflows: [sleeper], handleSignals: false });
+  const pawl = await Pawl.open(
+    {
+      ...store,
+      async commit(commit) {
+        const verdicts = await store.commit(commit);
+        const isFirst = commit.runs.some(({ entries }) => entries.some(({ type, key }) => type === "step.completed" && key === "first"));
+        if (!isFirst) return verdicts;
+        // While this answer is under way the body goes to sleep, and time passes.
+        endSecond();
+        await macrotasks(5);
+        clock.advance(passedMs);
+        return verdicts;
+      },
+    },
+    { workflows: [sleeper], handleSignals: false },
+  );
   try {
     const run = await pawl.start(sleeper);
-    await pawl.idle();
     for (let i = 0; i < 5; i++) {
+      await macrotasks(20);
       clock.advance(1000);
-      await pawl.idle();
     }
+    await macrotasks(20);
     expect((await run.status()).state).toBe("succeeded");
   } finally {
     await pawl.close({ drain: 0 });
   }
 });
-
-/** Calls `fn` when the n-th commit is applied, before its answer goes out. */
-function afterCommit(store: Store, n: number, fn: () => void): Store {
-  let commits = 0;
-  return {
-    ...store,
-    async commit(commit: Commit) {
-      const verdicts = await store.commit(commit);
-      if (++commits === n) fn();
-      return verdicts;
-    },
-  };
-}

@@ -94,10 +94,58 @@ function branching(node: fc.Arbitrary<Node>): fc.Arbitrary<Node> {
   });
 }
 
-export const foreignAwaits = fc.record({
+const foreign = fc.record({
   op: fc.constant("foreign" as const),
   kind: fc.constantFrom<ForeignAwait>("setImmediate", "readFile", "messageChannel"),
 });
+
+/** Programs that await foreign things only where nothing else of theirs is pending: between joins that wait for all their branches. */
+export function sequentialPrograms(): fc.Arbitrary<Node> {
+  const branches = fc.array(fc.oneof(step, apply, sleep), { minLength: 1, maxLength: 3 });
+  const waitsForAll = fc.constantFrom<Combinator>("all", "settled");
+  const finished = fc.oneof(
+    step.filter((one) => one.end !== "thrown"),
+    sleep,
+    said,
+    fc.tuple(waitsForAll, branches).map(([kind, of]): Node => ({ op: "join", how: kind, of: of.map(neverThrows) })),
+  );
+  return fc
+    .array(fc.tuple(fc.array(foreign, { maxLength: 2 }), finished), { minLength: 1, maxLength: 4 })
+    .map((parts): Node => ({ op: "seq", of: parts.flatMap(([awaits, node]) => [...awaits, node]) }))
+    .filter((one) => sizeOf(one) >= 1 && sizeOf(one) <= 6);
+}
+
+/** Programs that await foreign things anywhere, also where the order cannot be replayed. */
+export function foreignPrograms(): fc.Arbitrary<Node> {
+  return fc.tuple(programs({ maxCalls: 6 }), fc.infiniteStream(fc.option(foreign))).map(([program, stream]) => {
+    const awaits = stream[Symbol.iterator]();
+    return sprinkle(program, () => awaits.next().value as Node | null);
+  });
+}
+
+function neverThrows(node: Node): Node {
+  return node.op === "step" && node.end === "thrown" ? { ...node, end: "caught" } : node;
+}
+
+/** Puts a foreign await before some of the calls. */
+function sprinkle(node: Node, next: () => Node | null): Node {
+  switch (node.op) {
+    case "seq":
+    case "join":
+      return { ...node, of: node.of.map((one) => sprinkle(one, next)) };
+    case "loop":
+    case "map":
+      return { ...node, of: sprinkle(node.of, next) };
+    case "later":
+      return { ...node, first: sprinkle(node.first, next), then: sprinkle(node.then, next) };
+    case "branch":
+      return { ...node, yes: sprinkle(node.yes, next), no: sprinkle(node.no, next) };
+    default: {
+      const before = next();
+      return before === null ? node : { op: "seq", of: [before, node] };
+    }
+  }
+}
 
 /** A failure prints seed and path; `PAWL_SEED` runs them again. */
 export function propertyOptions(numRuns: number) {

@@ -130,6 +130,8 @@ class Rig {
   readonly #waiting: { readonly key: string; readonly end: () => void }[] = [];
   readonly #order: string[];
   #prefix = "";
+  /** Foreign awaits under way: they take real time, so nothing is stuck while there are any. */
+  #foreign = 0;
 
   constructor(program: Node, options: RigOptions) {
     this.#program = program;
@@ -174,6 +176,7 @@ class Rig {
       if (row?.endedAt != null || row?.state === "parked") return;
       const isMoreToCome = (await outside?.(pawl, id, this.#chance)) ?? false;
       if (this.#endOne()) quiet = 0;
+      else if (this.#foreign > 0) continue;
       else if (isMoreToCome && quiet > 12) quiet = 12;
       else quiet++;
       // Time moves now and then while steps run, and faster and faster when nothing else can happen.
@@ -203,7 +206,11 @@ class Rig {
     return {
       work: (value, pace, end) => (info) => this.#work(info.key.slice(this.#prefix.length), info.attempt, value, pace, end),
       apply: (value, pace) => this.#work("apply", 1, value, pace, "ok"),
-      foreign: foreignAwait,
+      foreign: async (kind) => {
+        this.#foreign++;
+        await foreignAwait(kind);
+        this.#foreign--;
+      },
       abandoned: () => {},
     };
   }

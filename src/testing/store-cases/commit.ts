@@ -220,6 +220,7 @@ export const commitCases: readonly StoreCase[] = [
       state: [{ key: "s", data: "1" }],
     });
     await store.deliver(signal("r", "m"));
+    await apply(store, { run: "r", head: 1, entries: [], row: { readyAt: 3, wakeAt: 4 } });
     await apply(store, { ...ending("r", 1, "failed"), row: { state: "failed", ended: true, endedAt: 55, stopReason: "boom" } });
     const { owner, readyAt, wakeAt, endedAt, stopReason } = await rowOf(store, "r");
     assert.deepEqual([owner, readyAt, wakeAt, endedAt, stopReason], [null, null, null, 55, "boom"]);

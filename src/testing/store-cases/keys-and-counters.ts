@@ -148,6 +148,17 @@ export const keyAndCounterCases: readonly StoreCase[] = [
     assert.deepEqual(await store.counters(""), []);
   }),
 
+  storeCase("I18 nothing a purged run once held is given back by a later one", async ({ store, clock }) => {
+    await apply(store, { ...creation("other", { claimed: true }), counters: [slot(1)] });
+    await apply(store, { ...creation("old", { claimed: true }), counters: [slot(1)] });
+    await apply(store, ending("old", 1));
+    clock.advance(1);
+    assert.equal(await store.purge({ succeededBefore: clock.now(), failedBefore: 0, limit: 1 }), 1);
+    await apply(store, creation("new", { claimed: true }));
+    await apply(store, ending("new", 1));
+    assert.deepEqual(await store.counters(""), [{ key: "slots", value: 1 }]);
+  }),
+
   storeCase("I18 a worker's death frees no slot: its runs go on", async ({ store }) => {
     await apply(store, { ...creation("r", { claimed: true }), counters: [slot(1)] });
     await store.fence({ workers: ["w1"] });

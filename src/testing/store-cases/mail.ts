@@ -91,7 +91,7 @@ export const mailCases: readonly StoreCase[] = [
 
   storeCase("P18 a message makes a suspended run claimable, and an owned one not", async ({ store, clock }) => {
     await apply(store, creation("r", { claimed: true }));
-    await apply(store, suspending("r", 1));
+    await apply(store, suspending("r", 1, { row: { state: "waiting", release: true, claims: 0, wakeAt: clock.now() + 1000 } }));
     assert.deepEqual(await claimIds(store), []);
     await store.deliver(signal("r", "m"));
     assert.equal((await rowOf(store, "r")).readyAt, clock.now());
@@ -100,6 +100,7 @@ export const mailCases: readonly StoreCase[] = [
     assert.equal((await rowOf(store, "r")).readyAt, clock.now() - 5);
     const claimed = await claimOne(store);
     assert.deepEqual([claimed.wake, claimed.inbox.map(({ id }) => id)], [2, ["m", "m2"]]);
+    assert.deepEqual([claimed.row.readyAt, claimed.row.wakeAt, await store.nextWake()], [null, null, null]);
     await store.deliver(signal("r", "m3"));
     assert.equal((await rowOf(store, "r")).readyAt, null);
   }),

@@ -104,10 +104,13 @@ export const upkeepCases: readonly StoreCase[] = [
     const purge = (succeeded: number, failed: number, limit: number) =>
       store.purge({ succeededBefore: start + succeeded, failedBefore: start + failed, limit });
     assert.equal(await purge(10, 10, 9), 0);
+    assert.equal(await purge(0, 20, 9) + (await purge(10, 1e9, 0)), 0);
     assert.equal(await purge(31, 0, 1), 1);
     assert.deepEqual(await ids(), ["open", "c1", "s2", "f1"]);
-    assert.equal(await purge(0, 41, 9), 2);
-    assert.deepEqual(await ids(), ["open", "s2"]);
+    assert.equal(await purge(0, 41, 1), 1);
+    assert.deepEqual(await ids(), ["open", "c1", "s2"]);
+    assert.equal(await purge(1e9, 40, 9), 1);
+    assert.deepEqual(await ids(), ["open", "c1"]);
     assert.equal(await purge(1e9, 1e9, 9), 1);
     assert.deepEqual(await ids(), ["open"]);
   }),
@@ -124,6 +127,7 @@ export const upkeepCases: readonly StoreCase[] = [
     assert.deepEqual(await store.runs({ tag: "t", limit: 9 }), []);
     await apply(store, creation("r", { claimed: true }));
     assert.deepEqual([(await store.journal("r")).length, await store.state("r"), await store.inbox("r")], [1, [], []]);
+    assert.equal(await store.key("a", "k"), null);
     assert.equal(await store.deliver(signal("r", "m")), "delivered");
   }),
 

@@ -1,0 +1,109 @@
+// Replay
+// What is recorded of a run, as its body re-executes: which call a recorded entry belongs to, which outcome comes next, what was left open.
+import type { Call, StepCall } from "./call.ts";
+import { Cursor } from "./cursor.ts";
+import type { Divergence } from "./divergence.ts";
+import { adoptRecorded, matches } from "./issue.ts";
+import type { Entry, Forked, StepFailed, StepStarted } from "./journal.ts";
+import { LenientJournal } from "./lenient.ts";
+import type { OpenCalls } from "./open-calls.ts";
+
+export interface HeldCall {
+  readonly call: Call;
+  readonly site: string;
+}
+
+export class Replay {
+  readonly cursor: Cursor;
+  readonly lenient: LenientJournal | null;
+  readonly #calls: OpenCalls;
+  readonly #reseed: (seed: string) => void;
+  readonly #held: HeldCall[] = [];
+  readonly #interrupted = new Set<StepCall>();
+  readonly #found: Entry[] = [];
+
+  constructor(entries: readonly Entry[], isLenient: boolean, calls: OpenCalls, reseed: (seed: string) => void) {
+    this.#calls = calls;
+    this.#reseed = reseed;
+    this.lenient = isLenient ? new LenientJournal(entries) : null;
+    this.cursor = new Cursor(isLenient ? entries.slice(0, 1) : entries, (entry) => this.#mark(entry));
+  }
+
+  /** Opens the call as the recorded one at its place; says "new" past the end, or how it differs. */
+  place(call: Call): "recorded" | "new" | Pick<Divergence, "recorded" | "issued"> {
+    const next = this.cursor.peek();
+    if (next === null) return this.#find(call) ? "recorded" : "new";
+    if (next.kind !== "call" || !matches(next.entry, call)) return { recorded: next.entry, issued: call };
+    this.cursor.pass();
+    this.#adopt(call, next.entry);
+    return "recorded";
+  }
+
+  /** Lenient: takes over what the journal has of a call, wherever it stands. */
+  #find(call: Call): boolean {
+    const recorded = this.lenient?.take(call);
+    if (recorded === undefined) return false;
+    this.#adopt(call, recorded.call);
+    for (const mark of recorded.marks) this.#mark(mark);
+    if (recorded.outcome !== null) this.#found.push(recorded.outcome);
+    this.#found.sort((a, b) => a.seq - b.seq);
+    return true;
+  }
+
+  #adopt(call: Call, entry: Entry): void {
+    adoptRecorded(call, entry);
+    this.#calls.add(call);
+    if (call.type === "step.started") this.#interrupted.add(call);
+  }
+
+  /** Keeps a call that came out of a foreign await until the journal reaches it (P4). */
+  hold(held: HeldCall): void {
+    this.#held.push(held);
+  }
+
+  takeHeld(entry: Entry): HeldCall | undefined {
+    const index = this.#held.findIndex((held) => matches(entry, held.call));
+    return index < 0 ? undefined : this.#held.splice(index, 1)[0];
+  }
+
+  takeAllHeld(): HeldCall[] {
+    return this.#held.splice(0);
+  }
+
+  /** Outcomes that lenient replay has found for open calls, in journal order. */
+  get hasFound(): boolean {
+    return this.#found.length > 0;
+  }
+
+  takeFound(): Entry | undefined {
+    return this.#found.shift();
+  }
+
+  get hasInterrupted(): boolean {
+    return this.#interrupted.size > 0;
+  }
+
+  /** Steps that were started and whose outcome nobody recorded; each is given out once. */
+  takeInterrupted(): StepCall[] {
+    const recorded = [...this.#interrupted];
+    this.#interrupted.clear();
+    const awaited = new Set(this.#found.map((outcome) => outcome.key));
+    return recorded.filter((call) => call.open && call.retryAt === null && !awaited.has(call.key));
+  }
+
+  #mark(entry: Entry): void {
+    if (entry.type === "run.forked") this.#reseed((entry.payload as Forked).seed);
+    const call = this.#calls.get(`step.started ${entry.key}`);
+    if (call?.type !== "step.started") return;
+    if (entry.type === "step.started") {
+      call.attempt = (entry.payload as NonNullable<StepStarted>).attempt;
+      call.retryAt = null;
+    }
+    if (entry.type === "step.failed") {
+      const failed = entry.payload as StepFailed;
+      call.failures = failed.isRetried ? 0 : call.failures + 1;
+      call.attempt = failed.attempt;
+      call.retryAt = failed.retryAt;
+    }
+  }
+}

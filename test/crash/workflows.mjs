@@ -1,0 +1,52 @@
+// Workflows for processes that are frozen, blocked, killed and stopped.
+import { appendFileSync } from "node:fs";
+import { workflow } from "pawl";
+import { passGate } from "./gates.mjs";
+
+/** Like the ledger of the examples: who ran what, with which key and attempt. */
+function book(action, { key, attempt }) {
+  const line = { action, about: action, key, attempt, did: true, pid: process.pid };
+  appendFileSync(process.env.LEDGER, `${JSON.stringify(line)}\n`);
+}
+
+/** One step that waits at a gate, named by the input, and one after it. */
+export const gated = workflow("gated", async (ctx, { gate }) => {
+  const by = await ctx.step("first", async (info) => {
+    book("first", info);
+    await passGate(gate);
+    return process.pid;
+  });
+  await ctx.step("second", (info) => book("second", info));
+  return { by, attempt: ctx.run.attempt };
+});
+
+/** Stands still with its whole event loop. */
+export const blocking = workflow("blocking", async (ctx, { ms }) => {
+  return ctx.step("block", (info) => {
+    book("block", info);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+    return process.pid;
+  });
+});
+
+/** Brings its process down, whenever it is tried. */
+export const poison = workflow("poison", async (ctx) => {
+  await ctx.step("abort", (info) => {
+    book("abort", info);
+    process.abort();
+  });
+});
+
+export const harmless = workflow("harmless", async (ctx, n) => {
+  const a = await ctx.step("a", (info) => book("a", info) ?? n);
+  const b = await ctx.step("b", (info) => book("b", info) ?? n + 1);
+  return a + b;
+});
+
+/** Fails for good, and says so to whoever waits. */
+export const failing = workflow("failing", async (ctx) => {
+  await ctx.step("fail", (info) => {
+    book("fail", info);
+    throw new Error("no such account");
+  });
+});
