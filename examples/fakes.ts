@@ -26,7 +26,9 @@ export const wayBack = {
   async travel({ action, did }: LedgerLine): Promise<void> {
     await pause(Number(process.env["FAKES_LATENCY_MS"] ?? 20));
     if (did && action === process.env["FAKES_LOSE"]) {
-      throw Object.assign(new Error(`the connection broke before the answer to "${action}" came`), { code: "ECONNRESET" });
+      throw Object.assign(new Error(`the connection broke before the answer to "${action}" came`), {
+        code: "ECONNRESET",
+      });
     }
   },
 };
@@ -66,37 +68,52 @@ export const analyst = {
 };
 
 async function ask<T>(action: string, about: string, key: string, act: () => T): Promise<T> {
-  const known = lineWith(`${action} ${key}`);
+  const ledger = Ledger.open();
+  const known = ledger.find(action, key);
   const answer = known === undefined ? act() : (known.answer as T);
   const line = { action, about, key, did: known === undefined, answer, pid: process.pid, at: Date.now() };
-  appendFileSync(ledgerFile(), `${JSON.stringify(line)}\n`);
+  ledger.append(line);
   await wayBack.travel(line);
   return answer;
 }
 
-const seen = new Map<string, LedgerLine>();
-let readUpTo = 0;
+class Ledger {
+  static readonly #opened = new Map<string, Ledger>();
+  readonly #file: string;
+  readonly #effects = new Map<string, LedgerLine>();
+  #readUpTo = 0;
 
-function lineWith(id: string): LedgerLine | undefined {
-  for (const line of newLines()) if (line.did) seen.set(`${line.action} ${line.key}`, line);
-  return seen.get(id);
-}
+  static open(): Ledger {
+    const file = process.env["LEDGER"] ?? ".pawl/ledger.jsonl";
+    const ledger = Ledger.#opened.get(file) ?? new Ledger(file);
+    Ledger.#opened.set(file, ledger);
+    return ledger;
+  }
 
-/** What this and other processes have appended since the last look. */
-function newLines(): LedgerLine[] {
-  const file = openSync(ledgerFile(), "a+");
-  const bytes = Buffer.alloc(fstatSync(file).size - readUpTo);
-  readSync(file, bytes, 0, bytes.length, readUpTo);
-  closeSync(file);
-  readUpTo += bytes.length;
-  const lines = bytes.toString().split("\n").filter(Boolean);
-  return lines.map((line) => JSON.parse(line) as LedgerLine);
-}
+  constructor(file: string) {
+    this.#file = file;
+    mkdirSync(dirname(file), { recursive: true });
+  }
 
-function ledgerFile(): string {
-  const file = process.env["LEDGER"] ?? ".pawl/ledger.jsonl";
-  mkdirSync(dirname(file), { recursive: true });
-  return file;
+  find(action: string, key: string): LedgerLine | undefined {
+    for (const line of this.#newLines()) if (line.did) this.#effects.set(`${line.action} ${line.key}`, line);
+    return this.#effects.get(`${action} ${key}`);
+  }
+
+  append(line: LedgerLine): void {
+    appendFileSync(this.#file, `${JSON.stringify(line)}\n`);
+  }
+
+  /** What this and other processes have appended since the last look. */
+  #newLines(): LedgerLine[] {
+    const file = openSync(this.#file, "a+");
+    const bytes = Buffer.alloc(fstatSync(file).size - this.#readUpTo);
+    readSync(file, bytes, 0, bytes.length, this.#readUpTo);
+    closeSync(file);
+    this.#readUpTo += bytes.length;
+    const lines = bytes.toString().split("\n").filter(Boolean);
+    return lines.map((line) => JSON.parse(line) as LedgerLine);
+  }
 }
 
 function pause(ms: number): Promise<void> {

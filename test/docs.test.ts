@@ -1,21 +1,26 @@
 // Documentation that runs: every code block of the guides is compiled and executed, and keeps what its comments promise.
 
-import { spawnSync } from "node:child_process";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { spawn, spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { Pawl } from "pawl";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { hasCode } from "../src/base/errors.ts";
-import { blocksOf, compilerConfig, extractGuide, withChecks } from "./fixtures/docs/guide.ts";
+import { asProject, blocksOf, compilerConfig, extractGuide, withChecks } from "./fixtures/docs/guide.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const GUIDES = readdirSync(join(ROOT, "docs", "guides")).map((name) => `docs/guides/${name}`);
 const guides = new Map(GUIDES.map((path) => [path, extractGuide(path)]));
 
+const read = (path: string): string => readFileSync(join(ROOT, path), "utf8");
+
 describe("the runner of code blocks", () => {
   it("finds blocks, their files and whether they stand alone", () => {
-    const text = ["```ts", "// lib/a.ts", "1;", "```", "", "```sh", "x", "```", "```js standalone", "2;", "```"].join("\n");
+    const text = ["```ts", "// lib/a.ts", "1;", "```", "", "```sh", "x", "```", "```js standalone", "2;", "```"].join(
+      "\n",
+    );
     expect(blocksOf(text)).toEqual([
       { language: "ts", line: 2, isStandalone: false, file: "lib/a.ts", code: "// lib/a.ts\n1;\n" },
       { language: "js", line: 10, isStandalone: true, file: null, code: "2;\n" },
@@ -23,9 +28,11 @@ describe("the runner of code blocks", () => {
   });
 
   it("turns promises in comments into checks", () => {
-    const { code, count } = withChecks("console.log(a, b); // => [1]\nawait c(); // => 2\nawait d(); // throws closed\n// => no");
-    expect(count).toBe(3);
-    expect(code).toBe('__equal(a, b, [1]);\n__equal(await c(), 2);\nawait __throws(async () => d(), "closed");\n// => no');
+    const promises = ["console.log(a); // => [1]", "await b(); // => 2", "await c(); // throws closed", "// => no"];
+    expect(withChecks(promises.join("\n"))).toEqual({
+      count: 3,
+      code: '__equal(a, [1]);\n__equal(await b(), 2);\nawait __throws(async () => c(), "closed");\n// => no',
+    });
   });
 });
 
@@ -37,14 +44,164 @@ describe("guides", () => {
     expect(status).toBe(0);
   });
 
-  it.each([...guides])("%s does what it says", async (_path, guide) => {
+  it.each(GUIDES)("%s does what it says", async (path) => {
+    inTempFolder();
+    for (const { path: file, checks } of guides.get(path)?.modules ?? []) expect(await runModule(file)).toBe(checks);
+  });
+
+  it("S3-27 S3-28 tell about replay, determinism and who is responsible for what", () => {
+    const determinism = read("docs/guides/determinism.md");
+    for (const topic of ["event sourcing", "## What to use instead", "## Who is responsible for what"])
+      expect(determinism).toContain(topic);
+  });
+
+  it("Express: a request that is repeated is one run, and a stop hands it back", async () => {
+    inTempFolder();
+    const { listening } = await import("./fixtures/docs/express.ts");
+    const before = { int: process.listeners("SIGINT"), term: process.listeners("SIGTERM") };
+    await import(fileOf("docs/guides/express-and-nextjs.md", "server.ts"));
+    await expect.poll(() => listening.url).not.toBe("");
+    const ask = async (method: string, path: string, body?: unknown) => {
+      const init = { method, headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+      const response = await fetch(`${listening.url}${path}`, body === undefined ? { method } : init);
+      return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+    };
+    const order = { id: "o1", cents: 4200 };
+    const [first, second] = [await ask("POST", "/orders", order), await ask("POST", "/orders", order)];
+    expect([first.status, second.body]).toEqual([202, first.body]);
+    expect((await ask("POST", "/orders", { ...order, cents: 1 })).status).toBe(409);
+    expect((await ask("GET", "/orders/nope")).status).toBe(404);
+    const { run } = first.body;
+    expect((await ask("POST", `/orders/${run}/shipped`, {})).status).toBe(202);
+    await ended(String(run));
+    const end = { status: "succeeded", data: { payment: "payment of o1" }, output: "payment of o1" };
+    expect((await ask("GET", `/orders/${run}`)).body).toEqual(end);
+    const stops = process.listeners("SIGTERM").filter((listener) => !before.term.includes(listener));
+    expect(stops.length).toBe(1);
+    stops[0]?.("SIGTERM");
+    await untilNoWorker();
+    for (const listener of process.listeners("SIGINT"))
+      if (!before.int.includes(listener)) process.off("SIGINT", listener);
+  });
+
+  it("Next.js: route handlers share one Pawl", async () => {
+    inTempFolder();
+    const guide = "docs/guides/express-and-nextjs.md";
+    process.env["NEXT_RUNTIME"] = "nodejs";
+    const { register } = await import(fileOf(guide, "instrumentation.ts"));
+    await register();
+    const { POST } = await import(fileOf(guide, "app/orders/route.ts"));
+    const { GET } = await import(fileOf(guide, "app/orders/[run]/route.ts"));
+    const post = (order: unknown): Promise<Response> =>
+      POST(new Request("http://localhost/orders", { method: "POST", body: JSON.stringify(order) }));
+    const get = (run: string): Promise<Response> =>
+      GET(new Request(`http://localhost/orders/${run}`), { params: Promise.resolve({ run }) });
+    const started = await post({ id: "o1", cents: 1 });
+    expect(started.status).toBe(202);
+    expect((await post({ id: "o1", cents: 2 })).status).toBe(409);
+    const { run } = (await started.json()) as { run: string };
+    const { getPawl } = await import(fileOf(guide, "lib/pawl.ts"));
+    const pawl: Pawl = await getPawl();
+    await pawl.signal(run, "shipped");
+    await pawl.get(run).result();
+    expect(await (await get(run)).json()).toMatchObject({ status: "succeeded", output: "payment of o1" });
+    expect((await get("nope")).status).toBe(404);
+    expect((await pawl.workers()).length).toBe(1);
+    await pawl.close();
+  });
+
+  it("Recovery: a step that asks waits for a person after SIGKILL", async () => {
     const folder = inTempFolder();
-    for (const { path, checks } of guide.modules) {
-      const reached = await runModule(path);
-      expect({ folder: reached.folder, checks: reached.checks }).toEqual({ folder, checks });
-    }
+    asProject(folder);
+    writeFileSync(join(folder, "pay.mjs"), readFileSync(fileOf("docs/guides/recovery.md", "pay.mjs"), "utf8"));
+    const first = node(folder, ["pay.mjs"]);
+    await first.printed("transferring 4200");
+    await first.kill("SIGKILL");
+    const second = node(folder, ["pay.mjs"]);
+    await second.printed("nobody can tell whether it took effect");
+    const command = (...args: string[]) => node(folder, ["node_modules/pawl/dist/cli/main.js", ...args]).ended;
+    expect((await command("why", "payout-1")).output).toContain("complete");
+    expect((await command("resolve", "payout-1", "complete", "--value", '"transferred"')).code).toBe(0);
+    const { code, output } = await second.ended;
+    expect({ code, count: output.split("transferring").length - 1 }).toEqual({ code: 0, count: 0 });
+    expect(output).toContain("\ntransferred\n");
   });
 });
+
+describe("README", () => {
+  const [example] = blocksOf(read("README.md"));
+
+  it("shows code within the first lines that a reader sees", () => {
+    expect(example?.file).toBe("checkout.mjs");
+    expect(example?.line).toBeLessThan(25);
+    expect(example?.code.split("\n").length).toBeLessThan(36);
+  });
+
+  it.each(["SIGINT", "SIGKILL"] as const)(
+    "S3-1 S3-29 the checkout example goes on after %s without charging again",
+    async (signal) => {
+      const folder = inTempFolder();
+      asProject(folder);
+      // The reader has ten seconds to kill it; the test needs no more than a moment.
+      writeFileSync(join(folder, "checkout.mjs"), (example?.code ?? "").replace('"10s"', '"1500ms"'));
+      const first = node(folder, ["checkout.mjs"]);
+      await first.printed("charging 4200 cents");
+      await untilAsleep(folder);
+      await first.kill(signal);
+      const second = await node(folder, ["checkout.mjs"]).ended;
+      expect(second.code).toBe(0);
+      expect(second.output).not.toContain("charging");
+      expect(second.output).toContain("mail to ada@example.com: paid with payment-1");
+      expect(second.output).toContain("{ order: 17, payment: 'payment-1' }");
+      const third = await node(folder, ["checkout.mjs"]).ended;
+      expect(third.output).toBe("{ order: 17, payment: 'payment-1' }\n");
+    },
+  );
+});
+
+describe("references", () => {
+  it.each(["docs/reference/options.md", "docs/reference/cli.md"])("%s is up to date", (path) => {
+    const script = join(ROOT, "scripts", "reference.mjs");
+    const { stdout, stderr, status } = spawnSync(process.execPath, [script, "--print", path], { encoding: "utf8" });
+    expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+    expect(read(path), `Run "node scripts/reference.mjs" and commit ${path}.`).toBe(stdout);
+  });
+});
+
+describe("errors", () => {
+  const codes = [...read("src/base/errors.ts").matchAll(/^ {2}\| "(\w+)"/gm)].map((match) => match[1] ?? "");
+  const rows = [...read("docs/reference/errors.md").matchAll(/^\| `(\w+)` \| (.+) \| (.+) \|$/gm)];
+
+  it("are all in the reference, once, in order", () => {
+    expect(codes.length).toBeGreaterThan(30);
+    expect(rows.map((row) => row[1])).toEqual(codes);
+  });
+
+  it("each say what happened and what to do next", () => {
+    const short = rows.filter(([, , meaning = "", next = ""]) => meaning.length < 15 || next.length < 10);
+    expect(short.map((row) => row[1])).toEqual([]);
+  });
+});
+
+describe("links", () => {
+  const pages = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", ...markdownIn("docs")];
+
+  it.each(pages)("%s points to files that exist", (page) => {
+    const links = [...read(page).matchAll(/\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)/g)].map((match) => match[1] ?? "");
+    expect(links.filter((link) => !existsSync(join(ROOT, dirname(page), link)))).toEqual([]);
+  });
+});
+
+function markdownIn(folder: string): string[] {
+  const entries = readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" });
+  return entries.filter((name) => name.endsWith(".md")).map((name) => `${folder}/${name}`);
+}
+
+function fileOf(guide: string, file: string): string {
+  const path = guides.get(guide)?.files[file];
+  if (path === undefined) throw new Error(`${guide} has no block that begins with "// ${file}".`);
+  return path;
+}
 
 /** Moves this process into a folder of its own until the test is over. */
 function inTempFolder(): string {
@@ -55,10 +212,11 @@ function inTempFolder(): string {
     process.chdir(before);
     rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
   });
-  return process.cwd();
+  return folder;
 }
 
-async function runModule(path: string): Promise<{ readonly checks: number; readonly folder: string }> {
+/** Runs a module of a guide; returns how many of its checks were reached. */
+async function runModule(path: string): Promise<number> {
   let checks = 0;
   Object.assign(globalThis, {
     __equal(actual: unknown, expected: unknown) {
@@ -75,5 +233,59 @@ async function runModule(path: string): Promise<{ readonly checks: number; reado
     },
   });
   await import(path);
-  return { checks, folder: process.cwd() };
+  return checks;
+}
+
+/** Opens the default store of this folder for as long as `look` takes. */
+async function looking<T>(look: (pawl: Pawl) => Promise<T>): Promise<T> {
+  const pawl = await Pawl.open();
+  return look(pawl).finally(() => pawl.close());
+}
+
+function ended(run: string): Promise<unknown> {
+  return looking((pawl) => pawl.get(run).result());
+}
+
+async function untilNoWorker(): Promise<void> {
+  await looking(async (pawl) => {
+    await expect.poll(async () => (await pawl.workers()).length, { timeout: 10_000 }).toBe(0);
+  });
+}
+
+/** Resolves when the one run of this folder has recorded its sleep. */
+async function untilAsleep(folder: string): Promise<void> {
+  await expect.poll(() => existsSync(join(folder, ".pawl", "pawl.db"))).toBe(true);
+  await looking(async (pawl) => {
+    const [run] = (await pawl.list()).runs;
+    for await (const entry of pawl.get(run?.id ?? "").events()) if (entry.type === "timer.set") return;
+  });
+}
+
+interface Program {
+  /** Resolves when it has printed this text. */
+  printed(text: string): Promise<void>;
+  kill(signal: NodeJS.Signals): Promise<void>;
+  readonly ended: Promise<{ readonly code: number | null; readonly output: string }>;
+}
+
+function node(folder: string, args: readonly string[]): Program {
+  const { PAWL_STORE: _, FORCE_COLOR: __, ...env } = process.env;
+  const child = spawn(process.execPath, ["--no-warnings", ...args], { cwd: folder, env: { ...env, NO_COLOR: "1" } });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  let output = "";
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding("utf8").on("data", (text: string) => {
+      output += text;
+    });
+  const closed = new Promise<{ code: number | null; output: string }>((resolve) => {
+    child.on("close", (code) => resolve({ code, output }));
+  });
+  return {
+    printed: (text) => expect.poll(() => output, { timeout: 20_000 }).toContain(text),
+    async kill(signal) {
+      child.kill(signal);
+      await closed;
+    },
+    ended: closed,
+  };
 }

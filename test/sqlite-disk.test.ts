@@ -7,7 +7,9 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { built, startChild } from "./child.ts";
 
-const canMount = spawnSync("unshare", ["-Urm", "sh", "-c", "mount -t tmpfs tmpfs /mnt"]).status === 0;
+const MOUNTING = ["unshare", "-Urm", "sh", "-c", 'mount -t tmpfs -o size=600k tmpfs /mnt && exec "$@"', "sh"] as const;
+const [unshare, ...mounting] = MOUNTING;
+const canMount = spawnSync(unshare, [...mounting, "true"]).status === 0;
 
 const IMPORTS = `
   import { execFileSync } from "node:child_process";
@@ -17,14 +19,15 @@ const IMPORTS = `
 `;
 
 function onSmallDisk(code: string): Promise<string[]> {
-  const mount = ["unshare", "-Urm", "sh", "-c", 'mount -t tmpfs -o size=600k tmpfs /mnt && exec "$@"', "sh"];
-  return startChild(`${IMPORTS}${code}`, mount).rest();
+  return startChild(`${IMPORTS}${code}`, MOUNTING).rest();
 }
 
 // Needs a kernel that lets a process have a mount of its own.
-it.skipIf(!canMount)("a full disk refuses commits, keeps what it has, and is used again as soon as there is room", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "pawl-disk-"));
-  const lines = await onSmallDisk(`
+it.skipIf(!canMount)(
+  "a full disk refuses commits, keeps what it has, and is used again as soon as there is room",
+  async () => {
+    const folder = mkdtempSync(join(tmpdir(), "pawl-disk-"));
+    const lines = await onSmallDisk(`
     const store = sqliteStore("/mnt/pawl/pawl.db");
     await store.open();
     await store.register(newWorker("w1"));
@@ -57,17 +60,18 @@ it.skipIf(!canMount)("a full disk refuses commits, keeps what it has, and is use
     say(String((await store.journal("r")).length - head));
     say(JSON.stringify((await store.inspect()).faults));
     await store.close();`);
-  rmSync(folder, { recursive: true, force: true });
-  expect(lines).toEqual([
-    expect.stringMatching(/^storage_unavailable: .*\/mnt\/pawl\/pawl\.db .*disk is full.*Free some space/),
-    "0",
-    "storage_unavailable",
-    "storage_unavailable",
-    "0",
-    "0",
-    "[]",
-  ]);
-});
+    rmSync(folder, { recursive: true, force: true });
+    expect(lines).toEqual([
+      expect.stringMatching(/^storage_unavailable: .*\/mnt\/pawl\/pawl\.db .*disk is full.*Free some space/),
+      "0",
+      "storage_unavailable",
+      "storage_unavailable",
+      "0",
+      "0",
+      "[]",
+    ]);
+  },
+);
 
 // Needs a kernel that lets a process have a mount of its own.
 it.skipIf(!canMount)("a disk that is read-only refuses to be opened, and says so", async () => {
@@ -87,5 +91,8 @@ it.skipIf(!canMount)("a disk that is read-only refuses to be opened, and says so
       const store = sqliteStore("/mnt/pawl/pawl.db");
       await store.open();
       console.log((await store.run("r")).id);\`).trim());`);
-  expect(lines).toEqual([expect.stringMatching(/^storage_unavailable: .*\/mnt\/pawl\/pawl\.db .*(read-only|cannot be opened)/), "r"]);
+  expect(lines).toEqual([
+    expect.stringMatching(/^storage_unavailable: .*\/mnt\/pawl\/pawl\.db .*(read-only|cannot be opened)/),
+    "r",
+  ]);
 });

@@ -151,32 +151,37 @@ it("I12 a commit of another process is a hint here, and one's own is none", asyn
 });
 
 // Who holds a lock is known on Linux only.
-it.skipIf(process.platform !== "linux")("P30 a stopped process that holds the lock is named, and work goes on when it does", async () => {
-  const store = await open();
-  await store.register(newWorker("w1"));
-  const child = startChild(`
+it.skipIf(process.platform !== "linux")(
+  "P30 a stopped process that holds the lock is named, and work goes on when it does",
+  async () => {
+    const store = await open();
+    await store.register(newWorker("w1"));
+    const child = startChild(`
     import { loadDriver } from "${built("stores/sqlite/driver.js")}";
     const db = loadDriver().open(${JSON.stringify(file)});
     db.exec("begin immediate");
     say("locked");
     await heard();
     db.exec("commit");`);
-  children.push(child);
-  expect(await child.line()).toBe("locked");
-  const pid = child.process.pid as number;
-  expect(lockHolders(file)).toEqual([{ pid, isStopped: false }]);
-  child.process.kill("SIGSTOP");
-  while (!lockHolders(file)[0]?.isStopped) await new Promise((resolve) => setImmediate(resolve));
-  const { settings, faults } = await store.inspect();
-  expect(settings.write_lock_held_by).toBe(pid);
-  expect(faults).toEqual([expect.stringMatching(`Process ${pid} is stopped and holds the write lock.*kill -CONT ${pid}`)]);
-  const commit = store.commit({ worker: "w1", runs: [creation("r", { claimed: true })] });
-  child.process.kill("SIGCONT");
-  child.tell("go");
-  expect(await commit).toEqual([{ run: "r", kind: "applied" }]);
-  await child.rest();
-  expect(lockHolders(file)).toEqual([]);
-});
+    children.push(child);
+    expect(await child.line()).toBe("locked");
+    const pid = child.process.pid as number;
+    expect(lockHolders(file)).toEqual([{ pid, isStopped: false }]);
+    child.process.kill("SIGSTOP");
+    while (!lockHolders(file)[0]?.isStopped) await new Promise((resolve) => setImmediate(resolve));
+    const { settings, faults } = await store.inspect();
+    expect(settings.write_lock_held_by).toBe(pid);
+    expect(faults).toEqual([
+      expect.stringMatching(`Process ${pid} is stopped and holds the write lock.*kill -CONT ${pid}`),
+    ]);
+    const commit = store.commit({ worker: "w1", runs: [creation("r", { claimed: true })] });
+    child.process.kill("SIGCONT");
+    child.tell("go");
+    expect(await commit).toEqual([{ run: "r", kind: "applied" }]);
+    await child.rest();
+    expect(lockHolders(file)).toEqual([]);
+  },
+);
 
 it("P30 a process that commits without a pause lets others in", async () => {
   const store = await open();
@@ -205,7 +210,12 @@ it("two drivers' files are one: what this process writes, plain SQLite reads", a
   const store = await open();
   await store.commit({ worker: null, runs: [creation("r", { tags: ["a"] })] });
   const db = loadDriver().open(file);
-  expect(db.prepare("select id, state, tags from runs").all().map((row) => ({ ...row }))).toEqual([{ id: "r", state: "accepted", tags: '["a"]' }]);
+  expect(
+    db
+      .prepare("select id, state, tags from runs")
+      .all()
+      .map((row) => ({ ...row })),
+  ).toEqual([{ id: "r", state: "accepted", tags: '["a"]' }]);
   db.close();
 });
 

@@ -37,7 +37,11 @@ const RUNS = ["r0", "r1", "r2", "r3", "r4"];
 const run = fc.constantFrom(...RUNS);
 const worker = fc.constantFrom<string[]>("w0", "w1", "w2");
 const letter = fc.constantFrom("m0", "m1", "m2", "child:r1");
-const data = fc.oneof(fc.constant(null), fc.string({ unit: "binary" }).filter(isPlain), fc.uint8Array({ maxLength: 4 }));
+const data = fc.oneof(
+  fc.constant(null),
+  fc.string({ unit: "binary" }).filter(isPlain),
+  fc.uint8Array({ maxLength: 4 }),
+);
 const text = fc.constantFrom("a", "b", "aé", "a\u{1f600}", "a\uffff", "%_");
 const version = fc.constantFrom("1.0.0", "1.0.1", "1.1.0");
 const workflow = fc.constantFrom("order", "invoice");
@@ -53,10 +57,20 @@ function isPlain(value: string): boolean {
 }
 
 const entryTypes = fc.constantFrom<EntryType[]>(
-  ...(["step.started", "step.completed", "step.failed", "timer.fired", "run.cancelling", "version.changed", "note"] as const),
+  ...([
+    "step.started",
+    "step.completed",
+    "step.failed",
+    "timer.fired",
+    "run.cancelling",
+    "version.changed",
+    "note",
+  ] as const),
 );
 const failure = fc.constantFrom('{"retryAt":null}', '{"retryAt":5}');
-const entries = fc.array(fc.record({ type: entryTypes, key: fc.option(text), data: fc.oneof(data, failure) }), { maxLength: 3 });
+const entries = fc.array(fc.record({ type: entryTypes, key: fc.option(text), data: fc.oneof(data, failure) }), {
+  maxLength: 3,
+});
 
 const parent = fc.record({ run, key: text, generation: fc.nat(2), detached: fc.boolean() });
 const create: fc.Arbitrary<Partial<NewRun>> = fc.record({
@@ -78,9 +92,25 @@ const message = fc.record({
   data,
 });
 
-const waitKind = fc.constantFrom("timer", "signal", "child", "retry", "approval", "decision", "slot") as fc.Arbitrary<"timer">;
+const waitKind = fc.constantFrom(
+  "timer",
+  "signal",
+  "child",
+  "retry",
+  "approval",
+  "decision",
+  "slot",
+) as fc.Arbitrary<"timer">;
 const wait = fc.oneof(
-  fc.record({ open: fc.record({ key: text, kind: waitKind, name: fc.oneof(text, run), due: fc.option(soon), detail: fc.option(text) }) }),
+  fc.record({
+    open: fc.record({
+      key: text,
+      kind: waitKind,
+      name: fc.oneof(text, run),
+      due: fc.option(soon),
+      detail: fc.option(text),
+    }),
+  }),
   fc.record({ close: text }),
   fc.record({ closeAll: fc.constant(true as const) }),
 );
@@ -109,7 +139,10 @@ const row = fc.record(
   },
   { requiredKeys: [] },
 );
-const end = fc.record({ state: fc.constantFrom("succeeded", "failed", "cancelled") as fc.Arbitrary<"failed">, ended: fc.constant(true) });
+const end = fc.record({
+  state: fc.constantFrom("succeeded", "failed", "cancelled") as fc.Arbitrary<"failed">,
+  ended: fc.constant(true),
+});
 
 const part = fc.record({
   run,
@@ -124,7 +157,9 @@ const part = fc.record({
   messages: maybe(fc.array(message, { maxLength: 2 })),
   waits: maybe(fc.array(wait, { maxLength: 3 })),
   state: maybe(fc.array(fc.record({ key: text, data: fc.uint8Array({ maxLength: 2 }) }), { maxLength: 2 })),
-  keys: maybe(fc.array(fc.record({ space: fc.constantFrom("s", "t"), key: text, digest: text, from: run }), { maxLength: 2 })),
+  keys: maybe(
+    fc.array(fc.record({ space: fc.constantFrom("s", "t"), key: text, digest: text, from: run }), { maxLength: 2 }),
+  ),
   counters: maybe(fc.array(counter, { maxLength: 3 })),
   child: maybe(run),
 });
@@ -134,7 +169,9 @@ type Part = typeof part extends fc.Arbitrary<infer T> ? T : never;
 function aimed(given: Part, target: Target | undefined, now: number): RunCommit {
   const { isAtHead, isCreatedAgain, child, ...rest } = given;
   const head = (target?.head ?? 0) + (isAtHead ? 0 : 1);
-  const written = given.entries.map((entry, i): StoredEntry => ({ ...entry, seq: head + i, at: now + i, hash: `h${head + i}` }));
+  const written = given.entries.map(
+    (entry, i): StoredEntry => ({ ...entry, seq: head + i, at: now + i, hash: `h${head + i}` }),
+  );
   const first: StoredEntry = { seq: 0, at: now, type: "run.started", key: null, data: null, hash: "h0" };
   const isNew = target === undefined || isCreatedAgain;
   const patch = given.row as { readyAt?: number | null; wakeAt?: number | null } | undefined;
@@ -147,7 +184,8 @@ function aimed(given: Part, target: Target | undefined, now: number): RunCommit 
     row: patch === undefined ? undefined : { ...patch, readyAt: later(patch.readyAt), wakeAt: later(patch.wakeAt) },
     ifWake: given.ifWake === undefined ? undefined : given.ifWake ? (target?.wake ?? 0) : 7,
     consumes: given.consumes === undefined ? undefined : given.consumes ? (target?.unread ?? []) : ["m0"],
-    children: child === undefined ? undefined : [{ run: child, create: newRun({ claimed: child !== "r0" }), entry: first }],
+    children:
+      child === undefined ? undefined : [{ run: child, create: newRun({ claimed: child !== "r0" }), entry: first }],
   };
   return withoutUndefined(commit) as unknown as RunCommit;
 }
@@ -188,27 +226,51 @@ const calls: fc.Arbitrary<Call> = fc.oneof(
   { weight: 4, arbitrary: named("register", worker, (store, id) => store.register(newWorker(id))) },
   {
     weight: 5,
-    arbitrary: named("claim", fc.record({ worker, handles, limit: fc.nat(3), suspect: fc.boolean() }), (store, input) => store.claim(input)),
+    arbitrary: named("claim", fc.record({ worker, handles, limit: fc.nat(3), suspect: fc.boolean() }), (store, input) =>
+      store.claim(input),
+    ),
   },
-  { weight: 2, arbitrary: named("take", fc.record({ worker, run }), (store, input) => store.take(input.worker, input.run)) },
+  {
+    weight: 2,
+    arbitrary: named("take", fc.record({ worker, run }), (store, input) => store.take(input.worker, input.run)),
+  },
   {
     weight: 1,
-    arbitrary: named("fence", fc.record({ workers: fc.uniqueArray(worker, { maxLength: 2 }), next: maybe(worker) }), (store, input) => {
-      const successor = input.workers.includes(input.next ?? "") ? undefined : input.next;
-      return store.fence(successor === undefined ? { workers: input.workers } : { workers: input.workers, successor: newWorker(successor) });
-    }),
+    arbitrary: named(
+      "fence",
+      fc.record({ workers: fc.uniqueArray(worker, { maxLength: 2 }), next: maybe(worker) }),
+      (store, input) => {
+        const successor = input.workers.includes(input.next ?? "") ? undefined : input.next;
+        return store.fence(
+          successor === undefined
+            ? { workers: input.workers }
+            : { workers: input.workers, successor: newWorker(successor) },
+        );
+      },
+    ),
   },
   named("retire", worker, (store, id) => store.retire(id)),
   named("heartbeat", worker, (store, id) => store.heartbeat(id)),
-  named("owned", fc.record({ worker, news: fc.boolean() }), (store, input) => store.owned(input.worker, { news: input.news })),
+  named("owned", fc.record({ worker, news: fc.boolean() }), (store, input) =>
+    store.owned(input.worker, { news: input.news }),
+  ),
   named("runs", queryInput, (store, query) => store.runs({ ...query, limit: 3 })),
-  named("waits", fc.record({ run, kind: waitKind, limit: fc.nat(3) }, { requiredKeys: [] }), (store, query) => store.waits(query)),
-  named("journal", fc.record({ run, from: fc.nat(3), limit: fc.nat(2) }), (store, { run: id, ...range }) => store.journal(id, range)),
-  named("key", fc.record({ space: fc.constantFrom("s", "t"), key: text }), (store, input) => store.key(input.space, input.key)),
+  named("waits", fc.record({ run, kind: waitKind, limit: fc.nat(3) }, { requiredKeys: [] }), (store, query) =>
+    store.waits(query),
+  ),
+  named("journal", fc.record({ run, from: fc.nat(3), limit: fc.nat(2) }), (store, { run: id, ...range }) =>
+    store.journal(id, range),
+  ),
+  named("key", fc.record({ space: fc.constantFrom("s", "t"), key: text }), (store, input) =>
+    store.key(input.space, input.key),
+  ),
   named("counters", text, (store, prefix) => store.counters(prefix)),
   named("adopt", fc.array(run, { maxLength: 3 }), (store, ids) => store.adopt(ids)),
-  named("purge", fc.record({ succeeded: soon, failed: soon, limit: fc.nat(2) }), (store, { succeeded, failed, limit }) =>
-    store.purge({ succeededBefore: store.clock.now() + succeeded, failedBefore: store.clock.now() + failed, limit }),
+  named(
+    "purge",
+    fc.record({ succeeded: soon, failed: soon, limit: fc.nat(2) }),
+    (store, { succeeded, failed, limit }) =>
+      store.purge({ succeededBefore: store.clock.now() + succeeded, failedBefore: store.clock.now() + failed, limit }),
   ),
 );
 
@@ -242,7 +304,15 @@ async function everything(store: Store): Promise<unknown> {
   const perRun = await Promise.all(
     rows.map(async ({ id }) => [id, await store.journal(id), await store.inbox(id), await store.state(id)]),
   );
-  return [rows, perRun, await store.waits({}), await store.workers(), await store.counters(""), await store.orphans(), await store.nextWake()];
+  return [
+    rows,
+    perRun,
+    await store.waits({}),
+    await store.workers(),
+    await store.counters(""),
+    await store.orphans(),
+    await store.nextWake(),
+  ];
 }
 
 async function aimOf(store: Store): Promise<Aim> {
@@ -275,18 +345,23 @@ async function compare(model: Store, store: Store, world: World, sequence: reado
   }
 }
 
-it(`I22 memory and SQLite give the same answers to ${SEQUENCES} random sequences of calls`, { timeout: 120_000 }, async () => {
+it(`I22 memory and SQLite give the same answers to ${SEQUENCES} random sequences of calls`, {
+  timeout: 120_000,
+}, async () => {
   const folder = mkdtempSync(join(tmpdir(), "pawl-parity-"));
   let count = 0;
   try {
-    const property = fc.asyncProperty(fc.array(steps, { minLength: 5, maxLength: 60, size: "max" }), async (sequence) => {
-      const world: World = { clock: manualClock(), leaseClock: manualClock() };
-      const model = memoryStore(world);
-      const store = sqliteStore(join(folder, `${count++}.db`), { ...world, durability: "process" });
-      await store.open();
-      for (const id of ["w0", "w1"]) for (const one of [model, store]) await one.register(newWorker(id));
-      await compare(model, store, world, sequence).finally(() => store.close());
-    });
+    const property = fc.asyncProperty(
+      fc.array(steps, { minLength: 5, maxLength: 60, size: "max" }),
+      async (sequence) => {
+        const world: World = { clock: manualClock(), leaseClock: manualClock() };
+        const model = memoryStore(world);
+        const store = sqliteStore(join(folder, `${count++}.db`), { ...world, durability: "process" });
+        await store.open();
+        for (const id of ["w0", "w1"]) for (const one of [model, store]) await one.register(newWorker(id));
+        await compare(model, store, world, sequence).finally(() => store.close());
+      },
+    );
     await fc.assert(property, { numRuns: SEQUENCES });
   } finally {
     rmSync(folder, { recursive: true, force: true });

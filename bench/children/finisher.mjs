@@ -4,7 +4,7 @@ import { answer, childArgument } from "../child.mjs";
 import { openPawl } from "../load.mjs";
 import { steps } from "../workflows.mjs";
 
-const { file, runs } = childArgument();
+const { file, left } = childArgument();
 const { store, commits } = recordingStore(file);
 let ended = 0;
 let tell;
@@ -17,7 +17,7 @@ const commit = async (request) => {
   request.runs.forEach((part, i) => {
     if (part.row?.ended && verdicts[i].kind === "applied") ended += 1;
   });
-  if (ended >= runs) tell();
+  if (ended >= left) tell();
   return verdicts;
 };
 

@@ -18,7 +18,7 @@ export async function restart({ newFile, quick }) {
     const file = newFile();
     await killAtHalf(file, runs);
     const copy = copyOf(file, newFile());
-    const { ms, commits } = await finish(file, runs);
+    const { ms, commits } = await finish(file, runs, await unfinished(copy));
     pawl.push(ms);
     bare.push(await timeRest(copy, commits));
   }
@@ -43,9 +43,17 @@ async function killAtHalf(file, runs) {
   await once(child, "exit");
 }
 
-async function finish(file, runs) {
+/** How many runs the killed process has left behind. */
+async function unfinished(file) {
+  const db = await openBare(file);
+  const [{ left }] = rowsOf(db, "select count(*) as left from runs where ended_at is null");
+  db.close();
+  return left;
+}
+
+async function finish(file, runs, left) {
   const start = performance.now();
-  const child = startChild(FINISHER, { file, runs });
+  const child = startChild(FINISHER, { file, left });
   const gone = once(child, "exit");
   await nextMessage(child);
   const ms = performance.now() - start;

@@ -1,13 +1,18 @@
 // Forks
 // A new run that inherits another one's journal up to a point. The prefix keeps its recorded seed and keys, so that replay follows it;
 // from the fork point on it draws from its own id (P10). Nothing of the source changes.
+import { encode } from "../base/codec.ts";
 import type { Codec } from "../base/envelope.ts";
 import { PawlError } from "../base/errors.ts";
+import type { Cost } from "../core/context.ts";
 import { Draft } from "../core/draft.ts";
 import type { Host } from "../core/host.ts";
 import { childId } from "../core/issue.ts";
 import type {
+  ChildEnded,
   ChildStarted,
+  Continued,
+  Ended,
   Entry,
   Forked,
   RunStarted,
@@ -35,8 +40,8 @@ export interface ForkPoint {
 
 /** Where `retry` picks up: at the failure that ended the run, or else right before its end. */
 export function retryPoint(run: string, journal: readonly Entry[]): ForkPoint {
-  const end = journal.findIndex((entry) => entry.type === "run.cancelling" || entryKind(entry) === "end");
-  if (end < 0) {
+  const end = endOf(journal);
+  if (end === journal.length) {
     throw new PawlError(
       "invalid_argument",
       `Run ${run} has not ended, so there is nothing to retry. Cancel it first, or fork it.`,
@@ -50,12 +55,33 @@ export function retryPoint(run: string, journal: readonly Entry[]): ForkPoint {
       { fields: { run } },
     );
   }
-  const last = journal.slice(0, end).findLastIndex((entry) => entryKind(entry) === "outcome");
-  const outcome = journal[last];
+  const before = journal.slice(0, end);
+  const causes = causesOf((journal.at(-1)?.payload as Partial<Ended> | null)?.error);
+  const thrown = before.findLastIndex((entry) => causes.some((error) => isFailureOf(entry, error)));
+  const last = thrown < 0 ? before.findLastIndex((entry) => entryKind(entry) === "outcome") : thrown;
+  const outcome = before[last];
   if (outcome?.type === "step.failed") return { at: last + 1, tryAgain: true };
-  if (outcome?.type === "child.ended" && (outcome.payload as { status: string }).status !== "succeeded")
+  if (outcome?.type === "child.ended" && (outcome.payload as ChildEnded).status !== "succeeded")
     return { at: last, tryAgain: false };
   return { at: end, tryAgain: false };
+}
+
+/** An error and what it was caused by, outermost first. */
+function causesOf(error: unknown): Error[] {
+  return error instanceof Error ? [error, ...causesOf(error.cause)] : [];
+}
+
+/** Whether the body got this error from that outcome; it may have cleaned up before it threw it on. */
+function isFailureOf(entry: Entry, error: Error & { code?: unknown; fields?: { child?: unknown } }): boolean {
+  if (entry.type === "child.ended") return error.fields?.child === (entry.payload as ChildEnded).child;
+  if (entry.type !== "step.failed" || entryKind(entry) !== "outcome") return false;
+  return encode((entry.payload as StepFailed).error) === encode(error);
+}
+
+/** Where the run began to end; its length if it has not. No fork inherits an end. */
+function endOf(journal: readonly Entry[]): number {
+  const end = journal.findIndex((entry) => entry.type === "run.cancelling" || entryKind(entry) === "end");
+  return end < 0 ? journal.length : end;
 }
 
 /** Where `fork({ at })` cuts: before the entry with that position, or before the call with that key. */
@@ -63,7 +89,7 @@ export function forkPoint(run: string, journal: readonly Entry[], at: string | n
   const position =
     typeof at === "number" ? at : journal.findIndex((entry) => entry.key === at && entryKind(entry) === "call");
   if (Number.isInteger(position) && position >= 1 && position <= journal.length)
-    return { at: position, tryAgain: false };
+    return { at: Math.min(position, endOf(journal)), tryAgain: false };
   const keys = journal.filter((entry) => entryKind(entry) === "call").map((entry) => entry.key);
   throw new PawlError(
     "invalid_argument",
@@ -87,9 +113,30 @@ export async function forkCommit(
   const deadline = source.deadline === null ? null : now + (source.deadline - source.createdAt);
   draft.create(createOf(source, deadline, now, ports.codec));
   const open = openCalls(prefix);
-  for (const entry of prefix) await inherit(draft, entry, { id, point, now, deadline, started, open, ports });
+  const park = openPark(prefix);
+  for (const entry of prefix)
+    if (entry !== park) await inherit(draft, entry, { id, point, now, deadline, started, open, ports });
+  const cost = costOf(prefix);
+  if (cost.size > 0) draft.row({ cost: JSON.stringify(Object.fromEntries(cost)) });
   draft.append(now, "run.forked", null, { from: source.id, at: point.at, seed: id } satisfies Forked);
   return draft.take().commit;
+}
+
+/** A question that nobody has answered is the source's alone. */
+function openPark(prefix: readonly Entry[]): Entry | null {
+  const last = prefix.findLast((entry) => entry.type === "run.parked" || entry.type === "run.resolved");
+  return last?.type === "run.parked" ? last : null;
+}
+
+/** What the run had cost at the fork point. */
+function costOf(prefix: readonly Entry[]): Map<string, number> {
+  const costs = new Map<string, number>();
+  for (const { type, payload } of prefix) {
+    if (type === "run.continued") costs.clear();
+    const amounts = type === "run.continued" ? (payload as Continued).cost : type === "cost" ? (payload as Cost) : {};
+    for (const [unit, amount] of Object.entries(amounts)) costs.set(unit, (costs.get(unit) ?? 0) + amount);
+  }
+  return costs;
 }
 
 function createOf(source: RunRow, deadline: number | null, now: number, codec: Codec): NewRun {

@@ -17,6 +17,7 @@ import type {
   WaitOptions,
 } from "./context.ts";
 import { encodePayload } from "./draft.ts";
+import { cancelError } from "./endings.ts";
 import type { Frame, KeyScope } from "./host.ts";
 import { childId } from "./issue.ts";
 import type { CallType } from "./journal.ts";
@@ -126,6 +127,7 @@ export class BodyContext implements Context {
   }
 
   async spawn(workflow: Workflow<never>, input?: unknown, options: CallOptions = {}): Promise<{ readonly id: string }> {
+    this.#assertNotCancelled();
     return { id: this.#child(workflow as Workflow, input, options, true).id };
   }
 
@@ -217,8 +219,9 @@ export class BodyContext implements Context {
     this.#pass.notes.note(String(text));
   }
 
-  continueAs(input: unknown): Promise<never> {
+  async continueAs(input: unknown): Promise<never> {
     this.#assertInBody("continueAs");
+    this.#assertNotCancelled();
     const { name, definition } = this.#pass.workflow;
     this.#pass.continueAs(validateNow(definition.input, input, `The input of workflow "${name}"`));
     return new Promise<never>(() => {});
@@ -238,6 +241,12 @@ export class BodyContext implements Context {
   #scope(): KeyScope {
     const frame = this.#pass.ports.host.frame();
     return frame?.pass === this.#pass ? frame.scope : this.#pass.frame.scope;
+  }
+
+  /** After a cancel nothing new begins, whatever the body tries (P19). */
+  #assertNotCancelled(): void {
+    const { id, cancelling } = this.#pass;
+    if (cancelling !== null) throw cancelError(id, cancelling);
   }
 
   #assertInBody(what: string): void {

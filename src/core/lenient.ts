@@ -5,6 +5,7 @@ import type { Call } from "./call.ts";
 import { matches } from "./issue.ts";
 import { type Entry, entryKind, type NoteType } from "./journal.ts";
 import { callId } from "./open-calls.ts";
+import { type CallOutcome, callTypeOf } from "./outcomes.ts";
 
 export interface RecordedCall {
   readonly call: Entry;
@@ -12,13 +13,6 @@ export interface RecordedCall {
   readonly marks: readonly Entry[];
   readonly outcome: Entry | null;
 }
-
-const CALL_OF: Readonly<Record<string, string>> = {
-  "step.completed": "step.started",
-  "step.failed": "step.started",
-  "signal.received": "signal.awaited",
-  "child.ended": "child.started",
-};
 
 export class LenientJournal {
   readonly #calls = new Map<string, { call: Entry; marks: Entry[]; outcome: Entry | null }>();
@@ -49,15 +43,11 @@ export class LenientJournal {
     else if (kind === "note")
       this.#notes.set(entry.type as NoteType, (this.#notes.get(entry.type as NoteType) ?? 0) + 1);
     else {
-      const recorded = this.#calls.get(`${callTypeOf(entry)} ${entry.key}`);
+      const type = kind === "outcome" ? callTypeOf(entry.type as CallOutcome, entry.payload) : "step.started";
+      const recorded = this.#calls.get(`${type} ${entry.key}`);
       if (recorded === undefined) return;
       if (kind === "mark") recorded.marks.push(entry);
       else if (kind === "outcome") recorded.outcome = entry;
     }
   }
-}
-
-function callTypeOf(entry: Entry): string {
-  if (entry.type === "timer.fired") return entry.payload === null ? "timer.set" : "signal.awaited";
-  return CALL_OF[entry.type] ?? entry.type;
 }

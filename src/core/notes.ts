@@ -1,7 +1,7 @@
 // Notes
 // What a body says about itself: state, cost, notes, patch marks. Recorded once, whatever the number of replays (P9).
 import type { Cost } from "./context.ts";
-import { encodePayload } from "./draft.ts";
+import { decodePayload, encodePayload } from "./draft.ts";
 import type { Continued, NoteType, StatePatched } from "./journal.ts";
 import type { Pass } from "./pass.ts";
 import type { Replay } from "./replay.ts";
@@ -39,16 +39,18 @@ export class Notes {
   set(key: string, value: unknown): void {
     const payload: StatePatched = { value };
     const text = encodePayload(payload, `state "${key}"`);
-    this.#state.set(key, value);
-    if (!this.#record("state.patched", key, text)) return;
+    // The body sees what the next generation and everybody else will: the value as it was recorded (I21).
+    this.#state.set(key, (decodePayload(text) as StatePatched).value);
+    if (this.#record("state.patched", key, text) !== "new") return;
     const at = { run: this.#pass.id, seq: -1, field: `state:${key}` };
     this.#pass.draft.state({ key, data: sealValue(this.#pass.ports.codec, value, at, key) });
   }
 
   addCost(amounts: Cost): void {
+    const recorded = this.#record("cost", null, encodePayload(amounts, "cost"));
+    if (recorded === "ignored") return;
     for (const [unit, amount] of Object.entries(amounts)) this.#costs.set(unit, (this.#costs.get(unit) ?? 0) + amount);
-    const isNew = this.#record("cost", null, encodePayload(amounts, "cost"));
-    if (isNew) this.#pass.draft.row({ cost: JSON.stringify(this.costs) });
+    if (recorded === "new") this.#pass.draft.row({ cost: JSON.stringify(this.costs) });
   }
 
   note(text: string): void {
@@ -63,18 +65,20 @@ export class Notes {
     return true;
   }
 
-  /** False for what is recorded already, or belongs to a turn before the last recorded one: new code would repeat it on every pass. */
-  #record(type: NoteType, key: string | null, text: string): boolean {
-    if (this.#pass.isClosed) return false;
-    if (this.#isRecorded(type) || !(this.#pass.isLive || this.#replay.cursor.isLastTurn)) return false;
+  /** Ignored is what belongs to a turn before the last recorded one and is not in it: new code would repeat it on every pass. */
+  #record(type: NoteType, key: string | null, text: string): "new" | "known" | "ignored" {
+    if (this.#pass.isClosed) return "ignored";
+    if (this.#isRecorded(type)) return "known";
+    if (!this.#pass.isLive && !this.#replay.cursor.isLastTurn) return "ignored";
     this.#append(type, key, text);
-    return true;
+    return "new";
   }
 
   #isRecorded(type: NoteType): boolean {
     const { lenient } = this.#replay;
     if (lenient !== null) return lenient.takeNote(type);
-    return !this.#pass.isLive && this.#replay.cursor.takeNote(type) !== undefined;
+    // The last recorded turn is not over before the first new outcome: a foreign await may still separate its parts.
+    return !this.#pass.hasProgressed && this.#replay.cursor.takeNote(type) !== undefined;
   }
 
   #append(type: NoteType, key: string | null, text: string | null): void {

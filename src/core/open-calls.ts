@@ -47,11 +47,6 @@ export class OpenCalls {
     return call;
   }
 
-  reject(id: string, error: unknown): void {
-    const call = this.settle(id);
-    if (call !== undefined) rejectCall(call, error);
-  }
-
   /** Rejects every pending call in order of issue (P19). */
   rejectAll(error: unknown): void {
     const pending = [...this.#calls.values()];

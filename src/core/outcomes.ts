@@ -1,52 +1,72 @@
 // Outcomes
 // What a recorded outcome does to the call it belongs to; live and in replay alike.
 import { PawlError } from "../base/errors.ts";
-import { rejectCall } from "./call.ts";
-import type { ChildEnded, OutcomeType, SignalReceived, StepFailed } from "./journal.ts";
+import { type Call, rejectCall, type SignalCall } from "./call.ts";
+import type { CallType, ChildEnded, OutcomeType, SignalReceived, StepFailed } from "./journal.ts";
 import type { OpenCalls } from "./open-calls.ts";
 
 /** Outcomes that belong to a call; the others concern the run as a whole. */
 export type CallOutcome = Exclude<OutcomeType, "run.started" | "run.continued" | "run.cancelling">;
 
+/** Settles the call that an outcome belongs to; false if no such call is open. */
 export function deliverOutcome(
   run: string,
   calls: OpenCalls,
   type: CallOutcome,
   key: string | null,
   payload: unknown,
-): void {
+): boolean {
+  const call = calls.settle(`${callTypeOf(type, payload)} ${key}`);
+  if (call === undefined) return false;
   switch (type) {
     case "step.completed":
-      return calls.settle(`step.started ${key}`)?.resolve(payload);
+      call.resolve(payload);
+      break;
     case "step.failed":
-      return calls.reject(`step.started ${key}`, (payload as StepFailed).error);
+      rejectCall(call, (payload as StepFailed).error);
+      break;
     case "timer.fired":
-      return payload === null ? calls.settle(`timer.set ${key}`)?.resolve(undefined) : waitTimedOut(run, calls, key);
+      if (call.type === "signal.awaited") waitTimedOut(run, call);
+      else call.resolve(undefined);
+      break;
     case "signal.received":
-      return signalReceived(calls, key, payload as SignalReceived);
+      signalReceived(call, payload as SignalReceived);
+      break;
     case "child.ended":
-      return childEnded(run, calls, key, payload as ChildEnded);
+      childEnded(run, call, payload as ChildEnded);
+  }
+  return true;
+}
+
+/** The type of the call that an outcome ends. */
+export function callTypeOf(type: CallOutcome, payload: unknown): CallType {
+  switch (type) {
+    case "step.completed":
+    case "step.failed":
+      return "step.started";
+    case "timer.fired":
+      return payload === null ? "timer.set" : "signal.awaited";
+    case "signal.received":
+      return "signal.awaited";
+    case "child.ended":
+      return "child.started";
   }
 }
 
-function waitTimedOut(run: string, calls: OpenCalls, key: string | null): void {
-  const call = calls.settle(`signal.awaited ${key}`);
-  if (call?.type !== "signal.awaited") return;
+function waitTimedOut(run: string, call: SignalCall): void {
   const { name, fallback } = call.spec;
   if (fallback !== null) return call.resolve(fallback.value);
   const message = `No signal "${name}" reached run ${run} in time. Give waitFor a \`default\`, a longer \`timeout\`, or catch this error.`;
   rejectCall(call, new PawlError("wait_timeout", message, { fields: { run, signal: name } }));
 }
 
-function signalReceived(calls: OpenCalls, key: string | null, received: SignalReceived): void {
-  if (received.error !== undefined) return calls.reject(`signal.awaited ${key}`, received.error);
-  calls.settle(`signal.awaited ${key}`)?.resolve(received.payload);
+function signalReceived(call: Call, received: SignalReceived): void {
+  if (received.error === undefined) call.resolve(received.payload);
+  else rejectCall(call, received.error);
 }
 
-function childEnded(run: string, calls: OpenCalls, key: string | null, ended: ChildEnded): void {
-  const id = `child.started ${key}`;
-  if (ended.status === "succeeded") return calls.settle(id)?.resolve(ended.value);
-  const { child, status } = ended;
-  const message = `Child run ${child} (${key}) of run ${run} ${status}. Its error is the cause; \`pawl why ${child}\` tells more.`;
-  calls.reject(id, new PawlError("child_failed", message, { fields: { run, child, status }, cause: ended.value }));
+function childEnded(run: string, call: Call, { child, status, value }: ChildEnded): void {
+  if (status === "succeeded") return call.resolve(value);
+  const message = `Child run ${child} (${call.key}) of run ${run} ${status}. Its error is the cause; \`pawl why ${child}\` tells more.`;
+  rejectCall(call, new PawlError("child_failed", message, { fields: { run, child, status }, cause: value }));
 }

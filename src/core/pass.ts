@@ -7,7 +7,7 @@
 //   PA3. A call outside a turn is held in replay, and live refused unless nothing else is pending (P4).
 //   PA4. At most one batch is in flight; what follows waits in the draft (P15).
 //   PA5. After the end, a park or a suspension has joined, nothing else does (P12).
-import { PawlError } from "../base/errors.ts";
+import { messageOf, PawlError } from "../base/errors.ts";
 import { type SeededRandom, seededRandom } from "../base/random.ts";
 import { BodyContext } from "./body-context.ts";
 import { type Call, rejectCall } from "./call.ts";
@@ -26,7 +26,7 @@ import { deliverOutcome } from "./outcomes.ts";
 import { Outgoing } from "./outgoing.ts";
 import type { PassEnd, PassPorts } from "./pass-ports.ts";
 import { recoverSteps } from "./recovery.ts";
-import { Replay } from "./replay.ts";
+import { type HeldCall, Replay } from "./replay.ts";
 import { Alarm, lingers, suspension } from "./rest.ts";
 import { Steps } from "./steps.ts";
 import type { InboxRow, RunRow } from "./store.ts";
@@ -75,6 +75,7 @@ export class Pass implements TurnTaker {
   #isOver = false;
   #isDraining = false;
   #hasProgressed = false;
+  #burst: { readonly n: number; isOver: boolean } = { n: 0, isOver: true };
   #turnOpen = false;
   #requested = false;
   #bodyResult: BodyResult | null = null;
@@ -181,14 +182,22 @@ export class Pass implements TurnTaker {
     this.#requested = false;
     if (this.isClosed) return;
     this.#turnOpen = true;
-    if (this.#isLive) this.#deliverNext();
-    else this.#deliverRecorded();
+    this.#guarded(() => (this.#isLive ? this.#deliverNext() : this.#deliverRecorded()));
   }
 
   closeTurn(): void {
     this.#turnOpen = false;
-    if (this.#isLive) this.evaluate();
-    else this.#replayOn();
+    this.#guarded(() => (this.#isLive ? this.evaluate() : this.#replayOn()));
+  }
+
+  /** Whatever a journal holds, it may stop its own run but not the worker. */
+  #guarded(part: () => void): void {
+    try {
+      part();
+    } catch (error) {
+      const message = `Run ${this.id} cannot go on: ${messageOf(error)} Restore its journal, or fork it before the entry in question.`;
+      this.park({ reason: "corrupted_journal", message, choices: ["retry", "cancel"] });
+    }
   }
 
   /** Asks for one turn; once is enough. */
@@ -211,13 +220,28 @@ export class Pass implements TurnTaker {
 
   #issueOutsideTurn(call: Call, site: string): void {
     if (this.#replay.cursor.peek() !== null) {
-      this.#replay.hold({ call, site });
+      this.#replay.hold({ call, site, burst: this.#currentBurst() });
       this.#replayOn();
-    } else if (this.calls.size > 0 || this.steps.hasOutcome) {
-      const { error, parked } = foreignAwait(this.id, call, [...this.calls.values()], site);
-      rejectCall(call, error);
-      this.park(parked);
-    } else this.#inBurst(() => this.#place(call, site));
+    } else if (this.calls.size > 0 || this.steps.hasOutcome) this.#refuseForeign(call, site);
+    else this.#inBurst(() => this.#place(call, site));
+  }
+
+  #refuseForeign(call: Call, site: string): void {
+    const { error, parked } = foreignAwait(this.id, call, [...this.calls.values()], site);
+    rejectCall(call, error);
+    this.park(parked);
+  }
+
+  /** A number for the microtasks that run now: calls made in them were made together. */
+  #currentBurst(): number {
+    if (this.#burst.isOver) {
+      const burst = { n: this.#burst.n + 1, isOver: false };
+      this.#burst = burst;
+      this.ports.host.tick(() => {
+        burst.isOver = true;
+      });
+    }
+    return this.#burst.n;
   }
 
   /** What follows in the same microtasks belongs together: it is one turn, though nobody opened it. */
@@ -249,7 +273,7 @@ export class Pass implements TurnTaker {
     if (next === null) return this.#goLive();
     if (next.kind !== "call") return this.requestTurn();
     const held = this.#replay.takeHeld(next.entry);
-    if (held !== undefined) return this.#inBurst(() => this.#place(held.call, held.site));
+    if (held.length > 0) return this.#placeTogether(held);
     if (this.#bodyResult !== null) return this.#diverge({ recorded: next.entry, issued: null, site: null });
     this.#watch(next.entry);
   }
@@ -267,10 +291,12 @@ export class Pass implements TurnTaker {
     const next = this.#replay.cursor.peek();
     if (next === null || next.kind === "call") return;
     const { entry } = next;
+    if (next.kind === "end") return this.#diverge({ recorded: entry, issued: null, site: null });
     this.#replay.cursor.pass();
     this.#replay.cursor.openWindow();
     this.now = entry.at;
-    this.#deliver(entry.type as OutcomeType, entry.key, entry.payload);
+    const isAwaited = this.#deliver(entry.type as OutcomeType, entry.key, entry.payload);
+    if (!isAwaited) this.#diverge({ recorded: entry, issued: null, site: null });
   }
 
   #diverge(divergence: Divergence): void {
@@ -285,11 +311,23 @@ export class Pass implements TurnTaker {
   #goLive(): void {
     this.#isLive = true;
     this.#forgetWatchdog();
-    const held = this.#replay.takeAllHeld();
     if (this.#bodyResult !== null) return this.#end(this.#bodyResult);
     recoverSteps(this, this.#replay.takeInterrupted());
-    for (const { call, site } of held) if (!this.isClosed) this.#issueOutsideTurn(call, site);
+    if (this.#replay.hasHeld) return this.#releaseHeld();
     this.evaluate();
+  }
+
+  /** Calls that were made together pass together; what was made elsewhere meets them as pending. */
+  #releaseHeld(): void {
+    if (this.calls.size === 0 && !this.steps.hasOutcome) this.#placeTogether(this.#replay.takeBurst());
+    const [next] = this.isClosed ? [] : this.#replay.takeBurst();
+    if (next !== undefined) this.#refuseForeign(next.call, next.site);
+  }
+
+  #placeTogether(held: readonly HeldCall[]): void {
+    this.#inBurst(() => {
+      for (const { call, site } of held) if (!this.isClosed) this.#place(call, site);
+    });
   }
 
   // Going on live
@@ -310,7 +348,8 @@ export class Pass implements TurnTaker {
     const found = this.#replay.takeFound();
     if (found !== undefined) {
       this.now = Math.max(this.now, found.at);
-      return this.#deliver(found.type as OutcomeType, found.key, found.payload);
+      this.#deliver(found.type as OutcomeType, found.key, found.payload);
+      return;
     }
     const outcome = this.steps.takeOutcome();
     if (outcome !== undefined) {
@@ -382,7 +421,8 @@ export class Pass implements TurnTaker {
     }
   }
 
-  #deliver(type: OutcomeType, key: string | null, payload: unknown): void {
+  /** False for an outcome that no open call is waiting for. */
+  #deliver(type: OutcomeType, key: string | null, payload: unknown): boolean {
     if (type === "run.started") {
       this.#reseed((payload as RunStarted).seed);
       this.#startBody((payload as RunStarted).input);
@@ -392,7 +432,8 @@ export class Pass implements TurnTaker {
       this.notes.inherit(continued);
       this.#startBody(continued.input);
     } else if (type === "run.cancelling") this.#cancelled(payload as Cancelling);
-    else deliverOutcome(this.id, this.calls, type, key, payload);
+    else return deliverOutcome(this.id, this.calls, type, key, payload);
+    return true;
   }
 
   #cancelled(cancelling: Cancelling): void {
@@ -490,9 +531,13 @@ export class Pass implements TurnTaker {
       this.draft.row({ progress: encodePayload(this.#progress.value, "progress") });
       this.#progress = null;
     }
-    if (!this.isClosed && this.#isIdle() && this.#wakeup() === null && !lingers(this)) {
-      this.#final = { kind: "suspended" };
-      return this.draft.take({ ifWake: this.mailbox.wake, row: suspension(this) });
+    if (!this.isClosed && this.#isIdle()) {
+      if (this.#wakeup() === null && !lingers(this)) {
+        this.#final = { kind: "suspended" };
+        return this.draft.take({ ifWake: this.mailbox.wake, row: suspension(this) });
+      }
+      // Its time has come, or nearly, since it asked to be suspended: it goes on in memory.
+      this.evaluate();
     }
     return this.draft.isEmpty ? null : this.draft.take();
   }

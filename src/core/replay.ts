@@ -11,6 +11,8 @@ import type { OpenCalls } from "./open-calls.ts";
 export interface HeldCall {
   readonly call: Call;
   readonly site: string;
+  /** Calls of the same burst were made in the same microtasks. */
+  readonly burst: number;
 }
 
 export class Replay {
@@ -61,13 +63,21 @@ export class Replay {
     this.#held.push(held);
   }
 
-  takeHeld(entry: Entry): HeldCall | undefined {
-    const index = this.#held.findIndex((held) => matches(entry, held.call));
-    return index < 0 ? undefined : this.#held.splice(index, 1)[0];
+  /** The held call that this entry records, with those that were made together with it; none if there is no such call. */
+  takeHeld(entry: Entry): HeldCall[] {
+    const first = this.#held.find((held) => matches(entry, held.call));
+    return first === undefined ? [] : this.takeBurst(first.burst);
   }
 
-  takeAllHeld(): HeldCall[] {
-    return this.#held.splice(0);
+  /** The oldest held calls that were made together. */
+  takeBurst(burst: number | undefined = this.#held[0]?.burst): HeldCall[] {
+    const together = this.#held.filter((held) => held.burst === burst);
+    for (const held of together) this.#held.splice(this.#held.indexOf(held), 1);
+    return together;
+  }
+
+  get hasHeld(): boolean {
+    return this.#held.length > 0;
   }
 
   /** Outcomes that lenient replay has found for open calls, in journal order. */

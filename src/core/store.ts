@@ -278,7 +278,7 @@ export interface Message {
   readonly data: string | Uint8Array | null;
 }
 
-/** `delivered` also for a message that had been delivered before. */
+/** `duplicate`: a message with this id, or a cancel, had reached the run before. */
 export type Delivery = "delivered" | "duplicate" | "ended" | "missing";
 
 export type WaitKind = "timer" | "signal" | "child" | "retry" | "approval" | "decision" | "slot";

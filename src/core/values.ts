@@ -3,9 +3,11 @@ import { decode, encode } from "../base/codec.ts";
 import type { Codec, FieldAddress } from "../base/envelope.ts";
 import { PawlError } from "../base/errors.ts";
 import { encodePayload } from "./draft.ts";
+import { isWellFormed } from "./entry-shape.ts";
 import type { Host } from "./host.ts";
 import { checksumText, type Entry, type StoredEntry } from "./journal.ts";
 import { LIMITS } from "./limits.ts";
+import type { RunRow } from "./store.ts";
 
 export function sealValue(codec: Codec, value: unknown, at: FieldAddress, path: string): string | Uint8Array {
   return codec.seal(encodePayload(value, path), at);
@@ -21,23 +23,41 @@ export function openEntry(codec: Codec, run: string, stored: StoredEntry): Entry
   return { seq: stored.seq, at: stored.at, type: stored.type, key: stored.key, payload };
 }
 
-/** Opens a journal from its first entry on; a gap, a damaged or an edited row is found and named (E-22, P35). */
-export function openJournal(host: Host, codec: Codec, run: string, stored: readonly StoredEntry[]): Entry[] {
-  let previous = run;
-  return stored.map((entry, position) => {
-    if (entry.seq !== position) throw missing(run, position);
+/** Opens a journal from its first entry on; a gap, a lost end, a damaged or an edited row is found and named (E-22, P35). */
+export function openJournal(
+  host: Host,
+  codec: Codec,
+  { id, head, headHash }: Pick<RunRow, "id" | "head" | "headHash">,
+  stored: readonly StoredEntry[],
+): Entry[] {
+  let previous = id;
+  const entries = stored.map((entry, position) => {
+    if (entry.seq !== position) throw missing(id, position);
     const sum = host.digest(checksumText(previous, entry.seq, entry.at, entry.type, entry.key, entry.data));
-    if (sum !== entry.hash) throw damaged(run, entry);
+    const isReplaced = position === head - 1 && headHash !== "" && headHash !== sum;
+    if (sum !== entry.hash || isReplaced) throw damaged(id, entry);
     previous = sum;
-    return openEntry(codec, run, entry);
+    const opened = openEntry(codec, id, entry);
+    if (!isWellFormed(opened)) throw malformed(id, entry);
+    return opened;
   });
+  if (entries.length < head) throw missing(id, entries.length);
+  return entries;
 }
 
 function missing(run: string, seq: number): PawlError {
   return new PawlError(
     "journal_entry_missing",
-    `Run ${run} has no journal entry ${seq}, though later ones exist. Restore the store from a backup, or fork the run before that entry.`,
+    `Run ${run} has no journal entry ${seq}, though one was recorded. Restore the store from a backup, or fork the run before that entry.`,
     { fields: { run, seq } },
+  );
+}
+
+function malformed(run: string, entry: StoredEntry): PawlError {
+  return new PawlError(
+    "corrupted_journal",
+    `Journal entry ${entry.seq} (${entry.type}) of run ${run} has a payload that cannot be its own. Restore the store from a backup, or fork the run before that entry.`,
+    { fields: { run, seq: entry.seq, type: entry.type } },
   );
 }
 

@@ -55,7 +55,10 @@ export function faultStore(store: Store, plan: FaultPlan): FaultStore {
         case null:
           return verdicts;
         case "fail":
-          throw new PawlError("storage_unavailable", `Commit ${number} was refused by the fault plan; nothing of it was applied.`);
+          throw new PawlError(
+            "storage_unavailable",
+            `Commit ${number} was refused by the fault plan; nothing of it was applied.`,
+          );
         case "lose-answer":
           throw new PawlError("unknown_outcome", `The answer to commit ${number} was lost by the fault plan.`);
         case "hang":

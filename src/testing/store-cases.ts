@@ -1,11 +1,12 @@
 // The contract of the store port, as data: every store runs the same list, in any test runner.
 //
 //   for (const one of storeCases) it(one.name, () => one.run(open));
+
+import type { StoreCase } from "./store-cases/case.ts";
 import { claimCases } from "./store-cases/claims.ts";
 import { commitCases } from "./store-cases/commit.ts";
 import { keyAndCounterCases } from "./store-cases/keys-and-counters.ts";
 import { mailCases } from "./store-cases/mail.ts";
-import type { StoreCase } from "./store-cases/case.ts";
 import { upkeepCases } from "./store-cases/upkeep.ts";
 import { workerCases } from "./store-cases/workers.ts";
 

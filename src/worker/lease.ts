@@ -77,14 +77,21 @@ export class Lease {
     return reply;
   }
 
-  /** Hands everything back. */
+  /** Hands everything back, or if the store cannot be written to leaves it to those who find this process gone. */
   async stop(): Promise<void> {
     await this.#loop.stop();
     await this.#stopPulse();
     const worker = this.#worker;
     this.#worker = null;
     this.#confirmedAt = Number.NEGATIVE_INFINITY;
-    if (worker !== null) await this.#store.retire(worker.id);
+    if (worker === null) return;
+    try {
+      await this.#store.retire(worker.id);
+    } catch (error) {
+      this.#options.log.warn(`Worker ${worker.id} could not hand its runs back; others take them over when its lease is over.`, {
+        error: messageOf(error),
+      });
+    }
   }
 
   #newWorker(): NewWorker {

@@ -18,11 +18,11 @@ export type Loaded =
 
 export function loadRun(claimed: ClaimedRun, workflow: Workflow | undefined, ports: PassPorts, readAt: number): Loaded {
   const last = claimed.journal.at(-1);
-  const chain = { head: claimed.journal.length, hash: last?.hash ?? claimed.run, at: last?.at ?? 0 };
+  const chain = { head: (last?.seq ?? -1) + 1, hash: last?.hash ?? claimed.run, at: last?.at ?? 0 };
   const draft = new Draft(claimed.run, chain, ports.host, ports.codec);
   let entries: Entry[];
   try {
-    entries = openJournal(ports.host, ports.codec, claimed.run, claimed.journal);
+    entries = openJournal(ports.host, ports.codec, claimed.row, claimed.journal);
   } catch (error) {
     if (claimed.cancel !== null) return cancelled(draft, claimed, ports, []);
     return parked(draft, claimed, ports, corrupted(claimed.run, error));

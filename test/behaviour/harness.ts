@@ -29,8 +29,8 @@ export const DAY = 24 * HOUR;
 
 // Captured before any guard wraps it.
 const { setImmediate: startImmediate } = globalThis;
-/** So many rounds of the event loop without a call to the store mean that nothing more comes by itself. */
-const STILL_ROUNDS = 12;
+/** So many rounds of the event loop without a call to the store mean that nothing more comes by itself. A replay takes a few per turn. */
+const STILL_ROUNDS = 120;
 
 interface WorldOptions {
   /** A clock of its own for leases and housekeeping, moved by hand. */

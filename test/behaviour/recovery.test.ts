@@ -155,9 +155,13 @@ describe.each(STORES)("an interrupted step on %s", (store) => {
     const hold = gate();
     const pair = workflow("pair", async (ctx) => {
       const part = (name: string, recovery: Recovery) =>
-        ctx.step(name, async ({ attempt }) => (starts.push(`${name} ${attempt}`), attempt === 1 && (await hold.passed), name), {
-          recovery,
-        });
+        ctx.step(
+          name,
+          async ({ attempt }) => (starts.push(`${name} ${attempt}`), attempt === 1 && (await hold.passed), name),
+          {
+            recovery,
+          },
+        );
       return Promise.all([part("a", "ask"), part("b", "ask"), part("c", "rerun")]);
     });
     await (await world.open([pair])).start(pair, undefined, { id: "r" });
@@ -181,7 +185,10 @@ describe.each(STORES)("an interrupted step on %s", (store) => {
     const both = workflow("both", async (ctx) => {
       const part = (name: string, value: () => unknown) =>
         ctx.step(name, () => ((starts[name] = (starts[name] ?? 0) + 1), value()));
-      return Promise.all([part("done", () => "done"), part("hangs", () => (starts["hangs"] === 1 ? hold.passed : "again"))]);
+      return Promise.all([
+        part("done", () => "done"),
+        part("hangs", () => (starts["hangs"] === 1 ? hold.passed : "again")),
+      ]);
     });
     await (await world.open([both])).start(both, undefined, { id: "r" });
     await world.settle();

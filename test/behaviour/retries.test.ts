@@ -47,7 +47,9 @@ describe.each(STORES)("retries on %s", (store) => {
   it("S4-30 E-24 says after the last retry that they are used up, with the last error as its cause", async () => {
     const world = await openWorld(store);
     let n = 0;
-    const { flow, waits } = flaky(world, 99, () => new RetryableError(`no ${++n}`), { retry: { jitter: false, max: 2 } });
+    const { flow, waits } = flaky(world, 99, () => new RetryableError(`no ${++n}`), {
+      retry: { jitter: false, max: 2 },
+    });
     const run = await (await world.open([flow])).start(flow);
     await world.advance(600_000);
     const error = await errorOf(run.result());
@@ -183,7 +185,9 @@ describe.each(STORES)("retries on %s", (store) => {
   it("S4-32 spreads waits over nothing to the full delay, and the journal keeps what was drawn", async () => {
     const world = await openWorld(store);
     const flow = workflow("spread", async (ctx) => {
-      await ctx.step("try", () => Promise.reject(new RetryableError("x")), { retry: { max: 1, base: "1000s", cap: "1000s" } });
+      await ctx.step("try", () => Promise.reject(new RetryableError("x")), {
+        retry: { max: 1, base: "1000s", cap: "1000s" },
+      });
     });
     const pawl = await world.open([flow]);
     const runs = await Promise.all(Array.from({ length: 30 }, () => pawl.start(flow)));

@@ -22,7 +22,10 @@ describe.each(STORES)("sleep on %s", (store) => {
 
   it("B43 walks long waits of the real clock in legs: none fires early", async () => {
     let fired = false;
-    const forget = [systemClock.at(systemClock.now() + 30 * DAY, () => (fired = true)), systemClock.after(30 * DAY, () => (fired = true))];
+    const forget = [
+      systemClock.at(systemClock.now() + 30 * DAY, () => (fired = true)),
+      systemClock.after(30 * DAY, () => (fired = true)),
+    ];
     // setTimeout would have fired both after 1 ms.
     await new Promise<void>((resolve) => systemClock.after(20, resolve));
     for (const stop of forget) stop();

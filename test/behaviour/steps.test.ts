@@ -130,7 +130,12 @@ describe.each(STORES)("steps on %s", (store) => {
     });
     const run = await (await world.open([looping])).start(looping);
     expect(await run.result()).toBe(10_000);
-    expect(await world.journal(run)).toEqual(["run.started", "step.started sum", "step.completed sum", "run.succeeded"]);
+    expect(await world.journal(run)).toEqual([
+      "run.started",
+      "step.started sum",
+      "step.completed sum",
+      "run.succeeded",
+    ]);
   });
 
   it("S3-12 gives parallel steps their own results after a restart, whatever order they finished in", async () => {
@@ -246,7 +251,8 @@ describe.each(STORES)("keys on %s", (store) => {
     const misusing = workflow("misusing", async (ctx) => {
       await ctx.step("a", () => 1, { key: "once" });
       const codes: unknown[] = [];
-      const attempt = async (call: () => Promise<unknown>) => codes.push((await errorOf((async () => call())()))["code"]);
+      const attempt = async (call: () => Promise<unknown>) =>
+        codes.push((await errorOf((async () => call())()))["code"]);
       await attempt(() => ctx.step("b", () => 2, { key: "once" }));
       await attempt(() => ctx.step("a#2", () => 2));
       await attempt(() => ctx.step("a/b", () => 2));

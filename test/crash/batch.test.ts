@@ -1,8 +1,11 @@
 // A long batch that is killed again and again, and a process that never lives for long.
 
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { live, type RunRequest } from "./child.ts";
 import { example, TEST_WORKFLOWS, World } from "./world.ts";
+
+// Other work may slow the machine down.
+vi.setConfig({ testTimeout: 140_000 });
 
 it("a batch of 5,000 with five kills: each item's outcome is recorded once, each effect happened once (S4-2, D-12, I6)", async () => {
   const world = new World();
@@ -11,9 +14,9 @@ it("a batch of 5,000 with five kills: each item's outcome is recorded once, each
   // In mid-transaction, right behind one, and between an effect and its outcome.
   for (const kill of [
     { point: "effect", n: 700 },
-    { point: "before-commit", n: 300 },
+    { point: "before-commit", n: 30 },
     { point: "effect", n: 999 },
-    { point: "after-commit", n: 250 },
+    { point: "after-commit", n: 20 },
     { point: "effect", n: 1 },
   ]) {
     const child = await live({ ...task, kill }, { env: world.env });
@@ -24,7 +27,9 @@ it("a batch of 5,000 with five kills: each item's outcome is recorded once, each
   expect(await child.result("batch")).toMatchObject({ invoices: 5000 });
 
   const { journal, orphans } = await world.remains("batch");
-  const outcomes = journal.filter(({ type, key }) => type === "step.completed" && key !== "customers").map(({ key }) => key);
+  const outcomes = journal
+    .filter(({ type, key }) => type === "step.completed" && key !== "customers")
+    .map(({ key }) => key);
   expect(outcomes.length).toBe(5000);
   expect(new Set(outcomes).size).toBe(5000);
   expect(orphans).toEqual([]);
@@ -34,23 +39,23 @@ it("a batch of 5,000 with five kills: each item's outcome is recorded once, each
   expect(new Set(effects.map(({ about }) => about)).size).toBe(5000);
   // Twenty at a time are in flight, and only those may be asked for again.
   expect(ledger.length - effects.length).toBeLessThanOrEqual(5 * 20);
-}, 140_000);
+});
 
-it("a process that is killed after every other commit still gets there (I6, I19, P28)", async () => {
+it("a process that never lives for more than a few commits still gets there (I6, I19, P28)", async () => {
   const world = new World();
-  const runs: RunRequest[] = [{ workflow: "invoices", id: "batch", input: { month: "2031-05", customers: 12 } }];
+  const runs: RunRequest[] = [{ workflow: "invoices", id: "batch", input: { month: "2031-05", customers: 60 } }];
   const task = { engines: [{ store: world.store(), runs }], files: [example("02-batch")] };
   let lives = 1;
-  // Register, fence the dead one, claim; then two commits of the run.
-  for (; lives < 100; lives++) {
-    const child = await live({ ...task, kill: { point: "after-commit", n: 5 } }, { env: world.env });
+  // Register, fence the dead, find the run started already, claim it, mark what is run again; then there is progress.
+  for (; lives < 40; lives++) {
+    const child = await live({ ...task, kill: { point: "after-commit", n: 7 } }, { env: world.env });
     if ((await child.exited).code === 0) break;
   }
   const { journal, status } = await world.remains("batch");
   expect(status?.state, journal.map(({ seq, type, key }) => `${seq} ${type} ${key}`).join("\n")).toBe("succeeded");
   expect(lives).toBeGreaterThan(3);
-  expect(world.ledger().filter(({ did }) => did).length).toBe(12);
-}, 140_000);
+  expect(world.ledger().filter(({ did }) => did).length).toBe(60);
+});
 
 it("a failure is on disk before anybody hears of it, and is not tried again after a crash (S0-20, S3-10)", async () => {
   for (let n = 1; ; n++) {
@@ -68,4 +73,4 @@ it("a failure is on disk before anybody hears of it, and is not tried again afte
     if (wasRecorded) expect(world.ledger().length).toBe(before);
     if ((await first.exited).code === 0) return expect(n).toBeGreaterThan(3);
   }
-}, 140_000);
+});

@@ -7,6 +7,7 @@
 //   kill      { point, n }: SIGKILL when that point is reached for the n-th time, see below
 //   stay      true: do not end with the runs, wait for commands
 
+import { closeSync, openSync, rmSync, writeSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { hasCode, Pawl, sqliteStore } from "pawl";
 import { openGate } from "./gates.mjs";
@@ -67,11 +68,25 @@ async function tellResult(run) {
   }
 }
 
+/** Takes every byte that is left on the disk. */
+function fillDisk(path) {
+  const file = openSync(path, "w");
+  for (let size = 65_536; size >= 1; ) {
+    try {
+      writeSync(file, Buffer.alloc(size));
+    } catch {
+      size = Math.floor(size / 2);
+    }
+  }
+  closeSync(file);
+}
+
 async function obey(pawl, { command, ...facts }) {
   if (command === "start") await startRun(pawl, facts);
   if (command === "open") openGate(facts.gate);
   if (command === "status") say("status", { status: await pawl.get(facts.run).status() });
-  if (command === "close") await pawl.close();
+  if (command === "fill") fillDisk(facts.path);
+  if (command === "free") rmSync(facts.path);
   say("done", { command });
 }
 
@@ -86,4 +101,7 @@ async function work(engine) {
   if (!stay) await pawl.close();
 }
 
-await Promise.all(engines.map(work));
+await Promise.all(engines.map(work)).catch((error) => {
+  say("failed", { message: error.message, code: error.code });
+  process.exitCode = 1;
+});

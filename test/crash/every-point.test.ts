@@ -1,11 +1,14 @@
 // SIGKILL at every point in turn: around every transaction of the store, and in every step between its effect and its outcome. A new
 // process then finishes, and nobody can tell the difference: same outputs, same effects, and only what was in flight ran twice.
 
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import type { LedgerLine } from "../../examples/fakes.ts";
 import type { Entry } from "../../src/index.ts";
 import { type KillPoint, live, type RunRequest } from "./child.ts";
 import { everyNumber, example, inGroups, type Remains, World } from "./world.ts";
+
+// Other work may slow the machine down.
+vi.setConfig({ testTimeout: 140_000 });
 
 interface Scene {
   readonly file: string;
@@ -63,7 +66,7 @@ for (const [name, scene] of scenes) {
     const calls = Object.values(scene.effects).reduce((sum, times) => sum + times, scene.env === undefined ? 0 : 1);
     expect(reached).toMatchObject({ effect: calls });
     expect(Math.min(...Object.values(reached))).toBeGreaterThanOrEqual(2);
-  }, 140_000);
+  });
 }
 
 /** A life that was cut off, and what it left. */
@@ -93,7 +96,10 @@ async function killedAt(kill: KillPoint, scene: Scene, world: World): Promise<Wr
   expect(exit.signal, report).toBe("SIGKILL");
   const remains = await world.remains(run.id, run.id);
   const seen = world.seenOf(run.id);
-  expect(stepsOf(seen).filter((key) => !wasStarted(remains, key)), `work without its mark: ${report}`).toEqual([]);
+  expect(
+    stepsOf(seen).filter((key) => !wasStarted(remains, key)),
+    `work without its mark: ${report}`,
+  ).toEqual([]);
   return { run: run.id, remains, seen: seen.length, report };
 }
 
@@ -143,7 +149,10 @@ function checkEffects(scene: Scene, ledger: readonly LedgerLine[], report: strin
 function checkJournal({ journal, status, orphans }: Remains, before: Remains, report: string): void {
   expect(orphans, report).toEqual([]);
   expect(status?.state, report).toBe("succeeded");
-  expect(journal.map(({ seq }) => seq), report).toEqual(journal.map((_, i) => i));
+  expect(
+    journal.map(({ seq }) => seq),
+    report,
+  ).toEqual(journal.map((_, i) => i));
   expect(journal.slice(0, before.journal.length), report).toEqual(before.journal);
   const starts = new Map<string, number>();
   const ended = new Set<string>();

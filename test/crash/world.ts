@@ -95,7 +95,11 @@ export async function everyNumber(atOnce: number, tryOne: (n: number) => Promise
   return end - 1;
 }
 
-export async function inGroups<T>(items: readonly T[], size: number, work: (group: T[]) => Promise<void>): Promise<void> {
+export async function inGroups<T>(
+  items: readonly T[],
+  size: number,
+  work: (group: T[]) => Promise<void>,
+): Promise<void> {
   const rest = [...items];
   const goOn = async () => {
     while (rest.length > 0) await work(rest.splice(0, size));

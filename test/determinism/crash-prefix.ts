@@ -6,7 +6,8 @@ import { resume, type Story, stateOf } from "./rig.ts";
 
 /** Cuts a finished run's journal at every entry and has a new engine go on from each cut. Returns how many cuts there were. */
 export async function followEveryPrefix(story: Story, seed: number): Promise<number> {
-  for (let length = 1; length < story.journal.length; length++) await followPrefix(story, length, seed ^ (length * 7919));
+  for (let length = 1; length < story.journal.length; length++)
+    await followPrefix(story, length, seed ^ (length * 7919));
   return story.journal.length - 1;
 }
 

@@ -8,7 +8,7 @@ import { runProgram } from "./rig.ts";
 
 const PROGRAMS = 1050;
 
-it("P2, P3, P9, I3, I5, B26, B57, B58, B59, T-18, S3-12: random programs follow every prefix of their journal", async () => {
+it("P2, P3, P9, I3, I5, B26, B57, B58, B59, B60, T-18, S3-12: random programs follow every prefix of their journal", async () => {
   let ran = 0;
   let prefixes = 0;
   await fc.assert(
@@ -36,4 +36,4 @@ it("P2, P28, I5: a run that crashes twice follows what both crashes left, the ma
     }),
     propertyOptions(250),
   );
-}, 60_000);
+}, 120_000);

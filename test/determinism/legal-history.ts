@@ -7,7 +7,8 @@
 //   H3. An outcome belongs to a call that is open, fits its kind, and comes only when every call of the turn before it is recorded:
 //       only the last recorded turn may be incomplete.
 //   H4. When the body has ended, nothing follows but the end, and the end says what the body returned or threw (I5).
-//   H5. Marks are passed over. Notes count only in a strict reading, where they stand exactly where the body made them (P9).
+//   H5. A payload has the shape that its type asks for. A due time is taken as recorded; only a strict reading computes it again (B44).
+//   H6. Marks are passed over. Notes count only in a strict reading, where they stand exactly where the body made them (P9).
 import { AsyncLocalStorage } from "node:async_hooks";
 import { decode, encode } from "../../src/base/codec.ts";
 import { seededRandom } from "../../src/base/random.ts";
@@ -71,7 +72,11 @@ const macrotask = (fn: () => void = () => {}) =>
   });
 
 /** Reads a journal as a history of `program`. `strict` also holds notes to their place. */
-export async function readHistory(program: Node, journal: readonly Entry[], { strict }: { strict: boolean }): Promise<Reading> {
+export async function readHistory(
+  program: Node,
+  journal: readonly Entry[],
+  { strict }: { strict: boolean },
+): Promise<Reading> {
   const reader = new Reader(program, strict);
   try {
     for (const [position, entry] of journal.entries()) {
@@ -104,6 +109,7 @@ class Reader {
 
   async read(entry: Entry): Promise<void> {
     if (this.#isOver) throw new Illegal(entry, "something follows the end");
+    if (!isShaped(entry)) throw new Illegal(entry, `its payload is none of ${entry.type}`);
     switch (entryKind(entry)) {
       case "call":
         return this.#readCall(entry);
@@ -121,15 +127,18 @@ class Reader {
   #readCall(entry: Entry): void {
     const deed = this.#nextDeed();
     if (deed === undefined) throw new Illegal(entry, `${entry.type} ${entry.key} was not issued`);
-    if (deed.call === null || !isSameCall(entry, deed))
+    if (deed.call === null || !isSameCall(entry, deed, this.#strict))
       throw new Illegal(entry, `${deed.type} ${deed.key} was issued instead of ${entry.type} ${entry.key}`);
-    this.#open.set(`${deed.type} ${deed.key}`, deed.call);
+    const due = (entry.payload as { due?: number | null } | null)?.due ?? null;
+    this.#open.set(`${deed.type} ${deed.key}`, { ...deed.call, due });
   }
 
   #readNote(entry: Entry): void {
     const deed = this.#nextDeed();
-    const isSame = deed?.type === entry.type && deed.key === entry.key && encode(deed.payload) === encode(entry.payload);
-    if (!isSame) throw new Illegal(entry, `${entry.type} ${entry.key} stands where the body did ${deed?.type} ${deed?.key}`);
+    const isSame =
+      deed?.type === entry.type && deed.key === entry.key && encode(deed.payload) === encode(entry.payload);
+    if (!isSame)
+      throw new Illegal(entry, `${entry.type} ${entry.key} stands where the body did ${deed?.type} ${deed?.key}`);
   }
 
   /** A mark belongs to a step that is open; only a strict reading looks. */
@@ -146,7 +155,8 @@ class Reader {
 
   #assertTurnComplete(entry: Entry): void {
     const missing = this.#nextDeed();
-    if (missing !== undefined) throw new Illegal(entry, `${missing.type} ${missing.key} was issued before and is not recorded`);
+    if (missing !== undefined)
+      throw new Illegal(entry, `${missing.type} ${missing.key} was issued before and is not recorded`);
   }
 
   async #readOutcome(entry: Entry): Promise<void> {
@@ -181,7 +191,7 @@ class Reader {
     const call = this.#callOf(entry);
     if (call === undefined) throw new Illegal(entry, `${entry.type} ${entry.key} has no open call`);
     this.#open.delete(`${call.type} ${call.key}`);
-    if (call.due !== null && entry.type === "timer.fired" && entry.at < call.due)
+    if (this.#strict && call.due !== null && entry.type === "timer.fired" && entry.at < call.due)
       throw new Illegal(entry, `${entry.key} fired before its time`);
     switch (entry.type) {
       case "step.failed":
@@ -219,7 +229,8 @@ class Reader {
       entry.type === "run.succeeded"
         ? { ok: true, value: entry.payload }
         : { ok: false, error: { name: error?.name, message: error?.message } };
-    if (encode(recorded) !== encode(end)) throw new Illegal(entry, `it says ${encode(recorded)}, the body ended with ${encode(end)}`);
+    if (encode(recorded) !== encode(end))
+      throw new Illegal(entry, `it says ${encode(recorded)}, the body ended with ${encode(end)}`);
   }
 
   // What the body sees
@@ -229,11 +240,11 @@ class Reader {
       step: ((...args: unknown[]) => this.#step(args)) as Body["step"],
       sleep: async (ms) => {
         const due = this.#now + Number(ms);
-        await this.#issue("timer.set", this.#key("timer.set", "sleep"), { due }, due);
+        await this.#issue("timer.set", this.#key("timer.set", "sleep"), { due });
       },
       waitFor: ((name: string, options: { timeout?: number } = {}) => {
         const due = options.timeout === undefined ? null : this.#now + options.timeout;
-        return this.#issue("signal.awaited", this.#key("signal.awaited", name), { due }, due);
+        return this.#issue("signal.awaited", this.#key("signal.awaited", name), { due });
       }) as Body["waitFor"],
       map: ((items: unknown[], fn: (item: unknown, index: number) => Promise<unknown>, options = {}) => {
         const scope = this.#scope();
@@ -266,15 +277,15 @@ class Reader {
 
   #step(args: readonly unknown[]): Promise<unknown> {
     const [first, ...rest] = args;
-    if (typeof first === "string") return this.#issue("step.started", this.#key("step.started", first), null, null);
+    if (typeof first === "string") return this.#issue("step.started", this.#key("step.started", first), null);
     const key = this.#key("step.started", (first as { name: string }).name);
-    return this.#issue("step.started", key, { digest: nodeHost.digest(encode(rest)) }, null);
+    return this.#issue("step.started", key, { digest: nodeHost.digest(encode(rest)) });
   }
 
-  #issue(type: string, key: string, payload: unknown, due: number | null): Promise<unknown> {
+  #issue(type: string, key: string, payload: unknown): Promise<unknown> {
     return new Promise((resolve, reject) => {
       // Once the body has ended nothing joins the journal (P12).
-      if (this.end === null) this.#deeds.push({ type, key, payload, call: { type, key, due, resolve, reject } });
+      if (this.end === null) this.#deeds.push({ type, key, payload, call: { type, key, due: null, resolve, reject } });
     });
   }
 
@@ -298,11 +309,28 @@ function nth(scope: Scope, type: string, name: string): string {
   return n === 1 ? name : `${name}#${n}`;
 }
 
-function isSameCall(entry: Entry, deed: Deed): boolean {
+function isSameCall(entry: Entry, deed: Deed, strict: boolean): boolean {
   if (entry.type !== deed.type || entry.key !== deed.key) return false;
   if (entry.type === "step.started") {
     const issued = (deed.payload as { digest: string } | null)?.digest ?? null;
     return ((entry.payload as StepStarted)?.digest ?? null) === issued;
   }
-  return encode(entry.payload) === encode(deed.payload);
+  return !strict || encode(entry.payload) === encode(deed.payload);
+}
+
+function isShaped({ type, payload }: Entry): boolean {
+  const fields = typeof payload === "object" && payload !== null ? (payload as Record<string, unknown>) : null;
+  const isTime = (value: unknown) => typeof value === "number";
+  switch (type) {
+    case "step.failed":
+      return fields !== null && isTime(fields["attempt"]) && (fields["retryAt"] === null || isTime(fields["retryAt"]));
+    case "timer.set":
+      return fields !== null && isTime(fields["due"]);
+    case "signal.awaited":
+      return fields !== null && (fields["due"] === null || isTime(fields["due"]));
+    case "signal.received":
+      return fields !== null && typeof fields["id"] === "string";
+    default:
+      return true;
+  }
 }

@@ -30,7 +30,9 @@ it.each([
       ...store,
       async commit(commit) {
         const verdicts = await store.commit(commit);
-        const isFirst = commit.runs.some(({ entries }) => entries.some(({ type, key }) => type === "step.completed" && key === "first"));
+        const isFirst = commit.runs.some(({ entries }) =>
+          entries.some(({ type, key }) => type === "step.completed" && key === "first"),
+        );
         if (!isFirst) return verdicts;
         // While this answer is under way the body goes to sleep, and time passes.
         endSecond();

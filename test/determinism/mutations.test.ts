@@ -11,6 +11,10 @@ import { readHistory } from "./legal-history.ts";
 import { programs, propertyOptions, schedules } from "./program-arbitrary.ts";
 import { rechain, resume, runProgram, type Story } from "./rig.ts";
 
+const DONE = ["succeeded", "failed"];
+/** A body that goes quiet before a recorded call may be slow: it is parked when the watchdog says so (P3). */
+const REFUSED = ["replay_drift", "replay_stalled", "corrupted_journal"];
+
 /** How a journal is altered: at which entry, to what. Numbers are taken modulo what there is. */
 type Mutation =
   | { readonly kind: "key"; readonly at: number; readonly key: string }
@@ -19,10 +23,17 @@ type Mutation =
   | { readonly kind: "drop"; readonly at: number }
   | { readonly kind: "swap"; readonly at: number; readonly with: number };
 
+// A cancel may come at any moment, and what lies before a generation's start is not replayed: forged ones of these two are legal histories.
+const TYPES = [...CALLS, ...OUTCOMES].filter((type) => type !== "run.cancelling" && type !== "run.continued");
+
 const at = fc.nat(1000);
 const mutations: fc.Arbitrary<Mutation> = fc.oneof(
-  fc.record({ kind: fc.constant("key" as const), at, key: fc.constantFrom("a", "a#2", "b", "c", "sleep", "unheard-of") }),
-  fc.record({ kind: fc.constant("type" as const), at, type: fc.constantFrom<EntryType[]>(...CALLS, ...OUTCOMES) }),
+  fc.record({
+    kind: fc.constant("key" as const),
+    at,
+    key: fc.constantFrom("a", "a#2", "b", "c", "sleep", "unheard-of"),
+  }),
+  fc.record({ kind: fc.constant("type" as const), at, type: fc.constantFrom<EntryType[]>(...TYPES) }),
   fc.record({ kind: fc.constant("digest" as const), at }),
   fc.record({ kind: fc.constant("drop" as const), at }),
   fc.record({ kind: fc.constant("swap" as const), at, with: at }),
@@ -31,25 +42,30 @@ const mutations: fc.Arbitrary<Mutation> = fc.oneof(
 it("B63, P3, S3-14: an altered journal parks the run, unless it is a legal history itself", async () => {
   const seen = { refused: 0, followed: 0 };
   await fc.assert(
-    fc.asyncProperty(programs({ maxCalls: 6 }), schedules, fc.array(mutations, { minLength: 6, maxLength: 6 }), async (program, seed, list) => {
-      const story = await runProgram(program, { seed });
-      for (const mutation of list) {
-        const altered = mutate(story.journal.slice(0, -1), mutation);
-        if (altered === null) continue;
-        const kept = rechain(story.row.id, altered);
-        const isLegal = await isHistory(story, kept);
-        const resumed = await resume(story, kept, seed, { leaseClock: manualClock() });
-        if (isLegal) expect(resumed.row.state).toMatch(/succeeded|failed/);
-        else expect(parkOf(resumed)?.reason, JSON.stringify(mutation)).toMatch(/^(replay_drift|replay_stalled|corrupted_journal)$/);
-        if (isLegal) seen.followed++;
-        else seen.refused++;
-      }
-    }),
+    fc.asyncProperty(
+      programs({ maxCalls: 6 }),
+      schedules,
+      fc.array(mutations, { minLength: 6, maxLength: 6 }),
+      async (program, seed, list) => {
+        const story = await runProgram(program, { seed });
+        for (const mutation of list) {
+          const altered = mutate(story.journal.slice(0, -1), mutation);
+          if (altered === null) continue;
+          const kept = rechain(story.row.id, altered);
+          const isLegal = await isHistory(story, kept);
+          const resumed = await resume(story, kept, seed, { leaseClock: manualClock() });
+          const became = parkOf(resumed)?.reason ?? resumed.row.state;
+          expect(isLegal ? DONE : REFUSED, `${JSON.stringify(mutation)} of\n${linesOf(story)}`).toContain(became);
+          if (isLegal) seen.followed++;
+          else seen.refused++;
+        }
+      },
+    ),
     propertyOptions(250),
   );
   expect(seen.refused).toBeGreaterThan(500);
   expect(seen.followed).toBeGreaterThan(20);
-}, 60_000);
+}, 120_000);
 
 it("B63, P35: an altered journal whose checksums were not repaired parks the run as corrupted", async () => {
   await fc.assert(
@@ -58,14 +74,15 @@ it("B63, P35: an altered journal whose checksums were not repaired parks the run
       const altered = mutate(story.journal.slice(0, -1), mutation);
       if (altered === null) return;
       const kept = altered.map((entry, seq) => ({ ...entry, seq }));
-      const isCut = kept.every((entry, seq) => entry.hash === story.journal[seq]?.hash);
+      // Dropping the last entries leaves what a crash leaves.
+      const isCut = kept.every((entry, seq) => JSON.stringify(entry) === JSON.stringify(story.journal[seq]));
       const resumed = await resume(story, kept, seed);
       expect(parkOf(resumed)?.reason).toBe(isCut ? undefined : "corrupted_journal");
       if (!isCut) expect(resumed.starts.size).toBe(0);
     }),
     propertyOptions(150),
   );
-}, 60_000);
+}, 120_000);
 
 /** The altered entries, or `null` where the mutation changes nothing. The first entry, which starts the run, stays. */
 function mutate(journal: readonly StoredEntry[], mutation: Mutation): StoredEntry[] | null {
@@ -80,7 +97,9 @@ function mutate(journal: readonly StoredEntry[], mutation: Mutation): StoredEntr
       return entry.type === mutation.type ? null : replaced({ type: mutation.type });
     case "digest":
       return typeof entry.data === "string" && entry.data.includes('"digest"')
-        ? replaced({ data: entry.data.replace(/"digest":"./, (text) => `${text.slice(0, -1)}${text.endsWith("x") ? "y" : "x"}`) })
+        ? replaced({
+            data: entry.data.replace(/"digest":"./, (text) => `${text.slice(0, -1)}${text.endsWith("x") ? "y" : "x"}`),
+          })
         : null;
     case "drop":
       return journal.filter((_, i) => i !== index);
@@ -90,20 +109,23 @@ function mutate(journal: readonly StoredEntry[], mutation: Mutation): StoredEntr
       // Times stay where they are: they may not run backwards (P8).
       const content = ({ type, key, data }: StoredEntry) => ({ type, key, data });
       return journal.map((one, i) =>
-        i === index ? { ...one, ...content(journal[other] as StoredEntry) } : i === other ? { ...one, ...content(entry) } : one,
+        i === index
+          ? { ...one, ...content(journal[other] as StoredEntry) }
+          : i === other
+            ? { ...one, ...content(entry) }
+            : one,
       );
     }
   }
 }
 
 async function isHistory(story: Story, kept: readonly StoredEntry[]): Promise<boolean> {
-  try {
-    const entries = kept.map((entry) => openEntry(jsonCodec, story.row.id, entry));
-    return (await readHistory(story.program, entries, { strict: false })).isLegal;
-  } catch {
-    // A payload that does not fit its type makes no history.
-    return false;
-  }
+  const entries = kept.map((entry) => openEntry(jsonCodec, story.row.id, entry));
+  return (await readHistory(story.program, entries, { strict: false })).isLegal;
+}
+
+function linesOf(story: Story): string {
+  return story.entries.map((entry) => `${entry.seq} ${entry.type} ${entry.key}`).join("\n");
 }
 
 function parkOf(story: Story): Parked | undefined {

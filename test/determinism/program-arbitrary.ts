@@ -58,10 +58,21 @@ export function programs(options: ProgramOptions): fc.Arbitrary<Node> {
       { maxDepth: 4, depthSize: "medium", withCrossShrink: true },
       { weight: 4, arbitrary: tie("leaf") },
       { weight: 3, arbitrary: several(tie("node")).map((of): Node => ({ op: "seq", of })) },
-      { weight: 4, arbitrary: fc.tuple(how, several(tie("node"))).map(([kind, of]): Node => ({ op: "join", how: kind, of })) },
-      { weight: 1, arbitrary: fc.tuple(fc.integer({ min: 1, max: 3 }), tie("node")).map(([times, of]): Node => ({ op: "loop", times, of })) },
+      {
+        weight: 4,
+        arbitrary: fc.tuple(how, several(tie("node"))).map(([kind, of]): Node => ({ op: "join", how: kind, of })),
+      },
+      {
+        weight: 1,
+        arbitrary: fc
+          .tuple(fc.integer({ min: 1, max: 3 }), tie("node"))
+          .map(([times, of]): Node => ({ op: "loop", times, of })),
+      },
       { weight: 2, arbitrary: mapping(tie("node")) },
-      { weight: 2, arbitrary: fc.tuple(tie("node"), tie("node")).map(([first, then]): Node => ({ op: "later", first, then })) },
+      {
+        weight: 2,
+        arbitrary: fc.tuple(tie("node"), tie("node")).map(([first, second]): Node => ({ op: "later", first, second })),
+      },
       { weight: 1, arbitrary: branching(tie("node")) },
     ),
   }));
@@ -115,9 +126,13 @@ export function sequentialPrograms(): fc.Arbitrary<Node> {
     .filter((one) => sizeOf(one) >= 1 && sizeOf(one) <= 6);
 }
 
-/** Programs that await foreign things anywhere, also where the order cannot be replayed. */
+/**
+ * Programs that await foreign things anywhere, also where the order cannot be replayed. No branch of theirs is abandoned: a foreign await that
+ * nobody waits for may outlive the body, and then a call that it made once is missed, which parks the run.
+ */
 export function foreignPrograms(): fc.Arbitrary<Node> {
-  return fc.tuple(programs({ maxCalls: 6 }), fc.infiniteStream(fc.option(foreign))).map(([program, stream]) => {
+  const hop = fc.option(fc.constant<Node>({ op: "foreign", kind: "setImmediate" }));
+  return fc.tuple(programs({ maxCalls: 6 }), fc.infiniteStream(hop)).map(([program, stream]) => {
     const awaits = stream[Symbol.iterator]();
     return sprinkle(program, () => awaits.next().value as Node | null);
   });
@@ -127,22 +142,25 @@ function neverThrows(node: Node): Node {
   return node.op === "step" && node.end === "thrown" ? { ...node, end: "caught" } : node;
 }
 
-/** Puts a foreign await before some of the calls. */
+/** Puts a foreign await before some of the leaves, and has every join wait for all its branches. */
 function sprinkle(node: Node, next: () => Node | null): Node {
   switch (node.op) {
     case "seq":
-    case "join":
       return { ...node, of: node.of.map((one) => sprinkle(one, next)) };
+    case "join": {
+      const waiting = node.how === "race" || node.how === "any" ? "settled" : node.how;
+      return { ...node, how: waiting, of: node.of.map((one) => sprinkle(one, next)) };
+    }
     case "loop":
     case "map":
       return { ...node, of: sprinkle(node.of, next) };
     case "later":
-      return { ...node, first: sprinkle(node.first, next), then: sprinkle(node.then, next) };
+      return { ...node, first: sprinkle(node.first, next), second: sprinkle(node.second, next) };
     case "branch":
       return { ...node, yes: sprinkle(node.yes, next), no: sprinkle(node.no, next) };
     default: {
       const before = next();
-      return before === null ? node : { op: "seq", of: [before, node] };
+      return before === null ? neverThrows(node) : { op: "seq", of: [before, neverThrows(node)] };
     }
   }
 }

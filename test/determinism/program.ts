@@ -33,7 +33,7 @@ export type Node =
       readonly of: Node;
     }
   /** Begins one thing, does another, and only then looks at the first. */
-  | { readonly op: "later"; readonly first: Node; readonly then: Node }
+  | { readonly op: "later"; readonly first: Node; readonly second: Node }
   /** Takes a way that depends on the workflow's clock or chance. */
   | { readonly op: "branch"; readonly on: "now" | "random"; readonly yes: Node; readonly no: Node };
 
@@ -61,9 +61,13 @@ export async function interpret(node: Node, ctx: Body, world: World): Promise<un
     case "step":
       return runStep(node, ctx, world);
     case "apply":
-      return ctx.step(function apply(value: number, pace: Pace) {
-        return world.apply(value, pace);
-      }, node.value, node.pace);
+      return ctx.step(
+        function apply(value: number, pace: Pace) {
+          return world.apply(value, pace);
+        },
+        node.value,
+        node.pace,
+      );
     case "sleep":
       await ctx.sleep(node.ms);
       return `slept until ${ctx.now()}`;
@@ -95,8 +99,8 @@ export async function interpret(node: Node, ctx: Body, world: World): Promise<un
     case "later": {
       const first = interpret(node.first, ctx, world);
       world.abandoned(first);
-      const then = await interpret(node.then, ctx, world);
-      return [then, await first];
+      const second = await interpret(node.second, ctx, world);
+      return [second, await first];
     }
     case "branch": {
       const isYes = node.on === "now" ? ctx.now() % 2 === 0 : ctx.random() < 0.5;
@@ -185,7 +189,7 @@ export function sizeOf(node: Node): number {
     case "map":
       return node.items * sizeOf(node.of);
     case "later":
-      return sizeOf(node.first) + sizeOf(node.then);
+      return sizeOf(node.first) + sizeOf(node.second);
     case "branch":
       return Math.max(sizeOf(node.yes), sizeOf(node.no));
     case "step":

@@ -51,6 +51,6 @@ function racers(story: Story, length: number): (string | null)[] {
 }
 
 function winner(story: Story): string {
-  const [[[, won]]] = story.entries.at(-1)?.payload as [[[string, string]]];
-  return won;
+  const end = story.entries.at(-1)?.payload as [[[string, string]]];
+  return end[0][0][1];
 }

@@ -53,7 +53,10 @@ export interface RigOptions {
 }
 
 /** Runs a program undisturbed, to its end or to its park. */
-export async function runProgram(program: Node, options: Partial<RigOptions> & { readonly seed: number }): Promise<Story> {
+export async function runProgram(
+  program: Node,
+  options: Partial<RigOptions> & { readonly seed: number },
+): Promise<Story> {
   const clock = options.clock ?? manualClock(START);
   const store = options.store ?? memoryStore({ clock });
   return new Rig(program, { ...options, clock, store }).run(async (pawl, flow, chance) => {
@@ -141,10 +144,18 @@ class Rig {
     this.#chance = () => stream.next();
   }
 
-  async run(begin: (pawl: Pawl, flow: ReturnType<Rig["flow"]>, chance: () => number) => Promise<string>): Promise<Story> {
+  async run(
+    begin: (pawl: Pawl, flow: ReturnType<Rig["flow"]>, chance: () => number) => Promise<string>,
+  ): Promise<Story> {
     const { store } = this.#options;
     const flow = this.flow();
-    const pawl = await Pawl.open(store, { workflows: [flow], logger: this.#log(), handleSignals: false, retention: false, lease: "1 h" });
+    const pawl = await Pawl.open(store, {
+      workflows: [flow],
+      logger: this.#log(),
+      handleSignals: false,
+      retention: false,
+      lease: "1 h",
+    });
     try {
       const id = await begin(pawl, flow, this.#chance);
       await this.#drive(pawl, id);
@@ -174,6 +185,8 @@ class Rig {
       await macrotask();
       const row = await store.run(id);
       if (row?.endedAt != null || row?.state === "parked") return;
+      // Whoever looks at a run must not change the way it takes (B60); the model knows every number it may draw.
+      if (this.#chance() < 0.05) await pawl.get(id).status();
       const isMoreToCome = (await outside?.(pawl, id, this.#chance)) ?? false;
       if (this.#endOne()) quiet = 0;
       else if (this.#foreign > 0) continue;
@@ -204,7 +217,8 @@ class Rig {
 
   #world(): World {
     return {
-      work: (value, pace, end) => (info) => this.#work(info.key.slice(this.#prefix.length), info.attempt, value, pace, end),
+      work: (value, pace, end) => (info) =>
+        this.#work(info.key.slice(this.#prefix.length), info.attempt, value, pace, end),
       apply: (value, pace) => this.#work("apply", 1, value, pace, "ok"),
       foreign: async (kind) => {
         this.#foreign++;
@@ -218,7 +232,8 @@ class Rig {
   #work(key: string, attempt: number, value: number, pace: Pace, end: StepEnd): unknown {
     this.#starts.set(key, (this.#starts.get(key) ?? 0) + 1);
     const finish = () => {
-      if (end === "caught" || end === "thrown" || (end === "retried" && attempt === 1)) throw new Error(`${key} failed`);
+      if (end === "caught" || end === "thrown" || (end === "retried" && attempt === 1))
+        throw new Error(`${key} failed`);
       return `${key}=${value}`;
     };
     if (pace === "sync") return finish();

@@ -72,7 +72,11 @@ export function takeOne(tables: Tables, worker: string, id: string): ClaimedRun 
 }
 
 function claimedRun(run: MemoryRun): ClaimedRun {
-  return { ...mailOf(run), row: run.row, journal: run.journal.map((entry) => ({ ...entry, data: copyData(entry.data) })) };
+  return {
+    ...mailOf(run),
+    row: run.row,
+    journal: run.journal.map((entry) => ({ ...entry, data: copyData(entry.data) })),
+  };
 }
 
 export function mailOf(run: MemoryRun): Mail {

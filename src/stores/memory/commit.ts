@@ -16,7 +16,10 @@ function commitRun(tables: Tables, worker: string | null, part: RunCommit, now: 
   const fault = commitFault(part);
   if (fault !== null) return { run: part.run, kind: "failed", error: fault };
   const refusal =
-    whyNotHere(tables, worker, part) ?? whyNotNow(tables, part) ?? whyNotKeys(tables, part) ?? whyNotCounters(tables, part);
+    whyNotHere(tables, worker, part) ??
+    whyNotNow(tables, part) ??
+    whyNotKeys(tables, part) ??
+    whyNotCounters(tables, part);
   if (refusal !== null) return refusal;
   apply(tables, worker, part, now);
   return { run: part.run, kind: "applied" };
@@ -48,7 +51,8 @@ function whyNotKeys(tables: Tables, part: RunCommit): Verdict | null {
   for (const key of part.keys ?? []) {
     const holder = holderOf(tables, key);
     const name = JSON.stringify([key.space, key.key]);
-    if (asked.has(name)) return { run: part.run, kind: "refused", why: "key", holder: { run: part.run, digest: key.digest } };
+    if (asked.has(name))
+      return { run: part.run, kind: "refused", why: "key", holder: { run: part.run, digest: key.digest } };
     if (holder !== null && holder.run !== key.from) return { run: part.run, kind: "refused", why: "key", holder };
     asked.add(name);
   }

@@ -15,9 +15,13 @@ export function listRuns(tables: Tables, query: RunQuery): RunRow[] {
 function cursorOf(tables: Tables, id: string): number {
   const run = tables.runs.get(id);
   if (run !== undefined) return run.n;
-  throw new PawlError("run_not_found", `The page cursor ${id} names a run that is gone. List again from the first page.`, {
-    fields: { run: id },
-  });
+  throw new PawlError(
+    "run_not_found",
+    `The page cursor ${id} names a run that is gone. List again from the first page.`,
+    {
+      fields: { run: id },
+    },
+  );
 }
 
 function matches(row: RunRow, query: RunQuery): boolean {
@@ -29,7 +33,12 @@ function matches(row: RunRow, query: RunQuery): boolean {
   return query.createdBefore === undefined || row.createdAt < query.createdBefore;
 }
 
-export function readJournal(tables: Tables, id: string, from = 0, limit: number = Number.POSITIVE_INFINITY): StoredEntry[] {
+export function readJournal(
+  tables: Tables,
+  id: string,
+  from = 0,
+  limit: number = Number.POSITIVE_INFINITY,
+): StoredEntry[] {
   const journal = tables.runs.get(id)?.journal ?? [];
   return journal.slice(from, from + limit).map((entry) => ({ ...entry, data: copyData(entry.data) }));
 }

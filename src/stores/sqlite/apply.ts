@@ -41,9 +41,24 @@ export function insertRun(
   const isDue = readyAt <= now;
   const inserted = db.insert(
     INSERT_RUN,
-    ...[id, create.workflow, create.version, line, patch, isClaimed ? "running" : "accepted", create.traceId, create.key],
+    ...[
+      id,
+      create.workflow,
+      create.version,
+      line,
+      patch,
+      isClaimed ? "running" : "accepted",
+      create.traceId,
+      create.key,
+    ],
     ...[JSON.stringify(create.tags), create.priority, parent?.run ?? null, parent?.key ?? null],
-    ...[parent?.generation ?? null, parent === null ? null : Number(parent.detached), create.origin, now, create.deadline],
+    ...[
+      parent?.generation ?? null,
+      parent === null ? null : Number(parent.detached),
+      create.origin,
+      now,
+      create.deadline,
+    ],
     ...[entries.length, entries.at(-1)?.hash ?? "", isClaimed ? owner : null],
     ...[!isClaimed && isDue ? readyAt : null, !isClaimed && !isDue ? readyAt : null],
     ...[isClaimed ? 1 : 0, entries.length, create.codec],

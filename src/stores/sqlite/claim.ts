@@ -3,6 +3,7 @@
 // which asks again.
 import type { Clock } from "../../base/clock.ts";
 import type { ClaimedRun, ClaimRequest, Handle } from "../../core/store.ts";
+import { isTerminal } from "../../core/transition.ts";
 import { FINAL_FAILURE, PROGRESS_TYPES } from "../progress.ts";
 import { versionLine } from "../version-line.ts";
 import { isRegistered } from "./commit.ts";
@@ -41,10 +42,17 @@ const READY = `with handles (workflow, line, patch) as materialized
 const CLAIM = `update runs set owner = ?, state = 'running', ready_at = null, wake_at = null, claims = ?, claimed_head = ?
   where n = ?`;
 
-export async function claim(db: Connection, owned: OwnedRuns, request: ClaimRequest, clock: Clock): Promise<ClaimedRun[]> {
+export async function claim(
+  db: Connection,
+  owned: OwnedRuns,
+  request: ClaimRequest,
+  clock: Clock,
+): Promise<ClaimedRun[]> {
   if (request.limit < 1) return [];
   const handles = handlesText(request.handles);
-  const isAnyThere = await db.read(() => db.get(ANY_DUE, clock.now()) !== undefined || candidates(db, request, handles).length > 0);
+  const isAnyThere = await db.read(
+    () => db.get(ANY_DUE, clock.now()) !== undefined || candidates(db, request, handles).length > 0,
+  );
   if (!isAnyThere) return [];
   const claimed = await db.write(() => claimNow(db, request, handles, clock.now()));
   for (const { n, run } of claimed) owned.remember(run.run, n, request.worker, run.head);
@@ -115,10 +123,11 @@ export async function take(db: Connection, owned: OwnedRuns, worker: string, id:
 
 function takeNow(db: Connection, worker: string, id: string): Claimed | null {
   const row = db.get(FIND, id);
-  if (row === undefined || row.ended_at !== null || !isRegistered(db, worker)) return null;
+  if (row === undefined || !isRegistered(db, worker)) return null;
+  const { owner, state } = runRow(row);
+  if (isTerminal(state) || (owner !== null && owner !== worker)) return null;
   const n = row.n as number;
-  if (row.owner === null) db.run(TAKE, worker, n);
-  else if (row.owner !== worker) return null;
+  if (owner === null) db.run(TAKE, worker, n);
   return { n, run: load(db, n) };
 }
 

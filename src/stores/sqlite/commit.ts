@@ -19,14 +19,7 @@ import {
   patchRow,
   sendMessages,
 } from "./apply.ts";
-import {
-  findRun,
-  whyNotConsumed,
-  whyNotCounters,
-  whyNotHere,
-  whyNotKeys,
-  whyNotNow,
-} from "./conditions.ts";
+import { findRun, whyNotConsumed, whyNotCounters, whyNotHere, whyNotKeys, whyNotNow } from "./conditions.ts";
 import type { Connection } from "./connection.ts";
 import type { OwnedRun, OwnedRuns } from "./owned-runs.ts";
 import { isStorageFault } from "./storage-error.ts";

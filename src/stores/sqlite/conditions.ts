@@ -29,7 +29,12 @@ export function findRun(db: Connection, id: string): Found | null {
   };
 }
 
-export function whyNotHere(db: Connection, worker: string | null, part: RunCommit, found: Found | null): Verdict | null {
+export function whyNotHere(
+  db: Connection,
+  worker: string | null,
+  part: RunCommit,
+  found: Found | null,
+): Verdict | null {
   if (part.create !== undefined) return found === null ? null : existing(db, part.run);
   const isOurs = found !== null && worker !== null && found.owner === worker && !found.hasEnded;
   if (isOurs && found.head === part.head) return null;
@@ -60,7 +65,8 @@ export function whyNotConsumed(db: Connection, part: RunCommit, n: number | null
   return { run: part.run, kind: "refused", why: "consumed" };
 }
 
-const FIND_KEY = "select runs.id as run, keys.digest from keys join runs on runs.n = keys.run where space = ? and keys.key = ?";
+const FIND_KEY =
+  "select runs.id as run, keys.digest from keys join runs on runs.n = keys.run where space = ? and keys.key = ?";
 
 export function holderOf(db: Connection, space: string, key: string): KeyRow | null {
   const row = db.get(FIND_KEY, space, key);

@@ -23,6 +23,8 @@ export type FaultPoint = "begin" | "statement" | "before-commit" | "commit" | "a
 
 export interface ConnectionOptions {
   readonly durability: Durability;
+  /** How long a lock that others hold is waited for. */
+  readonly giveUpMs?: number;
   /** Called at each point of a write; throwing there is an error of SQLite at that point. For tests. */
   readonly fault?: (point: FaultPoint) => void;
 }
@@ -64,6 +66,10 @@ export class Connection {
     this.#onBreak = onBreak;
   }
 
+  get #giveUpMs(): number {
+    return this.#options.giveUpMs ?? GIVE_UP_MS;
+  }
+
   get durability(): Durability {
     return this.#options.durability;
   }
@@ -73,11 +79,12 @@ export class Connection {
   }
 
   async open(): Promise<void> {
+    const wasWanted = this.#isWanted;
     this.#isWanted = true;
     try {
       await this.#retry(() => this.#database());
     } catch (error) {
-      this.#isWanted = false;
+      this.#isWanted = wasWanted;
       throw error;
     }
   }
@@ -108,7 +115,10 @@ export class Connection {
     return Number(this.insert(sql, ...values).changes);
   }
 
-  insert(sql: string, ...values: SqlValue[]): { readonly changes: number | bigint; readonly lastInsertRowid: number | bigint } {
+  insert(
+    sql: string,
+    ...values: SqlValue[]
+  ): { readonly changes: number | bigint; readonly lastInsertRowid: number | bigint } {
     checkTexts(values);
     this.fault("statement");
     return this.statement(sql).run(...values);
@@ -152,7 +162,7 @@ export class Connection {
   }
 
   async #retry<T>(attempt: () => T): Promise<T> {
-    const giveUpAt = realNow() + GIVE_UP_MS;
+    const giveUpAt = realNow() + this.#giveUpMs;
     for (;;) {
       const result = this.#unlessBusy(attempt, realNow() >= giveUpAt);
       if (result !== BUSY) return result;
@@ -166,7 +176,7 @@ export class Connection {
     } catch (error) {
       if (!isBusy(error)) throw storageError(error, this.path);
       if (!isLast) return BUSY;
-      throw storageError(error, this.path, `It was so for ${GIVE_UP_MS / 1000} s.${describeHolders(this.path)}`);
+      throw storageError(error, this.path, `It was so for ${this.#giveUpMs / 1000} s.${describeHolders(this.path)}`);
     }
   }
 
@@ -224,7 +234,8 @@ export class Connection {
 
   #database(): Database {
     if (this.#db !== null) return this.#db;
-    if (!this.#isWanted) throw new PawlError("closed", `The store ${this.path} is not open. Open it before use, and not after close().`);
+    if (!this.#isWanted)
+      throw new PawlError("closed", `The store ${this.path} is not open. Open it before use, and not after close().`);
     this.#driver ??= loadDriver();
     makeFolder(this.path);
     refuseNetworkDisk(this.path);

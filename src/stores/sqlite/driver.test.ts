@@ -40,5 +40,7 @@ it("takes the first module that is there and new enough", () => {
 it("B72 refuses to work on an old SQLite, and says what it found and what to do", () => {
   const refused = () => choose({ "node:sqlite": "3.51.2", other: "missing" });
   expect(refused).toThrow(expect.objectContaining({ code: "sqlite_too_old" }));
-  expect(refused).toThrow(/needs SQLite 3\.51\.3.*node:sqlite carries SQLite 3\.51\.2.*other does not load \(Cannot find module 'other'\)/);
+  expect(refused).toThrow(
+    /needs SQLite 3\.51\.3.*node:sqlite carries SQLite 3\.51\.2.*other does not load \(Cannot find module 'other'\)/,
+  );
 });

@@ -6,8 +6,19 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { RunCommit, Store } from "../../core/store.ts";
-import { appending, claimRequest, creation, ending, entry, newRun, newWorker, signal, suspending } from "../../testing/store-cases/case.ts";
-import type { FaultPoint } from "./connection.ts";
+import {
+  appending,
+  claimRequest,
+  creation,
+  ending,
+  entry,
+  newRun,
+  newWorker,
+  signal,
+  suspending,
+} from "../../testing/store-cases/case.ts";
+import { Connection, type FaultPoint } from "./connection.ts";
+import { loadDriver } from "./driver.ts";
 import { sqliteStore } from "./sqlite-store.ts";
 
 const FULL = 13;
@@ -49,7 +60,9 @@ function failAt(wanted: FaultPoint, errcode: number, nth = 1): { hasFailed(): bo
 
 async function everything(): Promise<unknown> {
   const rows = await store.runs({ limit: 99 });
-  const perRun = await Promise.all(rows.map(async ({ id }) => [await store.journal(id), await store.inbox(id), await store.state(id)]));
+  const perRun = await Promise.all(
+    rows.map(async ({ id }) => [await store.journal(id), await store.inbox(id), await store.state(id)]),
+  );
   const workers = (await store.workers()).map(({ leaseLeftMs: _left, ...worker }) => worker);
   return [rows, perRun, workers, await store.waits({}), await store.counters(""), await store.key("s", "k")];
 }
@@ -70,19 +83,26 @@ describe("before COMMIT", () => {
     [FULL, /no room left.*Free some space/],
     [READ_ONLY, /is read-only.*writable/],
     [IO, /I\/O error.*Check the disk/],
-  ])("ST5 error %i is definite: nothing is applied, the message says what to do, and the next try goes through", async (errcode, message) => {
-    const before = await everything();
-    const points: FaultPoint[] = ["begin", "statement", "before-commit"];
-    // A full disk is the one error that COMMIT itself meets and that is definite all the same.
-    if (errcode === FULL) points.push("commit");
-    for (const point of points) {
-      failAt(point, errcode);
-      const commit = store.commit({ worker: "w1", runs: [full] });
-      await expect(commit).rejects.toMatchObject({ code: "storage_unavailable", message: expect.stringMatching(message), cause: expect.any(Error) });
-      expect(await everything()).toEqual(before);
-    }
-    expect(await store.commit({ worker: "w1", runs: [full] })).toEqual([{ run: "r", kind: "applied" }]);
-  });
+  ])(
+    "ST5 error %i is definite: nothing is applied, the message says what to do, and the next try goes through",
+    async (errcode, message) => {
+      const before = await everything();
+      const points: FaultPoint[] = ["begin", "statement", "before-commit"];
+      // A full disk is the one error that COMMIT itself meets and that is definite all the same.
+      if (errcode === FULL) points.push("commit");
+      for (const point of points) {
+        failAt(point, errcode);
+        const commit = store.commit({ worker: "w1", runs: [full] });
+        await expect(commit).rejects.toMatchObject({
+          code: "storage_unavailable",
+          message: expect.stringMatching(message),
+          cause: expect.any(Error),
+        });
+        expect(await everything()).toEqual(before);
+      }
+      expect(await store.commit({ worker: "w1", runs: [full] })).toEqual([{ run: "r", kind: "applied" }]);
+    },
+  );
 
   it("B4 B6 B7 whichever statement of whichever method fails, all of it is taken back", async () => {
     const methods: Readonly<Record<string, () => Promise<unknown>>> = {
@@ -128,7 +148,11 @@ describe("before COMMIT", () => {
     store = sqliteStore(join(folder, "pawl.db"), { durability: "process", fault: (point) => fault(point) });
     await store.open();
     await store.register(newWorker("w1"));
-    const runs = [creation("r", { claimed: true }), creation("s", { claimed: true }), creation("done", { claimed: true, tags: ["t"] })];
+    const runs = [
+      creation("r", { claimed: true }),
+      creation("s", { claimed: true }),
+      creation("done", { claimed: true, tags: ["t"] }),
+    ];
     await store.commit({ worker: "w1", runs: [...runs, creation("free1"), creation("free2", { readyAt: 1e15 })] });
     await store.commit({ worker: "w1", runs: [ending("done", 1), suspending("s", 1)] });
   }
@@ -138,7 +162,10 @@ describe("at COMMIT", () => {
   it("I2 P17 an error is an unknown outcome; after fencing, the same bytes are written or found", async () => {
     const part = appending("r", 1, 2);
     failAt("commit", IO);
-    await expect(store.commit({ worker: "w1", runs: [part] })).rejects.toMatchObject({ code: "unknown_outcome", cause: expect.any(Error) });
+    await expect(store.commit({ worker: "w1", runs: [part] })).rejects.toMatchObject({
+      code: "unknown_outcome",
+      cause: expect.any(Error),
+    });
     const before = await store.fence({ workers: ["w1"], successor: newWorker("w2") });
     expect(before.moved.find(({ run }) => run === "r")?.head).toBe(1);
     failAt("after-commit", IO);
@@ -173,16 +200,44 @@ describe("a lock that is taken", () => {
   });
 });
 
+describe("a lock that stays taken", () => {
+  it("P30 is given up after a while: nothing was written, and the holder is named where the system tells", async () => {
+    const path = join(folder, "pawl.db");
+    const holder = loadDriver().open(path);
+    holder.exec("begin immediate");
+    const db = new Connection(path, { durability: "process", giveUpMs: 20 }, () => {});
+    await db.open();
+    let ran = 0;
+    await expect(db.write(() => ran++)).rejects.toMatchObject({
+      code: "storage_unavailable",
+      message: expect.stringMatching(/is locked by another process.*for 0\.02 s.*pawl doctor/),
+    });
+    expect(ran).toBe(0);
+    holder.exec("rollback");
+    expect(await db.write(() => ++ran)).toBe(1);
+    db.close();
+    holder.close();
+  });
+});
+
 describe("one run's error", () => {
   it("P16 ST3 an error of SQLite inside one run's part takes that part back and nothing else", async () => {
     const bad: RunCommit = { ...full, entries: [entry(1), entry(2, "note", { at: Number.NaN })] };
-    const verdicts = await store.commit({ worker: "w1", runs: [appending("s", 1), bad, creation("new", { claimed: true }), appending("s", 2)] });
+    const verdicts = await store.commit({
+      worker: "w1",
+      runs: [appending("s", 1), bad, creation("new", { claimed: true }), appending("s", 2)],
+    });
     expect(verdicts.map(({ kind }) => kind)).toEqual(["applied", "failed", "applied", "applied"]);
-    expect(verdicts[1]).toMatchObject({ error: expect.objectContaining({ message: expect.stringMatching(/NOT NULL/) }) });
+    expect(verdicts[1]).toMatchObject({
+      error: expect.objectContaining({ message: expect.stringMatching(/NOT NULL/) }),
+    });
     expect([(await store.journal("r")).length, (await store.journal("s")).length]).toEqual([1, 3]);
     expect(await store.inbox("s")).toEqual([]);
     expect(await store.run("child")).toBeNull();
-    const after = await store.commit({ worker: "w1", runs: [appending("r", 1), appending("s", 3), appending("new", 1)] });
+    const after = await store.commit({
+      worker: "w1",
+      runs: [appending("r", 1), appending("s", 3), appending("new", 1)],
+    });
     expect(after.map(({ kind }) => kind)).toEqual(["applied", "applied", "applied"]);
   });
 
@@ -191,11 +246,16 @@ describe("one run's error", () => {
     await other.open();
     expect(await other.commit({ worker: "w1", runs: [appending("r", 1)] })).toEqual([{ run: "r", kind: "applied" }]);
     const stale = await store.commit({ worker: "w1", runs: [appending("r", 1), appending("s", 1)] });
-    expect(stale).toEqual([{ run: "r", kind: "conflict", head: 2 }, { run: "s", kind: "applied" }]);
+    expect(stale).toEqual([
+      { run: "r", kind: "conflict", head: 2 },
+      { run: "s", kind: "applied" },
+    ]);
     expect(await store.commit({ worker: "w1", runs: [appending("r", 2)] })).toEqual([{ run: "r", kind: "applied" }]);
     await other.fence({ workers: ["w1"] });
     await store.register(newWorker("w1"));
-    expect(await store.commit({ worker: "w1", runs: [appending("r", 3)] })).toEqual([{ run: "r", kind: "conflict", head: 3 }]);
+    expect(await store.commit({ worker: "w1", runs: [appending("r", 3)] })).toEqual([
+      { run: "r", kind: "conflict", head: 3 },
+    ]);
     await other.close();
   });
 });

@@ -56,7 +56,10 @@ function rowFaults(db: Connection): string[] {
 function lockFaults(path: string): string[] {
   return lockHolders(path)
     .filter(({ isStopped }) => isStopped)
-    .map(({ pid }) => `Process ${pid} is stopped and holds the write lock: nobody can write. Continue it (kill -CONT ${pid}) or end it.`);
+    .map(
+      ({ pid }) =>
+        `Process ${pid} is stopped and holds the write lock: nobody can write. Continue it (kill -CONT ${pid}) or end it.`,
+    );
 }
 
 function sizeOf(file: string): number {
@@ -69,7 +72,11 @@ function sizeOf(file: string): number {
  */
 export async function backup(db: Connection, file: string): Promise<void> {
   if (existsSync(file)) {
-    throw new PawlError("invalid_argument", `The backup ${file} exists already. Give a new name; nothing was written.`, { fields: { file } });
+    throw new PawlError(
+      "invalid_argument",
+      `The backup ${file} exists already. Give a new name; nothing was written.`,
+      { fields: { file } },
+    );
   }
   const unfinished = `${file}.unfinished`;
   mkdirSync(dirname(file), { recursive: true });

@@ -22,7 +22,9 @@ export function lockHolders(path: string): LockHolder[] {
 
 export function describeHolders(path: string): string {
   const holders = lockHolders(path).filter(({ pid }) => pid !== process.pid);
-  return holders.map(({ pid, isStopped }) => ` Process ${pid} holds the lock${isStopped ? " and is stopped" : ""}.`).join("");
+  return holders
+    .map(({ pid, isStopped }) => ` Process ${pid} holds the lock${isStopped ? " and is stopped" : ""}.`)
+    .join("");
 }
 
 // A line reads "7: POSIX  ADVISORY  WRITE 4711 fe:00:123456 120 120": kind, pid, device and inode, first and last byte.

@@ -19,7 +19,8 @@ import { listRuns, listStateRows, listWaits, readInbox, readJournal, readRun } f
 import { fence, heartbeat, listWorkers, mailOfOwned, newsOf, register, retire } from "./workers.ts";
 
 /** A table read from end to end, without an index that holds only the rows in question. */
-const FULL_WALK = /^SCAN (runs|child|journal|inbox|waits|state|tags|keys|counters|holds)\b(?!.* USING (COVERING )?INDEX (?!sqlite_autoindex))/;
+const FULL_WALK =
+  /^SCAN (runs|child|journal|inbox|waits|state|tags|keys|counters|holds)\b(?!.* USING (COVERING )?INDEX (?!sqlite_autoindex))/;
 
 async function statementsOf(use: (db: Connection, owned: OwnedRuns) => Promise<void> | void): Promise<string[]> {
   const folder = mkdtempSync(join(tmpdir(), "pawl-plans-"));
@@ -58,7 +59,14 @@ it("the hot path and the upkeep walk no table", async () => {
     };
     await commit(db, owned, { worker: "w1", runs: [part] }, systemClock);
     owned.forgetAll();
-    const next = { run: "r", head: 1, entries: [entry(1)], consumes: ["m"], ifWake: 1, row: { state: "waiting", release: true } as const };
+    const next = {
+      run: "r",
+      head: 1,
+      entries: [entry(1)],
+      consumes: ["m"],
+      ifWake: 1,
+      row: { state: "waiting", release: true } as const,
+    };
     await commit(db, owned, { worker: "w1", runs: [next] }, systemClock);
     deliver(db, signal("r", "m2", { kind: "cancel" }), 1);
     await claim(db, owned, claimRequest({ suspect: true }), systemClock);

@@ -4,6 +4,7 @@
 const STOP = 0;
 const BEATS = 1;
 const OTHERS = 2;
+const DONE = 3;
 
 /** No time of a monotonic clock is negative. */
 const FENCED = -1n;
@@ -14,7 +15,7 @@ export interface PulseMemory {
 }
 
 export function pulseMemory(confirmedAt: number): PulseMemory {
-  const memory = { numbers: new SharedArrayBuffer(12), time: new SharedArrayBuffer(8) };
+  const memory = { numbers: new SharedArrayBuffer(16), time: new SharedArrayBuffer(8) };
   new PulseSignals(memory).confirm(confirmedAt, 0);
   return memory;
 }
@@ -61,9 +62,24 @@ export class PulseSignals {
     Atomics.notify(this.#numbers, STOP);
   }
 
+  get isToStop(): boolean {
+    return Atomics.load(this.#numbers, STOP) === 1;
+  }
+
+  /** The thread has let go of the file. */
+  done(): void {
+    Atomics.store(this.#numbers, DONE, 1);
+    Atomics.notify(this.#numbers, DONE);
+  }
+
+  /** Blocks this thread until the other one is done, but not for ever. */
+  waitForDone(ms: number): void {
+    Atomics.wait(this.#numbers, DONE, 0, ms);
+  }
+
   /** Blocks this thread for so long, or until it is to stop; returns whether it is. */
   waitForStop(ms: number): boolean {
     Atomics.wait(this.#numbers, STOP, 0, ms);
-    return Atomics.load(this.#numbers, STOP) === 1;
+    return this.isToStop;
   }
 }

@@ -22,17 +22,16 @@ export interface PulseTask {
 
 const RETRY_MS = 1;
 
-function pulse(task: PulseTask): void {
-  const signals = new PulseSignals(task.memory);
+function pulse(task: PulseTask, signals: PulseSignals): void {
   let lastBeats = signals.beats();
   let movedAt = systemClock.monotonic();
-  do {
+  for (let isOver = signals.isToStop; !isOver; isOver = signals.waitForStop(task.everyMs)) {
     const beats = signals.beats();
     if (beats !== lastBeats) movedAt = systemClock.monotonic();
     lastBeats = beats;
     const isStalled = systemClock.monotonic() - movedAt > task.stallMs;
     if (!isStalled && renew(task, signals) === "fenced") return signals.fenced();
-  } while (!signals.waitForStop(task.everyMs));
+  }
 }
 
 /** One heartbeat; it is tried until it goes through or the next one is due. */
@@ -88,6 +87,12 @@ function forgetDatabase(): void {
 }
 
 if (!isMainThread) {
-  pulse(workerData as PulseTask);
-  forgetDatabase();
+  const task = workerData as PulseTask;
+  const signals = new PulseSignals(task.memory);
+  try {
+    pulse(task, signals);
+    forgetDatabase();
+  } finally {
+    signals.done();
+  }
 }

@@ -18,24 +18,31 @@ export interface PulseOptions {
   readonly file?: () => string;
 }
 
+/** How long the exit of the process waits for a thread; a disk that hangs must not hang it. */
+const EXIT_WAIT_MS = 1000;
+
 const threadFile = (): string => createRequire(import.meta.url).resolve("#pulse");
 
 /**
  * Starts the thread that renews a worker's lease. It never keeps the process alive. Where there can be no thread, or it dies
  * (a bundle without the file, no memory), each beat of the main loop is a heartbeat instead.
  */
-export function startPulse(task: Omit<PulseTask, "memory">, { confirmedAt, beatHere, file = threadFile }: PulseOptions): CountingPulse {
+export function startPulse(
+  task: Omit<PulseTask, "memory">,
+  { confirmedAt, beatHere, file = threadFile }: PulseOptions,
+): CountingPulse {
   const memory = pulseMemory(confirmedAt);
   const signals = new PulseSignals(memory);
   const thread = startThread({ ...task, memory }, file);
   let isAlive = thread !== null;
+  if (isAlive) stopAtExit(signals);
   thread?.on("error", () => {
     isAlive = false;
   });
   const exited = new Promise<void>((resolve) => {
     if (thread === null) resolve();
     else thread.once("exit", () => resolve());
-  });
+  }).then(() => void running.delete(signals));
   return {
     confirmedAt: () => signals.confirmedAt(),
     others: () => signals.others(),
@@ -50,6 +57,25 @@ export function startPulse(task: Omit<PulseTask, "memory">, { confirmedAt, beatH
       return exited;
     },
   };
+}
+
+const running = new Set<PulseSignals>();
+
+/**
+ * Node ends threads wherever they are when the process exits, and one that is inside SQLite then takes the whole process down
+ * with it (the package aborts). So they are asked to stop first, and waited for.
+ */
+function stopAtExit(signals: PulseSignals): void {
+  if (!isWatchingExit) process.on("exit", stopAll);
+  isWatchingExit = true;
+  running.add(signals);
+}
+
+let isWatchingExit = false;
+
+function stopAll(): void {
+  for (const signals of running) signals.stop();
+  for (const signals of running) signals.waitForDone(EXIT_WAIT_MS);
 }
 
 function startThread(workerData: PulseTask, file: () => string): Worker | null {

@@ -32,9 +32,13 @@ export function listRuns(db: Connection, query: RunQuery): RunRow[] {
 function cursorOf(db: Connection, id: string): number {
   const n = numberOf(db, id);
   if (n !== null) return n;
-  throw new PawlError("run_not_found", `The page cursor ${id} names a run that is gone. List again from the first page.`, {
-    fields: { run: id },
-  });
+  throw new PawlError(
+    "run_not_found",
+    `The page cursor ${id} names a run that is gone. List again from the first page.`,
+    {
+      fields: { run: id },
+    },
+  );
 }
 
 function listState(db: Connection, query: RunQuery, state: RunState | null, before: number | null): Row[] {
@@ -82,7 +86,9 @@ export function listWaits(db: Connection, { run, kind, limit }: WaitQuery): Wait
   // Repeats the condition of the index over what people are asked.
   if (kind === "approval" || kind === "decision") conditions.push("kind in ('approval', 'decision')");
   const where = conditions.join(" and ");
-  return db.all(`${WAITS} where ${where} order by waits.run, waits.key limit ?`, ...values, limitOf(limit)).map(waitRow);
+  return db
+    .all(`${WAITS} where ${where} order by waits.run, waits.key limit ?`, ...values, limitOf(limit))
+    .map(waitRow);
 }
 
 const STATE = "select key, data from state where run = (select n from runs where id = ?) order by key";

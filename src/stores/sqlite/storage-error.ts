@@ -19,15 +19,60 @@ interface Meaning {
 
 const UNAVAILABLE = "storage_unavailable";
 const MEANINGS: ReadonlyMap<number, Meaning> = new Map([
-  [BUSY, { code: UNAVAILABLE, what: "is locked by another process", next: "Find the process that holds it with `pawl doctor`." }],
-  [LOCKED, { code: UNAVAILABLE, what: "is locked by this process", next: "Close whatever else in this process has the file open." }],
+  [
+    BUSY,
+    {
+      code: UNAVAILABLE,
+      what: "is locked by another process",
+      next: "Find the process that holds it with `pawl doctor`.",
+    },
+  ],
+  [
+    LOCKED,
+    {
+      code: UNAVAILABLE,
+      what: "is locked by this process",
+      next: "Close whatever else in this process has the file open.",
+    },
+  ],
   [7, { code: UNAVAILABLE, what: "needs more memory than there is", next: "Give the process more memory." }],
-  [8, { code: UNAVAILABLE, what: "is read-only", next: "Make the file, its folder and the disk writable for this process." }],
+  [
+    8,
+    {
+      code: UNAVAILABLE,
+      what: "is read-only",
+      next: "Make the file, its folder and the disk writable for this process.",
+    },
+  ],
   [10, { code: UNAVAILABLE, what: "had an I/O error", next: "Check the disk and the system log." }],
-  [FULL, { code: UNAVAILABLE, what: "has no room left: the disk is full", next: "Free some space; nothing else is needed." }],
-  [14, { code: UNAVAILABLE, what: "cannot be opened", next: "Check the path, and that this process may write to the file and its folder." }],
-  [CORRUPT, { code: "corrupted_journal", what: "is damaged", next: "Restore a backup, or see what `pawl doctor` can still read." }],
-  [NOT_A_DATABASE, { code: "not_a_store", what: "is not a Pawl database, or its beginning is damaged", next: "Give another path, or restore a backup." }],
+  [
+    FULL,
+    { code: UNAVAILABLE, what: "has no room left: the disk is full", next: "Free some space; nothing else is needed." },
+  ],
+  [
+    14,
+    {
+      code: UNAVAILABLE,
+      what: "cannot be opened",
+      next: "Check the path, and that this process may write to the file and its folder.",
+    },
+  ],
+  [
+    CORRUPT,
+    {
+      code: "corrupted_journal",
+      what: "is damaged",
+      next: "Restore a backup, or see what `pawl doctor` can still read.",
+    },
+  ],
+  [
+    NOT_A_DATABASE,
+    {
+      code: "not_a_store",
+      what: "is not a Pawl database, or its beginning is damaged",
+      next: "Give another path, or restore a backup.",
+    },
+  ],
 ]);
 
 // The package leaves the code out of errors that come while rows are read; SQLite's words for them never change.

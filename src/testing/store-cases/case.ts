@@ -84,7 +84,11 @@ export function appending(run: string, head: number, count = 1, parts: Partial<R
 }
 
 /** The part of a commit that ends a run. */
-export function ending(run: string, head: number, state: "succeeded" | "failed" | "cancelled" = "succeeded"): RunCommit {
+export function ending(
+  run: string,
+  head: number,
+  state: "succeeded" | "failed" | "cancelled" = "succeeded",
+): RunCommit {
   return { run, head, entries: [entry(head, `run.${state}`)], row: { state, ended: true, release: true } };
 }
 

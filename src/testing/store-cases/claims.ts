@@ -59,21 +59,28 @@ export const claimCases: readonly StoreCase[] = [
     assert.deepEqual(await claimIds(store), ["young", "low"]);
   }),
 
-  storeCase("P34 a worker gets the runs of its own workflows, of the same minor and no newer patch", async ({ store }) => {
-    for (const version of ["1.2.0", "1.2.3", "1.2.4", "1.3.0", "2.2.3"]) await apply(store, creation(version, { version }));
-    await apply(store, creation("other", { workflow: "invoice", version: "1.2.3" }));
-    const handles = [{ workflow: "order", version: "1.2.3" }];
-    assert.deepEqual(await claimIds(store, { handles }), ["1.2.0", "1.2.3"]);
-    assert.deepEqual(await claimIds(store, { handles: [] }), []);
-    await apply(store, { ...appending("1.2.0", 1), row: { version: "1.2.9", release: true, readyAt: 0, claims: 0 } });
-    assert.deepEqual(await claimIds(store, { handles }), []);
-    const more = [...handles, { workflow: "order", version: "1.2.10" }, { workflow: "invoice", version: "1.2.3" }];
-    assert.deepEqual(await claimIds(store, { handles: more }), ["1.2.0", "1.2.4", "other"]);
-  }),
+  storeCase(
+    "P34 a worker gets the runs of its own workflows, of the same minor and no newer patch",
+    async ({ store }) => {
+      for (const version of ["1.2.0", "1.2.3", "1.2.4", "1.3.0", "2.2.3"])
+        await apply(store, creation(version, { version }));
+      await apply(store, creation("other", { workflow: "invoice", version: "1.2.3" }));
+      const handles = [{ workflow: "order", version: "1.2.3" }];
+      assert.deepEqual(await claimIds(store, { handles }), ["1.2.0", "1.2.3"]);
+      assert.deepEqual(await claimIds(store, { handles: [] }), []);
+      await apply(store, { ...appending("1.2.0", 1), row: { version: "1.2.9", release: true, readyAt: 0, claims: 0 } });
+      assert.deepEqual(await claimIds(store, { handles }), []);
+      const more = [...handles, { workflow: "order", version: "1.2.10" }, { workflow: "invoice", version: "1.2.3" }];
+      assert.deepEqual(await claimIds(store, { handles: more }), ["1.2.0", "1.2.4", "other"]);
+    },
+  ),
 
   storeCase("I13 P32 due runs are claimed when their time has come, and not before", async ({ store, clock }) => {
     await apply(store, creation("sleeper", { claimed: true }), creation("later", { readyAt: clock.now() + 200 }));
-    await apply(store, suspending("sleeper", 1, { row: { state: "waiting", release: true, claims: 0, wakeAt: clock.now() + 100 } }));
+    await apply(
+      store,
+      suspending("sleeper", 1, { row: { state: "waiting", release: true, claims: 0, wakeAt: clock.now() + 100 } }),
+    );
     assert.equal(await store.nextWake(), clock.now() + 100);
     assert.equal((await rowOf(store, "later")).readyAt, null);
     clock.advance(99);
@@ -94,11 +101,14 @@ export const claimCases: readonly StoreCase[] = [
     assert.deepEqual([await store.nextWake(), await claimIds(store)], [null, []]);
   }),
 
-  storeCase("P29 B42 a wall clock that is set back keeps nothing ready from being claimed", async ({ store, clock }) => {
-    await apply(store, creation("r", { readyAt: clock.now() }));
-    clock.step(-3_600_000);
-    assert.deepEqual(await claimIds(store), ["r"]);
-  }),
+  storeCase(
+    "P29 B42 a wall clock that is set back keeps nothing ready from being claimed",
+    async ({ store, clock }) => {
+      await apply(store, creation("r", { readyAt: clock.now() }));
+      clock.step(-3_600_000);
+      assert.deepEqual(await claimIds(store), ["r"]);
+    },
+  ),
 
   storeCase("B2 I8 a worker that is not registered claims and takes nothing", async ({ store, clock }) => {
     await apply(store, creation("r"), creation("later", { readyAt: clock.now() + 5 }));
@@ -144,7 +154,10 @@ export const claimCases: readonly StoreCase[] = [
     await replaceWorker(store, "w1", "w2");
     const expected = after.filter(([, , isProgress]) => isProgress).map(([run]) => run);
     const claimed = await store.claim(claimRequest({ worker: "w2", limit: 99 }));
-    assert.deepEqual(claimed.map(({ run, row }) => [run, row.claims]), expected.map((run) => [run, 1]));
+    assert.deepEqual(
+      claimed.map(({ run, row }) => [run, row.claims]),
+      expected.map((run) => [run, 1]),
+    );
     await apply2(store, "w2", appending("completed", 2));
     await replaceWorker(store, "w2", "w3");
     assert.deepEqual(await claimIds(store, { worker: "w3", limit: 99 }), []);
@@ -168,7 +181,13 @@ export const claimCases: readonly StoreCase[] = [
     await store.retire("w1");
     await store.register(newWorker("w2"));
     const claimed = await store.claim(claimRequest({ worker: "w2" }));
-    assert.deepEqual(claimed.map(({ run, row }) => [run, row.claims]), [["a", 1], ["b", 1]]);
+    assert.deepEqual(
+      claimed.map(({ run, row }) => [run, row.claims]),
+      [
+        ["a", 1],
+        ["b", 1],
+      ],
+    );
   }),
 
   storeCase("P23 take loads a run that this worker owns already, without counting", async ({ store }) => {
@@ -187,7 +206,10 @@ export const claimCases: readonly StoreCase[] = [
     await apply(store, creation("r", { version: "9.9.9", claimed: true }));
     await apply(store, suspending("r", 1, { row: { state: "parked", release: true, claims: 0, wakeAt } }));
     const taken = await store.take("w1", "r");
-    assert.deepEqual([taken?.row.owner, taken?.row.state, taken?.row.claims, taken?.row.wakeAt], ["w1", "parked", 0, null]);
+    assert.deepEqual(
+      [taken?.row.owner, taken?.row.state, taken?.row.claims, taken?.row.wakeAt],
+      ["w1", "parked", 0, null],
+    );
     assert.equal(await store.take("w2", "r"), null);
     assert.equal(await store.take("w1", "nobody"), null);
     await apply(store, appending("r", 1));

@@ -80,14 +80,20 @@ export const commitCases: readonly StoreCase[] = [
   storeCase("a run taken on the spot belongs to its creator from its first entry on", async ({ store }) => {
     await apply(store, creation("r", { claimed: true }));
     const { state, owner, readyAt, wakeAt, claims } = await rowOf(store, "r");
-    assert.deepEqual({ state, owner, readyAt, wakeAt, claims }, { state: "running", owner: "w1", readyAt: null, wakeAt: null, claims: 1 });
+    assert.deepEqual(
+      { state, owner, readyAt, wakeAt, claims },
+      { state: "running", owner: "w1", readyAt: null, wakeAt: null, claims: 1 },
+    );
     await apply(store, appending("r", 1, 2));
     assert.equal(await headOf(store, "r"), 3);
   }),
 
   storeCase("without a worker nothing but new runs can be written", async ({ store }) => {
     await apply(store, creation("mine", { claimed: true }));
-    const verdicts = await store.commit({ worker: null, runs: [appending("mine", 1), creation("new", { claimed: true })] });
+    const verdicts = await store.commit({
+      worker: null,
+      runs: [appending("mine", 1), creation("new", { claimed: true })],
+    });
     assert.deepEqual(verdicts, [
       { run: "mine", kind: "conflict", head: 1 },
       { run: "new", kind: "applied" },
@@ -95,15 +101,20 @@ export const commitCases: readonly StoreCase[] = [
     assert.equal((await rowOf(store, "new")).owner, null);
   }),
 
-  storeCase("P15 ST2 a position is written once: an old head, a gap and a repeated commit conflict", async ({ store }) => {
-    await apply(store, creation("r", { claimed: true }));
-    await apply(store, appending("r", 1, 2));
-    const conflict = { run: "r", kind: "conflict", head: 3 };
-    for (const head of [0, 1, 2, 4]) assert.deepEqual(await commitAll(store, appending("r", head)), [conflict]);
-    assert.deepEqual(await commitAll(store, { run: "r", head: 2, entries: [], row: { state: "retrying" } }), [conflict]);
-    assert.equal((await rowOf(store, "r")).state, "running");
-    assert.equal(await headOf(store, "r"), 3);
-  }),
+  storeCase(
+    "P15 ST2 a position is written once: an old head, a gap and a repeated commit conflict",
+    async ({ store }) => {
+      await apply(store, creation("r", { claimed: true }));
+      await apply(store, appending("r", 1, 2));
+      const conflict = { run: "r", kind: "conflict", head: 3 };
+      for (const head of [0, 1, 2, 4]) assert.deepEqual(await commitAll(store, appending("r", head)), [conflict]);
+      assert.deepEqual(await commitAll(store, { run: "r", head: 2, entries: [], row: { state: "retrying" } }), [
+        conflict,
+      ]);
+      assert.equal((await rowOf(store, "r")).state, "running");
+      assert.equal(await headOf(store, "r"), 3);
+    },
+  ),
 
   storeCase("I2 a commit sent again after a lost answer conflicts at the head it had reached", async ({ store }) => {
     await apply(store, creation("r", { claimed: true }));
@@ -131,7 +142,12 @@ export const commitCases: readonly StoreCase[] = [
   }),
 
   storeCase("P16 ST3 a refused run leaves no trace, and its neighbours are applied", async ({ store }) => {
-    await apply(store, creation("a", { claimed: true }), creation("b", { claimed: true }), creation("c", { claimed: true }));
+    await apply(
+      store,
+      creation("a", { claimed: true }),
+      creation("b", { claimed: true }),
+      creation("c", { claimed: true }),
+    );
     const bad: RunCommit = {
       ...appending("b", 7),
       row: { state: "retrying", progress: "half" },
@@ -142,7 +158,11 @@ export const commitCases: readonly StoreCase[] = [
       children: [{ run: "child", create: newRun(), entry: entry(0, "run.started") }],
       messages: [signal("a", "m")],
     };
-    assert.deepEqual(kinds(await commitAll(store, appending("a", 1), bad, appending("c", 1))), ["applied", "conflict", "applied"]);
+    assert.deepEqual(kinds(await commitAll(store, appending("a", 1), bad, appending("c", 1))), [
+      "applied",
+      "conflict",
+      "applied",
+    ]);
     assert.deepEqual([await headOf(store, "a"), await headOf(store, "b"), await headOf(store, "c")], [2, 1, 2]);
     assert.deepEqual(await store.waits({}), []);
     assert.deepEqual(await store.state("b"), []);
@@ -175,7 +195,10 @@ export const commitCases: readonly StoreCase[] = [
     assert.equal(await headOf(store, "b"), 1);
     assert.equal(await headOf(store, "a"), head);
     assert.deepEqual(await store.inbox("a"), []);
-    assert.deepEqual((await store.runs({ limit: 9 })).map(({ id }) => id), ["b", "a"]);
+    assert.deepEqual(
+      (await store.runs({ limit: 9 })).map(({ id }) => id),
+      ["b", "a"],
+    );
   }),
 
   storeCase("B64 ids that one driver would cut off or change are refused everywhere", async ({ store }) => {
@@ -192,26 +215,50 @@ export const commitCases: readonly StoreCase[] = [
   storeCase("a patch changes the columns it names and no others", async ({ store }) => {
     await apply(store, creation("r", { claimed: true }));
     const before = await rowOf(store, "r");
-    const patch = { state: "waiting", version: "1.0.3", head: 5, headHash: "h", wakeAt: 77, claims: 4, progress: "p", cost: "c" } as const;
+    const patch = {
+      state: "waiting",
+      version: "1.0.3",
+      head: 5,
+      headHash: "h",
+      wakeAt: 77,
+      claims: 4,
+      progress: "p",
+      cost: "c",
+    } as const;
     await apply(store, appending("r", 1, 1, { row: patch }));
     assert.deepEqual(await store.run("r"), { ...before, ...patch });
-    await apply(store, { run: "r", head: 2, entries: [], row: { release: true, readyAt: 5, wakeAt: null, stopReason: "s" } });
-    assert.deepEqual(await store.run("r"), { ...before, ...patch, owner: null, readyAt: 5, wakeAt: null, stopReason: "s" });
+    await apply(store, {
+      run: "r",
+      head: 2,
+      entries: [],
+      row: { release: true, readyAt: 5, wakeAt: null, stopReason: "s" },
+    });
+    assert.deepEqual(await store.run("r"), {
+      ...before,
+      ...patch,
+      owner: null,
+      readyAt: 5,
+      wakeAt: null,
+      stopReason: "s",
+    });
   }),
 
-  storeCase("I16 a finished run never changes: no commit, no claim, no message reaches it", async ({ store, clock }) => {
-    await apply(store, creation("r", { claimed: true }));
-    clock.advance(10);
-    await apply(store, ending("r", 1));
-    const before = await rowOf(store, "r");
-    assert.deepEqual([before.state, before.owner, before.endedAt], ["succeeded", null, clock.now()]);
-    assert.deepEqual(await commitAll(store, appending("r", 2)), [{ run: "r", kind: "conflict", head: 2 }]);
-    assert.deepEqual(kinds(await commitAll(store, ending("r", 2, "failed"))), ["conflict"]);
-    assert.equal(await store.take("w1", "r"), null);
-    assert.equal(await store.deliver(signal("r", "m")), "ended");
-    assert.equal(await store.adopt(["r"]), 0);
-    assert.deepEqual(await store.run("r"), before);
-  }),
+  storeCase(
+    "I16 a finished run never changes: no commit, no claim, no message reaches it",
+    async ({ store, clock }) => {
+      await apply(store, creation("r", { claimed: true }));
+      clock.advance(10);
+      await apply(store, ending("r", 1));
+      const before = await rowOf(store, "r");
+      assert.deepEqual([before.state, before.owner, before.endedAt], ["succeeded", null, clock.now()]);
+      assert.deepEqual(await commitAll(store, appending("r", 2)), [{ run: "r", kind: "conflict", head: 2 }]);
+      assert.deepEqual(kinds(await commitAll(store, ending("r", 2, "failed"))), ["conflict"]);
+      assert.equal(await store.take("w1", "r"), null);
+      assert.equal(await store.deliver(signal("r", "m")), "ended");
+      assert.equal(await store.adopt(["r"]), 0);
+      assert.deepEqual(await store.run("r"), before);
+    },
+  ),
 
   storeCase("B13 the end closes what only an unfinished run has", async ({ store, clock }) => {
     await apply(store, {
@@ -221,21 +268,36 @@ export const commitCases: readonly StoreCase[] = [
     });
     await store.deliver(signal("r", "m"));
     await apply(store, { run: "r", head: 1, entries: [], row: { readyAt: 3, wakeAt: 4 } });
-    await apply(store, { ...ending("r", 1, "failed"), row: { state: "failed", ended: true, endedAt: 55, stopReason: "boom" } });
+    await apply(store, {
+      ...ending("r", 1, "failed"),
+      row: { state: "failed", ended: true, endedAt: 55, stopReason: "boom" },
+    });
     const { owner, readyAt, wakeAt, endedAt, stopReason } = await rowOf(store, "r");
     assert.deepEqual([owner, readyAt, wakeAt, endedAt, stopReason], [null, null, null, 55, "boom"]);
     assert.deepEqual(await store.waits({}), []);
     assert.deepEqual(await store.inbox("r"), []);
     assert.equal((await store.state("r")).length, 1);
     clock.advance(1e9);
-    assert.deepEqual(await store.claim({ worker: "w1", handles: newWorker("w1").handles, limit: 9, suspect: true }), []);
+    assert.deepEqual(
+      await store.claim({ worker: "w1", handles: newWorker("w1").handles, limit: 9, suspect: true }),
+      [],
+    );
   }),
 
   storeCase("B12 a run may be started, cancelled and ended in one batch, in this order", async ({ store }) => {
     await apply(store, creation("p", { claimed: true }));
-    const sends: RunCommit = { ...appending("p", 1), messages: [{ to: "r", id: "c", kind: "cancel", name: "", data: "stop" }] };
-    const verdicts = await commitAll(store, creation("r", { claimed: true }), sends, { ...ending("r", 1), ifNotCancelled: true });
-    assert.deepEqual(verdicts.map((verdict) => (verdict.kind === "refused" ? verdict.why : verdict.kind)), ["applied", "applied", "cancel"]);
+    const sends: RunCommit = {
+      ...appending("p", 1),
+      messages: [{ to: "r", id: "c", kind: "cancel", name: "", data: "stop" }],
+    };
+    const verdicts = await commitAll(store, creation("r", { claimed: true }), sends, {
+      ...ending("r", 1),
+      ifNotCancelled: true,
+    });
+    assert.deepEqual(
+      verdicts.map((verdict) => (verdict.kind === "refused" ? verdict.why : verdict.kind)),
+      ["applied", "applied", "cancel"],
+    );
     assert.equal((await rowOf(store, "r")).cancel, "stop");
     assert.deepEqual(await store.orphans(), []);
   }),
@@ -246,41 +308,71 @@ export const commitCases: readonly StoreCase[] = [
     });
     await apply(store, { ...creation("r", { claimed: true }), waits: [open("a"), open("b"), open("a", 7)] });
     const rows = await store.waits({ run: "r" });
-    assert.deepEqual(rows.map(({ key, due }) => [key, due]), [["a", 7], ["b", null]]);
+    assert.deepEqual(
+      rows.map(({ key, due }) => [key, due]),
+      [
+        ["a", 7],
+        ["b", null],
+      ],
+    );
     assert.deepEqual(rows[0], { run: "r", workflow: "order", key: "a", kind: "timer", name: "n", due: 7, detail: "d" });
     await apply(store, { ...appending("r", 1), waits: [{ close: "a" }, { close: "nothing" }] });
-    assert.deepEqual((await store.waits({})).map(({ key }) => key), ["b"]);
+    assert.deepEqual(
+      (await store.waits({})).map(({ key }) => key),
+      ["b"],
+    );
     await apply(store, { ...appending("r", 2), waits: [{ closeAll: true }, open("c")] });
-    assert.deepEqual((await store.waits({})).map(({ key }) => key), ["c"]);
+    assert.deepEqual(
+      (await store.waits({})).map(({ key }) => key),
+      ["c"],
+    );
   }),
 
   storeCase("state rows are set by key and listed in order", async ({ store }) => {
-    await apply(store, { ...creation("r", { claimed: true }), state: [{ key: "b", data: "1" }, { key: "a", data: "2" }] });
+    await apply(store, {
+      ...creation("r", { claimed: true }),
+      state: [
+        { key: "b", data: "1" },
+        { key: "a", data: "2" },
+      ],
+    });
     await apply(store, { ...appending("r", 1), state: [{ key: "b", data: new Uint8Array([3]) }] });
-    assert.deepEqual(await store.state("r"), [{ key: "a", data: "2" }, { key: "b", data: new Uint8Array([3]) }]);
+    assert.deepEqual(await store.state("r"), [
+      { key: "a", data: "2" },
+      { key: "b", data: new Uint8Array([3]) },
+    ]);
     assert.deepEqual(await store.state("nobody"), []);
   }),
 
-  storeCase("P31 a child is created with its parent's commit, once, and may be taken on the spot", async ({ store }) => {
-    const parent = { run: "p", key: "k", generation: 0, detached: false };
-    const child = (run: string, claimed: boolean) => ({
-      run,
-      create: newRun({ parent, claimed }),
-      entry: entry(0, "run.started", { data: "1" }),
-    });
-    await apply(store, { ...creation("p", { claimed: true }), children: [child("c1", false), child("c2", true)] });
-    assert.deepEqual((await rowOf(store, "c1")).owner, null);
-    assert.deepEqual((await rowOf(store, "c2")).parent, parent);
-    await apply(store, appending("c2", 1));
-    await apply(store, { ...appending("p", 1), children: [child("c2", true)] });
-    assert.equal(await headOf(store, "c2"), 2);
-    assert.deepEqual((await store.runs({ parent: "p", limit: 9 })).map(({ id }) => id), ["c2", "c1"]);
-  }),
+  storeCase(
+    "P31 a child is created with its parent's commit, once, and may be taken on the spot",
+    async ({ store }) => {
+      const parent = { run: "p", key: "k", generation: 0, detached: false };
+      const child = (run: string, claimed: boolean) => ({
+        run,
+        create: newRun({ parent, claimed }),
+        entry: entry(0, "run.started", { data: "1" }),
+      });
+      await apply(store, { ...creation("p", { claimed: true }), children: [child("c1", false), child("c2", true)] });
+      assert.deepEqual((await rowOf(store, "c1")).owner, null);
+      assert.deepEqual((await rowOf(store, "c2")).parent, parent);
+      await apply(store, appending("c2", 1));
+      await apply(store, { ...appending("p", 1), children: [child("c2", true)] });
+      assert.equal(await headOf(store, "c2"), 2);
+      assert.deepEqual(
+        (await store.runs({ parent: "p", limit: 9 })).map(({ id }) => id),
+        ["c2", "c1"],
+      );
+    },
+  ),
 
   storeCase("a child and a message to it fit into one commit", async ({ store }) => {
     const child = { run: "c", create: newRun(), entry: entry(0, "run.started") };
     await apply(store, { ...creation("p", { claimed: true }), children: [child], messages: [signal("c", "m")] });
-    assert.deepEqual((await store.inbox("c")).map(({ id }) => id), ["m"]);
+    assert.deepEqual(
+      (await store.inbox("c")).map(({ id }) => id),
+      ["m"],
+    );
   }),
 
   storeCase("B6 suspension and its wait are one write", async ({ store }) => {

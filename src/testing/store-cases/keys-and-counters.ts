@@ -1,16 +1,6 @@
 import assert from "node:assert/strict";
 import type { CounterChange, RunCommit } from "../../core/store.ts";
-import {
-  appending,
-  apply,
-  commitAll,
-  creation,
-  ending,
-  headOf,
-  rowOf,
-  type StoreCase,
-  storeCase,
-} from "./case.ts";
+import { appending, apply, commitAll, creation, ending, headOf, rowOf, type StoreCase, storeCase } from "./case.ts";
 
 const keyed = (run: string, digest = "d"): RunCommit => ({
   ...creation(run, { claimed: true, key: "k" }),
@@ -26,17 +16,25 @@ const slot = (by: number, changes: Partial<CounterChange> = {}): CounterChange =
 });
 
 export const keyAndCounterCases: readonly StoreCase[] = [
-  storeCase("I17 B27 B29 of many starts with one key exactly one is applied, and all learn which", async ({ store }) => {
-    const starts = Array.from({ length: 20 }, (_, i) => store.commit({ worker: null, runs: [keyed(`r${i}`)] }));
-    const verdicts = (await Promise.all(starts)).flat();
-    const applied = verdicts.filter(({ kind }) => kind === "applied").map(({ run }) => run);
-    assert.equal(applied.length, 1);
-    for (const verdict of verdicts) {
-      if (verdict.kind === "applied") continue;
-      assert.deepEqual(verdict, { run: verdict.run, kind: "refused", why: "key", holder: { run: applied[0], digest: "d" } });
-    }
-    assert.equal((await store.runs({ limit: 99 })).length, 1);
-  }),
+  storeCase(
+    "I17 B27 B29 of many starts with one key exactly one is applied, and all learn which",
+    async ({ store }) => {
+      const starts = Array.from({ length: 20 }, (_, i) => store.commit({ worker: null, runs: [keyed(`r${i}`)] }));
+      const verdicts = (await Promise.all(starts)).flat();
+      const applied = verdicts.filter(({ kind }) => kind === "applied").map(({ run }) => run);
+      assert.equal(applied.length, 1);
+      for (const verdict of verdicts) {
+        if (verdict.kind === "applied") continue;
+        assert.deepEqual(verdict, {
+          run: verdict.run,
+          kind: "refused",
+          why: "key",
+          holder: { run: applied[0], digest: "d" },
+        });
+      }
+      assert.equal((await store.runs({ limit: 99 })).length, 1);
+    },
+  ),
 
   storeCase("B28 a second run with the same id is refused, and told what the first one is", async ({ store }) => {
     await apply(store, creation("r", { claimed: true }));
@@ -56,16 +54,19 @@ export const keyAndCounterCases: readonly StoreCase[] = [
     assert.equal(await store.key("start", "other"), null);
   }),
 
-  storeCase("a run that asks for a taken key leaves no trace, and a key twice in one commit is refused", async ({ store }) => {
-    await apply(store, keyed("r"), creation("s", { claimed: true }));
-    const key = (name: string) => ({ space: "start", key: name, digest: "x" });
-    const [taken] = await commitAll(store, { ...appending("s", 1), keys: [key("free"), key("k")] });
-    assert.deepEqual(taken, { run: "s", kind: "refused", why: "key", holder: { run: "r", digest: "d" } });
-    const [twice] = await commitAll(store, { ...appending("s", 1), keys: [key("free"), key("free")] });
-    assert.deepEqual(twice, { run: "s", kind: "refused", why: "key", holder: { run: "s", digest: "x" } });
-    assert.equal(await store.key("start", "free"), null);
-    assert.equal(await headOf(store, "s"), 1);
-  }),
+  storeCase(
+    "a run that asks for a taken key leaves no trace, and a key twice in one commit is refused",
+    async ({ store }) => {
+      await apply(store, keyed("r"), creation("s", { claimed: true }));
+      const key = (name: string) => ({ space: "start", key: name, digest: "x" });
+      const [taken] = await commitAll(store, { ...appending("s", 1), keys: [key("free"), key("k")] });
+      assert.deepEqual(taken, { run: "s", kind: "refused", why: "key", holder: { run: "r", digest: "d" } });
+      const [twice] = await commitAll(store, { ...appending("s", 1), keys: [key("free"), key("free")] });
+      assert.deepEqual(twice, { run: "s", kind: "refused", why: "key", holder: { run: "s", digest: "x" } });
+      assert.equal(await store.key("start", "free"), null);
+      assert.equal(await headOf(store, "s"), 1);
+    },
+  ),
 
   storeCase("a key moves only from the run that is named as its holder", async ({ store }) => {
     await apply(store, keyed("old"));
@@ -119,19 +120,36 @@ export const keyAndCounterCases: readonly StoreCase[] = [
       { ...appending("b", 1), counters: [slot(1)] },
       { ...appending("a", 3), counters: [slot(1)] },
     );
-    assert.deepEqual(batch.map(({ kind }) => kind), ["applied", "applied", "refused"]);
+    assert.deepEqual(
+      batch.map(({ kind }) => kind),
+      ["applied", "applied", "refused"],
+    );
     assert.deepEqual(await store.counters(""), [{ key: "slots", value: 2 }]);
   }),
 
-  storeCase("I18 B16 what a run holds comes back however it ends, and what it only counted stays", async ({ store }) => {
-    for (const [run, state] of [["a", "succeeded"], ["b", "failed"], ["c", "cancelled"]] as const) {
-      const counters = [slot(1), slot(2, { key: "budget", max: null }), slot(5, { key: "rate", held: false, max: null })];
-      await apply(store, { ...creation(run, { claimed: true }), counters });
-      await apply(store, ending(run, 1, state));
-      assert.deepEqual((await store.counters("")).map(({ key }) => key), ["rate"]);
-    }
-    assert.deepEqual(await store.counters(""), [{ key: "rate", value: 15 }]);
-  }),
+  storeCase(
+    "I18 B16 what a run holds comes back however it ends, and what it only counted stays",
+    async ({ store }) => {
+      for (const [run, state] of [
+        ["a", "succeeded"],
+        ["b", "failed"],
+        ["c", "cancelled"],
+      ] as const) {
+        const counters = [
+          slot(1),
+          slot(2, { key: "budget", max: null }),
+          slot(5, { key: "rate", held: false, max: null }),
+        ];
+        await apply(store, { ...creation(run, { claimed: true }), counters });
+        await apply(store, ending(run, 1, state));
+        assert.deepEqual(
+          (await store.counters("")).map(({ key }) => key),
+          ["rate"],
+        );
+      }
+      assert.deepEqual(await store.counters(""), [{ key: "rate", value: 15 }]);
+    },
+  ),
 
   storeCase("I18 a slot given back early is not given back again at the end", async ({ store }) => {
     for (const run of ["a", "b"]) await apply(store, { ...creation(run, { claimed: true }), counters: [slot(1)] });
@@ -169,7 +187,14 @@ export const keyAndCounterCases: readonly StoreCase[] = [
     const count = (key: string, by: number) => slot(by, { key, max: null, held: false });
     await apply(store, {
       ...creation("r", { claimed: true }),
-      counters: [count("b:usd", 0.25), count("b:usd", 0.5), count("a", 1), count("b", 2), count("b%", 3), count("bé", 4)],
+      counters: [
+        count("b:usd", 0.25),
+        count("b:usd", 0.5),
+        count("a", 1),
+        count("b", 2),
+        count("b%", 3),
+        count("bé", 4),
+      ],
     });
     assert.deepEqual(await store.counters("b"), [
       { key: "b", value: 2 },

@@ -34,7 +34,10 @@ export const mailCases: readonly StoreCase[] = [
     assert.equal(await store.deliver(signal("r", "m2", { data: new Uint8Array([7]) })), "delivered");
     const [first, second, ...rest] = await store.inbox("r");
     assert.deepEqual({ ...first, n: 0 }, { n: 0, id: "m1", kind: "signal", name: "a", data: "1", at: clock.now() - 5 });
-    assert.deepEqual({ ...second, n: 0 }, { n: 0, id: "m2", kind: "signal", name: "paid", data: new Uint8Array([7]), at: clock.now() });
+    assert.deepEqual(
+      { ...second, n: 0 },
+      { n: 0, id: "m2", kind: "signal", name: "paid", data: new Uint8Array([7]), at: clock.now() },
+    );
     assert.ok((first?.n ?? 0) < (second?.n ?? 0));
     assert.deepEqual(rest, []);
     assert.equal((await rowOf(store, "r")).wake, 2);
@@ -75,13 +78,19 @@ export const mailCases: readonly StoreCase[] = [
       assert.deepEqual(await commitAll(store, { ...appending("r", 2), consumes }), refused);
     }
     assert.equal(await headOf(store, "r"), 2);
-    assert.deepEqual((await store.inbox("r")).map(({ id }) => id), ["m2"]);
+    assert.deepEqual(
+      (await store.inbox("r")).map(({ id }) => id),
+      ["m2"],
+    );
   }),
 
   storeCase("P18 a suspension is refused if anything came since the counter was read", async ({ store }) => {
     await apply(store, creation("r", { claimed: true }));
     await store.deliver(signal("r", "m"));
-    const suspend = (ifWake: number): RunCommit => ({ ...suspending("r", 1, { ifWake }), entries: [entry(1, "signal.awaited")] });
+    const suspend = (ifWake: number): RunCommit => ({
+      ...suspending("r", 1, { ifWake }),
+      entries: [entry(1, "signal.awaited")],
+    });
     assert.deepEqual(await commitAll(store, suspend(0)), [{ run: "r", kind: "refused", why: "wake" }]);
     assert.equal(await headOf(store, "r"), 1);
     assert.equal((await rowOf(store, "r")).owner, "w1");
@@ -91,7 +100,10 @@ export const mailCases: readonly StoreCase[] = [
 
   storeCase("P18 a message makes a suspended run claimable, and an owned one not", async ({ store, clock }) => {
     await apply(store, creation("r", { claimed: true }));
-    await apply(store, suspending("r", 1, { row: { state: "waiting", release: true, claims: 0, wakeAt: clock.now() + 1000 } }));
+    await apply(
+      store,
+      suspending("r", 1, { row: { state: "waiting", release: true, claims: 0, wakeAt: clock.now() + 1000 } }),
+    );
     assert.deepEqual(await claimIds(store), []);
     await store.deliver(signal("r", "m"));
     assert.equal((await rowOf(store, "r")).readyAt, clock.now());
@@ -105,16 +117,22 @@ export const mailCases: readonly StoreCase[] = [
     assert.equal((await rowOf(store, "r")).readyAt, null);
   }),
 
-  storeCase("P24 B18 a run that lets go and gets a message in one batch is woken, in either order", async ({ store }) => {
-    await apply(store, creation("p", { claimed: true }), creation("c", { claimed: true }));
-    const send: RunCommit = { ...appending("c", 1), messages: [signal("p", "m1", { kind: "child" })] };
-    await apply(store, suspending("p", 1, { ifWake: 0 }), send);
-    assert.deepEqual(await claimIds(store), ["p"]);
-    const again: RunCommit = { ...ending("c", 2), messages: [signal("p", "m2", { kind: "child" })] };
-    const verdicts = await commitAll(store, again, suspending("p", 1, { ifWake: 1 }));
-    assert.deepEqual(verdicts, [{ run: "c", kind: "applied" }, { run: "p", kind: "refused", why: "wake" }]);
-    assert.deepEqual(await store.orphans(), []);
-  }),
+  storeCase(
+    "P24 B18 a run that lets go and gets a message in one batch is woken, in either order",
+    async ({ store }) => {
+      await apply(store, creation("p", { claimed: true }), creation("c", { claimed: true }));
+      const send: RunCommit = { ...appending("c", 1), messages: [signal("p", "m1", { kind: "child" })] };
+      await apply(store, suspending("p", 1, { ifWake: 0 }), send);
+      assert.deepEqual(await claimIds(store), ["p"]);
+      const again: RunCommit = { ...ending("c", 2), messages: [signal("p", "m2", { kind: "child" })] };
+      const verdicts = await commitAll(store, again, suspending("p", 1, { ifWake: 1 }));
+      assert.deepEqual(verdicts, [
+        { run: "c", kind: "applied" },
+        { run: "p", kind: "refused", why: "wake" },
+      ]);
+      assert.deepEqual(await store.orphans(), []);
+    },
+  ),
 
   storeCase("P24 a run may write to itself and let go in one commit", async ({ store }) => {
     await apply(store, creation("r", { claimed: true }));
@@ -127,7 +145,10 @@ export const mailCases: readonly StoreCase[] = [
     await apply(store, { ...appending("a", 1), messages: [signal("b", "m"), signal("nobody", "m")] });
     await apply(store, { ...appending("a", 2), messages: [signal("b", "m")] });
     await commitAll(store, { ...appending("a", 9), messages: [signal("b", "m2")] });
-    assert.deepEqual((await store.inbox("b")).map(({ id }) => id), ["m"]);
+    assert.deepEqual(
+      (await store.inbox("b")).map(({ id }) => id),
+      ["m"],
+    );
     assert.equal((await rowOf(store, "b")).wake, 1);
   }),
 
@@ -154,7 +175,9 @@ export const mailCases: readonly StoreCase[] = [
     await apply(store, creation("r", { claimed: true }));
     assert.deepEqual(await store.owned("w1", { news: true }), []);
     await store.deliver(cancel("r", "stop"));
-    assert.deepEqual(await store.owned("w1", { news: true }), [{ run: "r", head: 1, wake: 1, cancel: "stop", inbox: [] }]);
+    assert.deepEqual(await store.owned("w1", { news: true }), [
+      { run: "r", head: 1, wake: 1, cancel: "stop", inbox: [] },
+    ]);
     await apply(store, { run: "r", head: 1, entries: [entry(1, "run.cancelling")] });
     assert.deepEqual(await store.owned("w1", { news: true }), []);
     assert.equal((await store.owned("w1", { news: false }))[0]?.cancel, "stop");
@@ -168,14 +191,23 @@ export const mailCases: readonly StoreCase[] = [
     await apply(store, { ...appending("b", 1), consumes: ["m"] });
     assert.deepEqual(await store.owned("w1", { news: true }), []);
     const all = await store.owned("w1", { news: false });
-    assert.deepEqual(all.map(({ run, head, wake }) => [run, head, wake]), [["a", 1, 0], ["b", 2, 1]]);
+    assert.deepEqual(
+      all.map(({ run, head, wake }) => [run, head, wake]),
+      [
+        ["a", 1, 0],
+        ["b", 2, 1],
+      ],
+    );
     assert.deepEqual(await store.owned("nobody", { news: false }), []);
   }),
 
   storeCase("a parked run is woken by a decision or a cancel and by nothing else", async ({ store, clock }) => {
     for (const run of ["a", "b"]) {
       await apply(store, creation(run, { claimed: true }));
-      await apply(store, { ...parked(run, 1), row: { state: "parked", release: true, claims: 0, wakeAt: clock.now() + 5 } });
+      await apply(store, {
+        ...parked(run, 1),
+        row: { state: "parked", release: true, claims: 0, wakeAt: clock.now() + 5 },
+      });
     }
     assert.equal(await store.deliver(signal("a", "m")), "delivered");
     clock.advance(10);
@@ -188,29 +220,35 @@ export const mailCases: readonly StoreCase[] = [
     assert.deepEqual(await claimIds(store), ["b"]);
   }),
 
-  storeCase("a parked run that its taker gives back stays parked, unless a decision or cancel came", async ({ store }) => {
-    for (const run of ["still", "decided", "cancelled", "seen"]) {
-      await apply(store, creation(run, { claimed: true }));
-      if (run === "seen") {
-        await store.deliver(cancel(run));
-        await apply(store, { run, head: 1, entries: [entry(1, "run.cancelling")] });
+  storeCase(
+    "a parked run that its taker gives back stays parked, unless a decision or cancel came",
+    async ({ store }) => {
+      for (const run of ["still", "decided", "cancelled", "seen"]) {
+        await apply(store, creation(run, { claimed: true }));
+        if (run === "seen") {
+          await store.deliver(cancel(run));
+          await apply(store, { run, head: 1, entries: [entry(1, "run.cancelling")] });
+        }
+        await apply(store, parked(run, await headOf(store, run)));
+        assert.ok(await store.take("w1", run));
       }
-      await apply(store, parked(run, await headOf(store, run)));
-      assert.ok(await store.take("w1", run));
-    }
-    await store.deliver(signal("decided", "d", { kind: "decision" }));
-    await store.deliver(cancel("cancelled"));
-    assert.deepEqual(await store.fence({ workers: ["w1"] }), { moved: [], released: 2 });
-    await store.register(newWorker("w2"));
-    assert.deepEqual(await claimIds(store, { worker: "w2" }), ["decided", "cancelled"]);
-    assert.deepEqual(await store.orphans(), []);
-  }),
+      await store.deliver(signal("decided", "d", { kind: "decision" }));
+      await store.deliver(cancel("cancelled"));
+      assert.deepEqual(await store.fence({ workers: ["w1"] }), { moved: [], released: 2 });
+      await store.register(newWorker("w2"));
+      assert.deepEqual(await claimIds(store, { worker: "w2" }), ["decided", "cancelled"]);
+      assert.deepEqual(await store.orphans(), []);
+    },
+  ),
 
-  storeCase("B12 a run that starts later keeps its time when it gets mail, but not when it is cancelled", async ({ store, clock }) => {
-    await apply(store, creation("r", { readyAt: clock.now() + 1000 }));
-    await store.deliver(signal("r", "m"));
-    assert.deepEqual(await claimIds(store), []);
-    await store.deliver(cancel("r"));
-    assert.deepEqual(await claimIds(store), ["r"]);
-  }),
+  storeCase(
+    "B12 a run that starts later keeps its time when it gets mail, but not when it is cancelled",
+    async ({ store, clock }) => {
+      await apply(store, creation("r", { readyAt: clock.now() + 1000 }));
+      await store.deliver(signal("r", "m"));
+      assert.deepEqual(await claimIds(store), []);
+      await store.deliver(cancel("r"));
+      assert.deepEqual(await claimIds(store), ["r"]);
+    },
+  ),
 ];

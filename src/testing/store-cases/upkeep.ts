@@ -20,7 +20,10 @@ import {
 /** A run that lets go with only this wait open. */
 async function waitingFor(store: Store, run: string, kind: WaitKind, name = "n"): Promise<void> {
   await apply(store, creation(run, { claimed: true }));
-  await apply(store, suspending(run, 1, { waits: [{ open: { key: `${kind}:k`, kind, name, due: null, detail: null } }] }));
+  await apply(
+    store,
+    suspending(run, 1, { waits: [{ open: { key: `${kind}:k`, kind, name, due: null, detail: null } }] }),
+  );
 }
 
 async function orphanIds(store: Store): Promise<string[]> {
@@ -30,7 +33,12 @@ async function orphanIds(store: Store): Promise<string[]> {
 export const upkeepCases: readonly StoreCase[] = [
   storeCase("I10 runs that are ready, due, owned, parked or finished are no orphans", async ({ store }) => {
     await apply(store, creation("ready"), creation("later", { readyAt: 9e15 }), creation("owned", { claimed: true }));
-    await apply(store, creation("parked", { claimed: true }), creation("done", { claimed: true }), creation("due", { claimed: true }));
+    await apply(
+      store,
+      creation("parked", { claimed: true }),
+      creation("done", { claimed: true }),
+      creation("due", { claimed: true }),
+    );
     await apply(
       store,
       suspending("parked", 1, { row: { state: "parked", release: true } }),
@@ -40,17 +48,20 @@ export const upkeepCases: readonly StoreCase[] = [
     assert.deepEqual(await store.orphans(), []);
   }),
 
-  storeCase("I10 a wait for something that comes from outside is a wake source; a timer without its due time is not", async ({ store }) => {
-    for (const kind of ["signal", "approval", "decision", "slot"] as const) await waitingFor(store, kind, kind);
-    for (const kind of ["timer", "retry"] as const) await waitingFor(store, kind, kind);
-    await apply(store, creation("nothing", { claimed: true }));
-    await apply(store, suspending("nothing", 1));
-    const why = "nothing will wake it";
-    assert.deepEqual(
-      await store.orphans(),
-      ["timer", "retry", "nothing"].map((run) => ({ run, state: "waiting", why })),
-    );
-  }),
+  storeCase(
+    "I10 a wait for something that comes from outside is a wake source; a timer without its due time is not",
+    async ({ store }) => {
+      for (const kind of ["signal", "approval", "decision", "slot"] as const) await waitingFor(store, kind, kind);
+      for (const kind of ["timer", "retry"] as const) await waitingFor(store, kind, kind);
+      await apply(store, creation("nothing", { claimed: true }));
+      await apply(store, suspending("nothing", 1));
+      const why = "nothing will wake it";
+      assert.deepEqual(
+        await store.orphans(),
+        ["timer", "retry", "nothing"].map((run) => ({ run, state: "waiting", why })),
+      );
+    },
+  ),
 
   storeCase("I10 P31 a child is a wake source while it is unfinished or its message is unread", async ({ store }) => {
     const parent = { run: "p", key: "k", generation: 0, detached: false };
@@ -94,7 +105,12 @@ export const upkeepCases: readonly StoreCase[] = [
 
   storeCase("purge takes finished runs by age, the oldest first, and at most so many", async ({ store, clock }) => {
     const start = clock.now();
-    for (const [run, state] of [["s1", "succeeded"], ["f1", "failed"], ["s2", "succeeded"], ["c1", "cancelled"]] as const) {
+    for (const [run, state] of [
+      ["s1", "succeeded"],
+      ["f1", "failed"],
+      ["s2", "succeeded"],
+      ["c1", "cancelled"],
+    ] as const) {
       clock.advance(10);
       await apply(store, creation(run, { claimed: true }));
       await apply(store, ending(run, 1, state));
@@ -104,7 +120,7 @@ export const upkeepCases: readonly StoreCase[] = [
     const purge = (succeeded: number, failed: number, limit: number) =>
       store.purge({ succeededBefore: start + succeeded, failedBefore: start + failed, limit });
     assert.equal(await purge(10, 10, 9), 0);
-    assert.equal(await purge(0, 20, 9) + (await purge(10, 1e9, 0)), 0);
+    assert.equal((await purge(0, 20, 9)) + (await purge(10, 1e9, 0)), 0);
     assert.equal(await purge(31, 0, 1), 1);
     assert.deepEqual(await ids(), ["open", "c1", "s2", "f1"]);
     assert.equal(await purge(0, 41, 1), 1);
@@ -145,30 +161,38 @@ export const upkeepCases: readonly StoreCase[] = [
     await assert.rejects(store.runs({ limit: 3, before: "nobody" }), { code: "run_not_found" });
   }),
 
-  storeCase("runs are found by workflow, state, tag, parent and time, and by all of them together", async ({ store, clock }) => {
-    const t0 = clock.now();
-    const parent = { run: "p", key: "k", generation: 0, detached: true };
-    const runs = { a: { tags: ["x", "y"] }, b: { workflow: "invoice", tags: ["x"] }, c: { parent }, d: { tags: ["x"], parent } };
-    for (const [run, changes] of Object.entries(runs)) {
-      clock.advance(10);
-      await apply(store, creation(run, { claimed: true, ...changes }));
-    }
-    await apply(store, ending("a", 1), ending("b", 1, "failed"), suspending("c", 1));
-    const find = async (query: Omit<Parameters<Store["runs"]>[0], "limit">) =>
-      (await store.runs({ limit: 9, ...query })).map(({ id }) => id).join("");
-    assert.equal(await find({}), "dcba");
-    assert.equal(await find({ workflow: "order" }), "dca");
-    assert.equal(await find({ states: ["succeeded"] }), "a");
-    assert.equal(await find({ states: ["succeeded", "running", "failed", "failed"] }), "dba");
-    assert.equal(await find({ states: [] }), "");
-    assert.equal(await find({ tag: "x" }), "dba");
-    assert.equal(await find({ tag: "none" }), "");
-    assert.equal(await find({ parent: "p" }), "dc");
-    assert.equal(await find({ createdAfter: t0 + 10 }), "dcb");
-    assert.equal(await find({ createdBefore: t0 + 30 }), "ba");
-    assert.equal(await find({ workflow: "order", states: ["running", "waiting"], parent: "p", tag: "x" }), "d");
-    assert.equal(await find({ before: "c", states: ["failed", "succeeded"] }), "ba");
-  }),
+  storeCase(
+    "runs are found by workflow, state, tag, parent and time, and by all of them together",
+    async ({ store, clock }) => {
+      const t0 = clock.now();
+      const parent = { run: "p", key: "k", generation: 0, detached: true };
+      const runs = {
+        a: { tags: ["x", "y"] },
+        b: { workflow: "invoice", tags: ["x"] },
+        c: { parent },
+        d: { tags: ["x"], parent },
+      };
+      for (const [run, changes] of Object.entries(runs)) {
+        clock.advance(10);
+        await apply(store, creation(run, { claimed: true, ...changes }));
+      }
+      await apply(store, ending("a", 1), ending("b", 1, "failed"), suspending("c", 1));
+      const find = async (query: Omit<Parameters<Store["runs"]>[0], "limit">) =>
+        (await store.runs({ limit: 9, ...query })).map(({ id }) => id).join("");
+      assert.equal(await find({}), "dcba");
+      assert.equal(await find({ workflow: "order" }), "dca");
+      assert.equal(await find({ states: ["succeeded"] }), "a");
+      assert.equal(await find({ states: ["succeeded", "running", "failed", "failed"] }), "dba");
+      assert.equal(await find({ states: [] }), "");
+      assert.equal(await find({ tag: "x" }), "dba");
+      assert.equal(await find({ tag: "none" }), "");
+      assert.equal(await find({ parent: "p" }), "dc");
+      assert.equal(await find({ createdAfter: t0 + 10 }), "dcb");
+      assert.equal(await find({ createdBefore: t0 + 30 }), "ba");
+      assert.equal(await find({ workflow: "order", states: ["running", "waiting"], parent: "p", tag: "x" }), "d");
+      assert.equal(await find({ before: "c", states: ["failed", "succeeded"] }), "ba");
+    },
+  ),
 
   storeCase("waits are listed by run and kind", async ({ store }) => {
     for (const kind of ["signal", "approval", "decision"] as const) await waitingFor(store, kind, kind);
@@ -207,6 +231,9 @@ export const upkeepCases: readonly StoreCase[] = [
     await store.register(newWorker("w2"));
     await store.register(newWorker("w1"));
     assert.deepEqual(await claimIds(store, { worker: "w2", suspect: true }), ["r"]);
-    assert.deepEqual((await store.commit({ worker: "w1", runs: [appending("r", 1)] })).map(({ kind }) => kind), ["conflict"]);
+    assert.deepEqual(
+      (await store.commit({ worker: "w1", runs: [appending("r", 1)] })).map(({ kind }) => kind),
+      ["conflict"],
+    );
   }),
 ];

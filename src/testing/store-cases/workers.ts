@@ -18,27 +18,36 @@ import {
 const rebooted = { ...newWorker("w").process, boot: "boot-2" };
 
 export const workerCases: readonly StoreCase[] = [
-  storeCase("workers are listed as they registered, with what is left of their lease and how many runs they own", async (opened) => {
-    const { store, clock, leaseClock } = opened;
-    const handles = [{ workflow: "a", version: "1.0.0" }];
-    clock.advance(5);
-    await store.register(newWorker("w2", { leaseMs: 7000, handles }));
-    await apply(store, creation("r", { claimed: true }));
-    leaseClock.advance(1000);
-    assert.deepEqual(await store.workers(), [
-      { ...newWorker("w1"), startedAt: clock.now() - 5, leaseLeftMs: 14_000, runs: 1 },
-      { ...newWorker("w2", { leaseMs: 7000, handles }), startedAt: clock.now(), leaseLeftMs: 6000, runs: 0 },
-    ]);
-  }),
+  storeCase(
+    "workers are listed as they registered, with what is left of their lease and how many runs they own",
+    async (opened) => {
+      const { store, clock, leaseClock } = opened;
+      const handles = [{ workflow: "a", version: "1.0.0" }];
+      clock.advance(5);
+      await store.register(newWorker("w2", { leaseMs: 7000, handles }));
+      await apply(store, creation("r", { claimed: true }));
+      leaseClock.advance(1000);
+      assert.deepEqual(await store.workers(), [
+        { ...newWorker("w1"), startedAt: clock.now() - 5, leaseLeftMs: 14_000, runs: 1 },
+        { ...newWorker("w2", { leaseMs: 7000, handles }), startedAt: clock.now(), leaseLeftMs: 6000, runs: 0 },
+      ]);
+    },
+  ),
 
-  storeCase("P29 a heartbeat renews the lease, counted on the lease clock alone", async ({ store, clock, leaseClock }) => {
-    await store.register(newWorker("w2"));
-    leaseClock.advance(20_000);
-    clock.step(-86_400_000);
-    assert.deepEqual(await store.heartbeat("w1"), { alive: true, others: 1 });
-    const left = (await store.workers()).map(({ id, leaseLeftMs }) => [id, leaseLeftMs]);
-    assert.deepEqual(left.sort(), [["w1", 15_000], ["w2", -5000]]);
-  }),
+  storeCase(
+    "P29 a heartbeat renews the lease, counted on the lease clock alone",
+    async ({ store, clock, leaseClock }) => {
+      await store.register(newWorker("w2"));
+      leaseClock.advance(20_000);
+      clock.step(-86_400_000);
+      assert.deepEqual(await store.heartbeat("w1"), { alive: true, others: 1 });
+      const left = (await store.workers()).map(({ id, leaseLeftMs }) => [id, leaseLeftMs]);
+      assert.deepEqual(left.sort(), [
+        ["w1", 15_000],
+        ["w2", -5000],
+      ]);
+    },
+  ),
 
   storeCase("P29 a worker of another boot is dead, whatever its lease says", async ({ store }) => {
     await store.register(newWorker("w2", { process: rebooted }));
@@ -58,21 +67,27 @@ export const workerCases: readonly StoreCase[] = [
     assert.ok((later.get("w2") ?? 0) < -1e12);
   }),
 
-  storeCase("I8 ST1 a fenced worker writes nothing: commit, heartbeat, claim, take and retire all fail", async ({ store }) => {
-    await store.register(newWorker("w2"));
-    await apply(store, creation("r", { claimed: true }), creation("s", { claimed: true }));
-    await apply(store, appending("r", 1));
-    await store.fence({ workers: ["w1"] });
-    assert.deepEqual(await claimIds(store, { worker: "w2", limit: 1, suspect: true }), ["r"]);
-    const verdicts = await store.commit({ worker: "w1", runs: [appending("r", 2), ending("s", 1), creation("new")] });
-    assert.deepEqual(verdicts, ["r", "s", "new"].map((run) => ({ run, kind: "refused", why: "fenced" })));
-    assert.deepEqual(await store.heartbeat("w1"), { alive: false, others: 1 });
-    assert.deepEqual(await claimIds(store), []);
-    assert.equal(await store.take("w1", "s"), null);
-    await store.retire("w1");
-    assert.equal((await rowOf(store, "r")).owner, "w2");
-    assert.deepEqual([await headOf(store, "r"), await headOf(store, "s"), await store.run("new")], [2, 1, null]);
-  }),
+  storeCase(
+    "I8 ST1 a fenced worker writes nothing: commit, heartbeat, claim, take and retire all fail",
+    async ({ store }) => {
+      await store.register(newWorker("w2"));
+      await apply(store, creation("r", { claimed: true }), creation("s", { claimed: true }));
+      await apply(store, appending("r", 1));
+      await store.fence({ workers: ["w1"] });
+      assert.deepEqual(await claimIds(store, { worker: "w2", limit: 1, suspect: true }), ["r"]);
+      const verdicts = await store.commit({ worker: "w1", runs: [appending("r", 2), ending("s", 1), creation("new")] });
+      assert.deepEqual(
+        verdicts,
+        ["r", "s", "new"].map((run) => ({ run, kind: "refused", why: "fenced" })),
+      );
+      assert.deepEqual(await store.heartbeat("w1"), { alive: false, others: 1 });
+      assert.deepEqual(await claimIds(store), []);
+      assert.equal(await store.take("w1", "s"), null);
+      await store.retire("w1");
+      assert.equal((await rowOf(store, "r")).owner, "w2");
+      assert.deepEqual([await headOf(store, "r"), await headOf(store, "s"), await store.run("new")], [2, 1, null]);
+    },
+  ),
 
   storeCase("B20 nothing a stalled worker does touches what its replacement owns", async ({ store }) => {
     await apply(store, creation("r", { claimed: true }));
@@ -85,7 +100,10 @@ export const workerCases: readonly StoreCase[] = [
     await store.fence({ workers: ["w1"] });
     await store.commit({ worker: "w1", runs: [suspending("r", 1)] });
     assert.deepEqual(await store.run("r"), before);
-    assert.deepEqual((await store.workers()).map(({ id }) => id), ["w2"]);
+    assert.deepEqual(
+      (await store.workers()).map(({ id }) => id),
+      ["w2"],
+    );
   }),
 
   storeCase("I8 an id that was fenced and comes back owns nothing of what it had", async ({ store }) => {
@@ -99,7 +117,12 @@ export const workerCases: readonly StoreCase[] = [
 
   storeCase("P20 B15 fencing releases the runs of exactly the named incarnations", async ({ store, clock }) => {
     await store.register(newWorker("w2", { name: newWorker("w1").name }));
-    await apply(store, creation("a", { claimed: true }), creation("b", { claimed: true }), creation("free", { readyAt: 7 }));
+    await apply(
+      store,
+      creation("a", { claimed: true }),
+      creation("b", { claimed: true }),
+      creation("free", { readyAt: 7 }),
+    );
     await store.commit({ worker: "w2", runs: [creation("c", { claimed: true })] });
     clock.advance(5);
     assert.deepEqual(await store.fence({ workers: ["w1", "w1", "never was"] }), { moved: [], released: 2 });
@@ -113,7 +136,10 @@ export const workerCases: readonly StoreCase[] = [
         ["a", null, clock.now(), "running"],
       ],
     );
-    assert.deepEqual((await store.workers()).map(({ id }) => id), ["w2"]);
+    assert.deepEqual(
+      (await store.workers()).map(({ id }) => id),
+      ["w2"],
+    );
   }),
 
   storeCase("P17 fencing oneself moves the runs, with what replaces the memory of them", async ({ store }) => {
@@ -134,17 +160,28 @@ export const workerCases: readonly StoreCase[] = [
     );
     const { owner, claims, state } = await rowOf(store, "b");
     assert.deepEqual([owner, claims, state], ["w2", 1, "running"]);
-    assert.deepEqual((await store.workers()).map(({ id }) => id), ["w2"]);
+    assert.deepEqual(
+      (await store.workers()).map(({ id }) => id),
+      ["w2"],
+    );
     assert.deepEqual(await store.commit({ worker: "w2", runs: [appending("b", 2)] }), [{ run: "b", kind: "applied" }]);
-    assert.deepEqual(await store.commit({ worker: "w1", runs: [appending("b", 3)] }), [{ run: "b", kind: "refused", why: "fenced" }]);
+    assert.deepEqual(await store.commit({ worker: "w1", runs: [appending("b", 3)] }), [
+      { run: "b", kind: "refused", why: "fenced" },
+    ]);
   }),
 
   storeCase("P17 a fence sent again after a lost answer finds the runs at the first successor", async ({ store }) => {
     await apply(store, creation("r", { claimed: true }));
     await store.fence({ workers: ["w1"], successor: newWorker("w2") });
     const reply = await store.fence({ workers: ["w1", "w2"], successor: newWorker("w3") });
-    assert.deepEqual(reply.moved.map(({ run }) => run), ["r"]);
-    assert.deepEqual((await store.workers()).map(({ id }) => id), ["w3"]);
+    assert.deepEqual(
+      reply.moved.map(({ run }) => run),
+      ["r"],
+    );
+    assert.deepEqual(
+      (await store.workers()).map(({ id }) => id),
+      ["w3"],
+    );
   }),
 
   storeCase("retiring hands the runs back at once", async ({ store, clock }) => {
@@ -153,7 +190,10 @@ export const workerCases: readonly StoreCase[] = [
     await store.retire("w1");
     const { owner, readyAt, claims } = await rowOf(store, "r");
     assert.deepEqual([owner, readyAt, claims], [null, clock.now(), 0]);
-    assert.deepEqual((await store.workers()).map(({ id }) => id), ["w2"]);
+    assert.deepEqual(
+      (await store.workers()).map(({ id }) => id),
+      ["w2"],
+    );
     assert.deepEqual(await claimIds(store, { worker: "w2" }), ["r"]);
   }),
 

@@ -1,0 +1,295 @@
+// Writes docs/reference/options.md from the sources and docs/reference/cli.md from the built command's own help.
+// With `--print docs/reference/options.md` it prints that page instead; a test compares it with the file.
+
+import { execFile } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const read = (path) => readFileSync(join(root, path), "utf8");
+
+const PAGES = {
+  "docs/reference/options.md": async () => optionsPage(),
+  "docs/reference/cli.md": () => cliPage(),
+};
+
+const limits = read("src/core/limits.ts");
+const DEFAULTS = constantsIn(limits, "DEFAULTS");
+const LIMITS = constantsIn(limits, "LIMITS");
+const TIMEOUTS = constantsIn(limits, "STEP_TIMEOUTS_MS");
+const RETRY = constantsIn(read("src/core/retry.ts"), "DEFAULT_RETRY");
+
+const timeouts = Object.entries(TIMEOUTS.values).map(([kind, ms]) => `${kind} ${duration(ms)}`);
+
+/** Where each interface is, and the default of each option as the code has it. */
+const INTERFACES = [
+  {
+    name: "PawlOptions",
+    file: "src/client/pawl.ts",
+    about: "`Pawl.open(url?, options?)`",
+    defaults: {
+      workflows: "none",
+      concurrency: number(DEFAULTS.values.concurrency),
+      lease: duration(DEFAULTS.values.leaseMs),
+      stall: duration(DEFAULTS.values.stallMs),
+      durability: '`"power"`',
+      codec: "readable JSON",
+      logger: "stderr",
+      clock: "the system's",
+      poll: duration(DEFAULTS.values.pollMs),
+      retention: `${duration(DEFAULTS.values["retention.succeededMs"])}; ${duration(DEFAULTS.values["retention.failedMs"])}`,
+      handleSignals: "`true` with `workflows`",
+      name: "the host's name",
+    },
+  },
+  {
+    name: "WorkflowOptions",
+    file: "src/core/workflow.ts",
+    about: "`workflow(options, handler)`",
+    defaults: {
+      name: "required",
+      version: '`"1.0.0"`',
+      input: "not checked",
+      output: "not checked",
+      retry: "see RetryOptions",
+      timeout: `by kind: ${timeouts.join(", ")}`,
+      deadline: duration(DEFAULTS.values.runDeadlineMs),
+      guard: '`"warn"`',
+      onMissing: '`"park"`',
+    },
+  },
+  {
+    name: "StepOptions",
+    file: "src/core/context.ts",
+    about: "`ctx.step(name, fn, options?)`",
+    defaults: {
+      key: "the name; `name#2` for its second use",
+      kind: '`"code"`',
+      timeout: `the workflow's, else by kind: ${timeouts.join(", ")}`,
+      retry: "the workflow's",
+      recovery: '`"rerun"`',
+    },
+  },
+  {
+    name: "RetryOptions",
+    file: "src/core/retry.ts",
+    about: "`retry` of a workflow or a step. A number is `max`; `false` means no retries.",
+    defaults: {
+      max: number(RETRY.values.max),
+      base: duration(RETRY.values.baseMs),
+      factor: number(RETRY.values.factor),
+      cap: duration(RETRY.values.capMs),
+      jitter: `\`${RETRY.values.jitter}\``,
+      on: `\`${JSON.stringify(RETRY.values.on)}\``,
+    },
+  },
+  {
+    name: "StartOptions",
+    file: "src/client/start.ts",
+    about: "`pawl.start(workflow, input, options?)` and `pawl.run(…)`",
+    defaults: {
+      id: "a new UUIDv7",
+      key: "none: every start is a new run",
+      tags: "none",
+      deadline: `the workflow's (${duration(DEFAULTS.values.runDeadlineMs)})`,
+      delay: "none",
+      priority: "0",
+      version: "the newest of a live worker",
+    },
+  },
+  {
+    name: "WaitOptions",
+    file: "src/core/context.ts",
+    about: "`ctx.waitFor(signal, options?)`",
+    defaults: { timeout: "none", default: "none: a timeout rejects", schema: "not checked" },
+  },
+  {
+    name: "CallOptions",
+    file: "src/core/context.ts",
+    about: "`ctx.call(workflow, input, options?)` and `ctx.spawn(…)`",
+    defaults: { key: "the workflow's name; `name#2` for its second use", tags: "none", priority: "the parent's" },
+  },
+  {
+    name: "MapOptions",
+    file: "src/core/context.ts",
+    about: "`ctx.map(items, fn, options?)`. `partial: true` lets the others go on when an item fails.",
+    defaults: { concurrency: "all items" },
+  },
+];
+
+// Options that say enough by their name.
+const MEANINGS = {
+  "PawlOptions.clock": "Where time comes from.",
+  "StepOptions.retry": "Which errors are tried again, and when.",
+  "StartOptions.tags": "To find the run by.",
+  "WaitOptions.default": "What the wait resolves with when its time is over.",
+  "CallOptions.tags": "To find the child by.",
+  "CallOptions.priority": "Higher goes first.",
+};
+
+// What a comment in the code does not say.
+const NOTES = {
+  "WorkflowOptions.onMissing": "Version 0.1.0 parks the run in both cases.",
+};
+
+function optionsPage() {
+  const sections = INTERFACES.map(({ name, file, about, defaults }) => {
+    const rows = membersOf(read(file), name).map((member) => optionRow(name, member, defaults));
+    const unknown = Object.keys(defaults).filter((option) => !rows.some((row) => row.option === option));
+    if (unknown.length > 0)
+      throw new Error(`${name} has no option ${unknown.join(", ")}: correct scripts/reference.mjs.`);
+    const lines = rows.map((row) => `| \`${row.option}\` | \`${row.type}\` | ${row.fallback} | ${row.meaning} |`);
+    return [`## ${name}`, "", about, "", "| Option | Type | Default | Meaning |", "|---|---|---|---|", ...lines].join(
+      "\n",
+    );
+  });
+  return `${[
+    "# Options",
+    "Every option and its default. This page is generated from the sources by `node scripts/reference.mjs`.",
+    'A duration is a number of milliseconds, or text such as `"90s"`, `"1h 30m"`, `"3 days"`.',
+    ...sections,
+    "## Fixed values",
+    "Not options: what the engine does in any case, each with its reason.",
+    fixedTable("Limits", LIMITS),
+    fixedTable("Rhythms and defaults", DEFAULTS),
+  ].join("\n\n")}\n`;
+}
+
+function optionRow(owner, { option, type, doc, isOptional }, defaults) {
+  const fallback = defaults[option];
+  if (fallback === undefined) throw new Error(`${owner}.${option} has no default in scripts/reference.mjs.`);
+  if (!isOptional && fallback !== "required") throw new Error(`${owner}.${option} is required.`);
+  const meaning = doc || MEANINGS[`${owner}.${option}`];
+  if (!meaning) throw new Error(`${owner}.${option} is not explained: give it a comment.`);
+  assertAgree(`${owner}.${option}`, meaning, fallback);
+  const told = meaning.replace(/ ?Default(?! for):? [^.]*(\.\d[^.]*)*\.(?= |$)/, "");
+  return {
+    option,
+    type: cell(type),
+    fallback,
+    meaning: cell([told, NOTES[`${owner}.${option}`]].filter(Boolean).join(" ")),
+  };
+}
+
+/** A comment that names a figure must name the one in the code. */
+function assertAgree(what, doc, fallback) {
+  const [, said] = /\bDefault ([\d,]+(?: [a-z]+)?)\./.exec(doc) ?? [];
+  if (said === undefined || said === fallback) return;
+  throw new Error(`The comment of ${what} says "${said}", the code "${fallback}".`);
+}
+
+function fixedTable(title, { values, docs }) {
+  const rows = Object.entries(values).map(([name, value]) => {
+    const shown = /Ms$/.test(name) ? duration(value) : number(value);
+    return `| \`${name}\` | ${shown} | ${cell(docs[name] ?? "")} |`;
+  });
+  return [`| ${title} | Value | Why |`, "|---|---|---|", ...rows].join("\n");
+}
+
+/** The members of an exported interface: name, type, comment. */
+function membersOf(text, name) {
+  const start = text.search(new RegExp(`^export interface ${name}\\b[^{]*\\{`, "m"));
+  if (start < 0) throw new Error(`There is no interface ${name}.`);
+  const body = text.slice(text.indexOf("{\n", start) + 2, text.indexOf("\n}\n", start) + 1);
+  const member = /(?: {2}\/\*\*([\s\S]*?)\*\/\n)? {2}readonly (\w+)(\?)?: ([^;]*(?:\{[^}]*\}[^;]*)*);\n/g;
+  return [...body.matchAll(member)].map(([, doc = "", option, optional, type]) => ({
+    option,
+    type: type.replaceAll("readonly ", "").replaceAll(/\s+/g, " "),
+    doc: plain(doc),
+    isOptional: optional !== undefined,
+  }));
+}
+
+/** The figures of an exported constant, flat, with the comments above them. */
+function constantsIn(text, name) {
+  const start = text.search(new RegExp(`^export const ${name}\\b[^=]*= \\{`, "m"));
+  const inline = /^[^\n]*\{ (.*) \} as const;/.exec(text.slice(start))?.[1];
+  const body =
+    inline === undefined ? text.slice(text.indexOf("{\n", start) + 2, text.indexOf("\n}", start) + 1) : `${inline},`;
+  const [values, docs] = [{}, {}];
+  const entry = /(?:\/\*\*([\s\S]*?)\*\/\s*)?\b(\w+): (\{[^}]*\}|[^,\n]+),/g;
+  for (const [, doc = "", key, value] of body.matchAll(entry)) {
+    if (value.startsWith("{")) {
+      for (const [, inner, figure] of value.matchAll(/(\w+): ([\d_]+)/g)) {
+        values[`${key}.${inner}`] = literal(figure);
+        docs[`${key}.${inner}`] = plain(doc);
+      }
+    } else {
+      values[key] = literal(value);
+      docs[key] = plain(doc);
+    }
+  }
+  if (Object.keys(values).length === 0) throw new Error(`${name} has no figures.`);
+  return { values, docs };
+}
+
+function literal(text) {
+  return JSON.parse(text.replaceAll("_", "").trim());
+}
+
+/** A comment as one line, without the ids of rules. */
+function plain(doc) {
+  return doc
+    .replaceAll(/^\s*\*? ?/gm, " ")
+    .replaceAll(/\s+/g, " ")
+    .replaceAll(/ \((?:[A-Z]\d*-?\d+(?:, )?)+\)/g, "")
+    .trim();
+}
+
+function cell(text) {
+  return text.replaceAll("|", "\\|").replaceAll("\n", " ");
+}
+
+function number(value) {
+  return value.toLocaleString("en");
+}
+
+function duration(ms) {
+  const units = [
+    ["day", 86_400_000],
+    ["min", 60_000],
+    ["s", 1000],
+  ];
+  for (const [unit, size] of units) {
+    if (ms < size || ms % size !== 0) continue;
+    // 60 s reads better than 1 min, and 90 s has no other name.
+    if (unit === "min" && ms < 120_000) continue;
+    return `${number(ms / size)} ${unit}${unit === "day" && ms > size ? "s" : ""}`;
+  }
+  return `${ms} ms`;
+}
+
+async function cliPage() {
+  const top = await help([]);
+  const commands = [...top.matchAll(/^ {2}([a-z][a-z-]*) .*$/gm)].map((match) => match[1]);
+  const known = [...new Set(commands)].filter((name) => name !== "help");
+  const pages = await Promise.all(known.map((name) => help([name])));
+  const [overview = "", codes = ""] = top.split(/\n(?=Exit codes:)/);
+  return `${[
+    "# Command line",
+    "This page is the command's own help, collected by `node scripts/reference.mjs`.",
+    fenced(overview),
+    "## Exit codes",
+    fenced(codes),
+    ...known.map((name, i) => `## pawl ${name}\n\n${fenced(pages[i])}`),
+  ].join("\n\n")}\n`;
+}
+
+async function help(args) {
+  const { PAWL_STORE: _, ...env } = process.env;
+  const command = [join(root, "dist", "cli", "main.js"), ...args, "--help"];
+  const { stdout } = await promisify(execFile)(process.execPath, command, {
+    env: { ...env, NO_COLOR: "1", COLUMNS: "80" },
+  });
+  return stdout.trim();
+}
+
+function fenced(text) {
+  return `\`\`\`text\n${text.trim()}\n\`\`\``;
+}
+
+const [, , flag, page] = process.argv;
+if (flag === "--print") process.stdout.write(await PAGES[page]());
+else for (const [path, make] of Object.entries(PAGES)) writeFileSync(join(root, path), await make());

@@ -1,0 +1,45 @@
+// The shape of entries
+// What an entry's payload must look like for replay to trust it. A checksum proves that a row is what was written, not that it makes sense.
+import type { Entry } from "./journal.ts";
+
+type Check = (payload: Record<string, unknown>) => boolean;
+
+const isNumber = (value: unknown): boolean => typeof value === "number" && Number.isFinite(value);
+const isText = (value: unknown): boolean => typeof value === "string";
+const isDue = (value: unknown): boolean => value === null || isNumber(value);
+
+/** Types that carry an object, and what must be in it. Types that are not here may carry anything. */
+const SHAPES: ReadonlyMap<string, Check> = new Map<string, Check>([
+  ["run.started", (p) => isText(p["workflow"]) && isText(p["version"]) && isText(p["seed"])],
+  [
+    "run.continued",
+    (p) => isNumber(p["generation"]) && typeof p["state"] === "object" && typeof p["cost"] === "object",
+  ],
+  ["run.cancelling", (p) => (p["cause"] === "cancel" || p["cause"] === "deadline") && isText(p["reason"])],
+  ["run.forked", (p) => isText(p["from"]) && isText(p["seed"])],
+  ["run.parked", (p) => isText(p["reason"]) && isText(p["message"])],
+  ["run.resolved", (p) => isText(p["choice"])],
+  ["step.failed", (p) => isNumber(p["attempt"]) && isDue(p["retryAt"]) && "error" in p],
+  ["timer.set", (p) => isNumber(p["due"])],
+  ["signal.awaited", (p) => isDue(p["due"])],
+  ["signal.received", (p) => isText(p["id"])],
+  ["child.started", (p) => isText(p["child"]) && isText(p["workflow"]) && isText(p["digest"])],
+  ["child.ended", (p) => isText(p["child"]) && ["succeeded", "failed", "cancelled"].includes(String(p["status"]))],
+]);
+
+const KEYED = /^(step|timer|signal|child)\./;
+
+/** Whether the entry can be what the engine wrote. */
+export function isWellFormed(entry: Entry): boolean {
+  const { type, key, payload, seq } = entry;
+  if (KEYED.test(type) !== (key !== null) && type !== "state.patched" && type !== "patched") return false;
+  if ((seq === 0) !== (type === "run.started")) return false;
+  if (type === "step.started") return payload === null || (isRecord(payload) && isNumber(payload["attempt"]));
+  if (type === "timer.fired") return payload === null || (isRecord(payload) && payload["wait"] === true);
+  const check = SHAPES.get(type);
+  return check === undefined || (isRecord(payload) && check(payload));
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
+}

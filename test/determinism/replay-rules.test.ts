@@ -1,0 +1,73 @@
+// The smallest cases of what the random tests have found.
+import { describe, expect, it } from "vitest";
+import { manualClock } from "../../src/base/clock.ts";
+import type { Context } from "../../src/core/context.ts";
+import type { Parked, StoredEntry } from "../../src/core/journal.ts";
+import type { Node, World } from "./program.ts";
+import { rechain, resume, runProgram, type Story } from "./rig.ts";
+
+const NOTHING: Node = { op: "seq", of: [] };
+
+describe("P9: what a body says after a foreign await is recorded once, wherever the journal was cut", () => {
+  it.each([
+    ["cost", (ctx: Context) => ctx.cost({ usd: 1 })],
+    ["note", (ctx: Context) => ctx.note("here")],
+    ["state.patched", (ctx: Context) => ctx.set("k", 1)],
+    ["patched", (ctx: Context) => void ctx.patched("p")],
+  ])("%s", async (type, say) => {
+    const handler = async (ctx: Context, world: World) => {
+      await world.foreign("setImmediate");
+      say(ctx);
+      await ctx.step("a", () => 1);
+    };
+    const story = await runProgram(NOTHING, { seed: 1, handler });
+    for (let length = 1; length < story.journal.length; length++) {
+      const resumed = await resume(story, story.journal.slice(0, length), 1, { handler });
+      expect([length, resumed.entries.filter((entry) => entry.type === type).length]).toEqual([length, 1]);
+    }
+  });
+});
+
+describe("B63, P3: a recorded outcome that nothing waits for is no history", () => {
+  const handler = async (ctx: Context, world: World) => ctx.step("a", world.work(1, "async", "ok"));
+  const alter = async (change: (journal: readonly StoredEntry[]) => StoredEntry[]) => {
+    const story = await runProgram(NOTHING, { seed: 1, handler });
+    const kept = rechain(story.row.id, change(story.journal.slice(0, -1)));
+    return resume(story, kept, 1, { handler, leaseClock: manualClock() });
+  };
+
+  it("an outcome of a call that was never made parks the run; the step does not run again", async () => {
+    const resumed = await alter(([start, call, outcome]) => [start!, call!, { ...outcome!, key: "unheard-of" }]);
+    expect(parkOf(resumed)?.reason).toBe("replay_drift");
+    expect(resumed.starts.size).toBe(0);
+  });
+
+  it("a second outcome of the same call parks the run", async () => {
+    const resumed = await alter(([start, call, outcome]) => [start!, call!, outcome!, outcome!]);
+    expect(parkOf(resumed)?.reason).toBe("replay_drift");
+  });
+
+  it("a second start parks the run; the body does not start twice", async () => {
+    const resumed = await alter(([start, call, outcome]) => [start!, start!, call!, outcome!]);
+    expect(parkOf(resumed)?.reason).toMatch(/^(replay_drift|corrupted_journal)$/);
+  });
+
+  it("a payload that its type cannot have parks the run as corrupted, without hurting the worker", async () => {
+    const resumed = await alter(([start, call, outcome]) => [start!, call!, { ...outcome!, type: "step.failed" }]);
+    expect(parkOf(resumed)?.reason).toBe("corrupted_journal");
+  });
+
+  it("a failure without a payload parks the run as corrupted, without hurting the worker", async () => {
+    const resumed = await alter(([start, call, outcome]) => [
+      start!,
+      call!,
+      { ...outcome!, type: "step.failed", data: null },
+    ]);
+    expect(parkOf(resumed)?.reason).toBe("corrupted_journal");
+  });
+});
+
+function parkOf(story: Story): Parked | undefined {
+  const last = story.entries.at(-1);
+  return last?.type === "run.parked" ? (last.payload as Parked) : undefined;
+}
