@@ -129,11 +129,6 @@ const MEANINGS = {
   "CallOptions.priority": "Higher goes first.",
 };
 
-// What a comment in the code does not say.
-const NOTES = {
-  "WorkflowOptions.onMissing": "Version 0.1.0 parks the run in both cases.",
-};
-
 function optionsPage() {
   const sections = INTERFACES.map(({ name, file, about, defaults }) => {
     const rows = membersOf(read(file), name).map((member) => optionRow(name, member, defaults));
@@ -169,7 +164,7 @@ function optionRow(owner, { option, type, doc, isOptional }, defaults) {
     option,
     type: cell(type),
     fallback,
-    meaning: cell([told, NOTES[`${owner}.${option}`]].filter(Boolean).join(" ")),
+    meaning: cell(told),
   };
 }
 

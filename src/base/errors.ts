@@ -21,7 +21,6 @@ export type ErrorCode =
   | "newer_schema"
   | "not_a_store"
   | "not_serializable"
-  | "partial_failure"
   | "poisoned"
   | "replay_drift"
   | "replay_stalled"

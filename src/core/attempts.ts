@@ -66,7 +66,7 @@ export class Attempts {
 
   #run(attempt: Attempt): void {
     try {
-      const result = this.#ports.host.enter(attempt, () => attempt.call.spec.fn(attempt.info));
+      const result = this.#ports.host.enter(attempt, () => attempt.call.fn(attempt));
       if (isPromise(result)) {
         result.then(
           (value) => this.#completed(attempt, value),
@@ -105,7 +105,7 @@ export class Attempts {
 
   #arm(attempt: Attempt): void {
     attempt.forgetTimer();
-    attempt.forgetTimer = this.#ports.clock.after(attempt.call.spec.timeoutMs, () => this.#timedOut(attempt));
+    attempt.forgetTimer = this.#ports.clock.after(attempt.call.policy.timeoutMs, () => this.#timedOut(attempt));
   }
 
   #timedOut(attempt: Attempt): void {
@@ -116,39 +116,54 @@ export class Attempts {
   }
 }
 
-/** One attempt, and the frame its function runs in: time and chance come from a stream of (run, key, attempt) (P7). */
-class Attempt implements Frame, StepFrame {
-  readonly where = "step";
-  readonly guard = "off";
-  readonly run: string;
-  readonly pass: object;
-  readonly scope: KeyScope;
+/**
+ * One attempt: what its function is given, and the frame it runs in. Signal and heartbeat are made on demand: most steps use neither, and an
+ * AbortController is dear.
+ */
+class Attempt implements Frame, StepFrame, StepInfo {
   readonly call: StepCall;
-  readonly key: string;
-  readonly number: number;
-  readonly owner: Attempts;
-  isOver = false;
-  forgetTimer: () => void = forgetNothing;
+  readonly attempt: number;
+  readonly #owner: Attempts;
+  readonly #body: Frame;
   #chance: SeededRandom | null = null;
   #controller: AbortController | null = null;
   #reason: unknown;
+  isOver = false;
+  forgetTimer: () => void = forgetNothing;
 
   constructor(owner: Attempts, body: Frame, call: StepCall) {
-    this.owner = owner;
-    this.run = body.run;
-    this.pass = body.pass;
-    this.scope = body.scope;
+    this.#owner = owner;
+    this.#body = body;
     this.call = call;
-    this.key = call.key;
-    this.number = call.attempt;
+    this.attempt = call.attempt;
   }
 
-  get attempt(): StepFrame {
+  get where(): "step" {
+    return "step";
+  }
+
+  get guard(): "off" {
+    return "off";
+  }
+
+  get run(): string {
+    return this.#body.run;
+  }
+
+  get pass(): object {
+    return this.#body.pass;
+  }
+
+  get scope(): KeyScope {
+    return this.#body.scope;
+  }
+
+  get step(): StepFrame {
     return this;
   }
 
-  get info(): StepInfo {
-    return new Info(this);
+  get key(): string {
+    return this.call.idempotencyKey;
   }
 
   get signal(): AbortSignal {
@@ -157,11 +172,16 @@ class Attempt implements Frame, StepFrame {
     return this.#controller.signal;
   }
 
+  get heartbeat(): (detail?: unknown) => void {
+    return (detail) => this.#owner.heartbeat(this, detail);
+  }
+
   abort(reason: unknown): void {
     this.#reason = reason;
     this.#controller?.abort(reason);
   }
 
+  /** A stream of (run, key, attempt) (P7). */
   random(): number {
     return this.#stream().next();
   }
@@ -171,29 +191,8 @@ class Attempt implements Frame, StepFrame {
   }
 
   #stream(): SeededRandom {
-    this.#chance ??= seededRandom(`${this.call.spec.idempotencyKey}@${this.number}`);
+    this.#chance ??= seededRandom(`${this.key}@${this.attempt}`);
     return this.#chance;
-  }
-}
-
-/** What the function sees. Signal and heartbeat are made on demand: most steps use neither, and an AbortController is dear. */
-class Info implements StepInfo {
-  readonly #attempt: Attempt;
-  readonly key: string;
-  readonly attempt: number;
-
-  constructor(attempt: Attempt) {
-    this.#attempt = attempt;
-    this.key = attempt.call.spec.idempotencyKey;
-    this.attempt = attempt.number;
-  }
-
-  get signal(): AbortSignal {
-    return this.#attempt.signal;
-  }
-
-  get heartbeat(): (detail?: unknown) => void {
-    return (detail) => this.#attempt.owner.heartbeat(this.#attempt, detail);
   }
 }
 
@@ -203,12 +202,12 @@ function isPromise(value: unknown): value is Promise<unknown> {
   return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
 }
 
-function timeoutError({ run, number, call }: Attempt): PawlError {
-  const seconds = call.spec.timeoutMs / 1000;
+function timeoutError({ run, attempt, call }: Attempt): PawlError {
+  const seconds = call.policy.timeoutMs / 1000;
   return new PawlError(
     "step_timeout",
-    `Step "${call.key}" of run ${run} gave no result and no heartbeat for ${seconds} s (attempt ${number}). ` +
+    `Step "${call.key}" of run ${run} gave no result and no heartbeat for ${seconds} s (attempt ${attempt}). ` +
       `If it needs longer, set its \`timeout\` option or call heartbeat() while it works.`,
-    { fields: { run, step: call.key, seconds, attempt: number } },
+    { fields: { run, step: call.key, seconds, attempt } },
   );
 }

@@ -4,7 +4,7 @@
 import { toMs } from "../base/duration.ts";
 import { PawlError } from "../base/errors.ts";
 import { assertName } from "../base/ids.ts";
-import { ChildCall, SignalCall, StepCall, TimerCall } from "./call.ts";
+import { ChildCall, SignalCall, StepCall, type StepPolicy, TimerCall } from "./call.ts";
 import type {
   CallOptions,
   Context,
@@ -77,21 +77,22 @@ export class BodyContext implements Context {
     input: { value: unknown; digest: string } | null,
   ): Promise<unknown> {
     const key = this.#key("step.started", name, options.key);
+    return this.#pass.issue(new StepCall(key, name, fn, this.#policy(name, options), input, this.#pass.seed));
+  }
+
+  #policy(name: string, { kind, timeout, retry, recovery }: StepOptions): StepPolicy {
     const { definition } = this.#pass.workflow;
-    return this.#pass.issue(
-      new StepCall(key, {
-        name,
-        fn,
-        input,
-        timeoutMs:
-          options.timeout === undefined
-            ? (definition.timeoutMs ?? STEP_TIMEOUTS_MS[options.kind ?? "code"])
-            : toMs(options.timeout, `timeout of step "${name}"`),
-        retry: options.retry === undefined ? definition.retry : retryPolicy(options.retry, definition.retry),
-        recovery: options.recovery ?? "rerun",
-        idempotencyKey: `${this.#pass.seed}:${key}`,
-      }),
-    );
+    if (kind === undefined && timeout === undefined && retry === undefined && recovery === undefined) {
+      return definition.stepPolicy;
+    }
+    return {
+      timeoutMs:
+        timeout === undefined
+          ? (definition.timeoutMs ?? STEP_TIMEOUTS_MS[kind ?? "code"])
+          : toMs(timeout, `timeout of step "${name}"`),
+      retry: retryPolicy(retry, definition.stepPolicy.retry),
+      recovery: recovery ?? "rerun",
+    };
   }
 
   sleep(duration: Duration): Promise<void> {
@@ -235,7 +236,7 @@ export class BodyContext implements Context {
 
   #stepFrame() {
     const frame = this.#pass.ports.host.frame();
-    return frame?.pass === this.#pass ? frame.attempt : undefined;
+    return frame?.pass === this.#pass ? frame.step : undefined;
   }
 
   #scope(): KeyScope {
@@ -254,9 +255,9 @@ export class BodyContext implements Context {
     if (step === undefined) return;
     throw new PawlError(
       "call_in_step",
-      `ctx.${what} was called inside step "${step.key}" of run ${this.#pass.id}. Call it in the workflow's body, before or after the step.`,
+      `ctx.${what} was called inside step "${step.call.key}" of run ${this.#pass.id}. Call it in the workflow's body, before or after the step.`,
       {
-        fields: { run: this.#pass.id, step: step.key },
+        fields: { run: this.#pass.id, step: step.call.key },
       },
     );
   }

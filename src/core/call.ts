@@ -12,6 +12,8 @@ class OpenCall {
   resolve!: (value: unknown) => void;
   reject!: (error: unknown) => void;
   open = true;
+  /** Place in the order of issue. */
+  order = 0;
 
   constructor(key: string) {
     this.key = key;
@@ -22,29 +24,45 @@ class OpenCall {
   }
 }
 
-export interface StepSpec {
-  readonly name: string;
-  readonly fn: (info: StepInfo) => unknown;
+/** How a step is run; most steps of a workflow share one. */
+export interface StepPolicy {
   readonly timeoutMs: number;
   readonly retry: RetryPolicy;
   readonly recovery: "rerun" | "ask" | "fail";
-  /** Arguments and their digest, for the form that records them. */
-  readonly input: { readonly value: unknown; readonly digest: string } | null;
-  /** What outside systems may use to recognise a repeated attempt. */
-  readonly idempotencyKey: string;
 }
 
 export class StepCall extends OpenCall {
   readonly type = "step.started";
-  readonly spec: StepSpec;
+  readonly name: string;
+  readonly fn: (info: StepInfo) => unknown;
+  readonly policy: StepPolicy;
+  /** Arguments and their digest, for the form that records them. */
+  readonly input: { readonly value: unknown; readonly digest: string } | null;
+  readonly #seed: string;
   /** The last attempt begun, failures so far, and when the next attempt is due. */
   attempt = 1;
   failures = 0;
   retryAt: number | null = null;
 
-  constructor(key: string, spec: StepSpec) {
+  constructor(
+    key: string,
+    name: string,
+    fn: StepCall["fn"],
+    policy: StepPolicy,
+    input: StepCall["input"],
+    seed: string,
+  ) {
     super(key);
-    this.spec = spec;
+    this.name = name;
+    this.fn = fn;
+    this.policy = policy;
+    this.input = input;
+    this.#seed = seed;
+  }
+
+  /** What outside systems may use to recognise a repeated attempt. */
+  get idempotencyKey(): string {
+    return `${this.#seed}:${this.key}`;
   }
 }
 

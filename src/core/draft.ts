@@ -35,7 +35,9 @@ export class Draft {
   readonly #run: string;
   readonly #host: Host;
   readonly #codec: Codec;
-  #chain: Chain;
+  #head: number;
+  #hash: string;
+  #at: number;
   #from: Chain;
   #entries: StoredEntry[] = [];
   #after: (() => void)[] = [];
@@ -44,14 +46,21 @@ export class Draft {
 
   constructor(run: string, chain: Chain, host: Host, codec: Codec) {
     this.#run = run;
-    this.#chain = chain;
+    this.#head = chain.head;
+    this.#hash = chain.hash;
+    this.#at = chain.at;
     this.#from = chain;
     this.#host = host;
     this.#codec = codec;
   }
 
   get chain(): Chain {
-    return this.#chain;
+    return { head: this.#head, hash: this.#hash, at: this.#at };
+  }
+
+  /** Time of the last entry. */
+  get at(): number {
+    return this.#at;
   }
 
   /** Where the entries that wait here begin. */
@@ -74,12 +83,14 @@ export class Draft {
 
   /** Appends an entry whose payload is encoded already. */
   appendText(at: number, type: EntryType, key: string | null, text: string | null): number {
-    const seq = this.#chain.head;
-    const time = at > this.#chain.at ? at : this.#chain.at;
+    const seq = this.#head;
+    const time = at > this.#at ? at : this.#at;
     const data = text === null ? null : this.#codec.seal(text, { run: this.#run, seq, field: "data" });
-    const hash = this.#host.digest(checksumText(this.#chain.hash, seq, time, type, key, data));
+    const hash = this.#host.digest(checksumText(this.#hash, seq, time, type, key, data));
     this.#entries.push({ seq, at: time, type, key, data, hash });
-    this.#chain = { head: seq + 1, hash, at: time };
+    this.#head = seq + 1;
+    this.#hash = hash;
+    this.#at = time;
     return seq;
   }
 
@@ -143,7 +154,7 @@ export class Draft {
     this.#after = [];
     this.#parts = {};
     this.#withoutEnd = null;
-    this.#from = this.#chain;
+    this.#from = this.chain;
     return batch;
   }
 
@@ -154,7 +165,9 @@ export class Draft {
     const entries = batch.commit.entries.slice(0, kept.entries);
     const last = entries.at(-1);
     this.#from = batch.from;
-    this.#chain = last === undefined ? batch.from : { head: last.seq + 1, hash: last.hash, at: last.at };
+    this.#head = last === undefined ? batch.from.head : last.seq + 1;
+    this.#hash = last?.hash ?? batch.from.hash;
+    this.#at = last?.at ?? batch.from.at;
     this.#entries = entries;
     this.#after = batch.after.slice(0, kept.after);
     this.#parts = { ...kept.parts };

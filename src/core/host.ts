@@ -19,12 +19,12 @@ export interface Frame {
   readonly pass: object;
   readonly scope: KeyScope;
   readonly guard: "warn" | "error" | "off";
-  readonly attempt?: StepFrame;
+  readonly step?: StepFrame;
 }
 
 /** Inside a step, time and chance come from a stream of (run, key, attempt) (P7). */
 export interface StepFrame {
-  readonly key: string;
+  readonly call: { readonly key: string };
   random(): number;
   uuid(): string;
 }

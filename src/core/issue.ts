@@ -11,7 +11,7 @@ import type { NewRun } from "./store.ts";
 export function matches(entry: Entry, call: Call): boolean {
   if (entry.type !== call.type || entry.key !== call.key) return false;
   if (call.type === "step.started")
-    return ((entry.payload as StepStarted)?.digest ?? null) === (call.spec.input?.digest ?? null);
+    return ((entry.payload as StepStarted)?.digest ?? null) === (call.input?.digest ?? null);
   if (call.type === "child.started") {
     const recorded = entry.payload as ChildStarted;
     return recorded.digest === call.spec.digest && recorded.workflow === call.spec.workflow.name;
@@ -40,7 +40,7 @@ export function recordCall(pass: Pass, call: Call): void {
         at,
         call.type,
         call.key,
-        call.spec.input === null ? null : { attempt: 1, input: call.spec.input.value, digest: call.spec.input.digest },
+        call.input === null ? null : { attempt: 1, input: call.input.value, digest: call.input.digest },
       );
       return;
     case "timer.set":

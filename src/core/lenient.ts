@@ -4,7 +4,6 @@
 import type { Call } from "./call.ts";
 import { matches } from "./issue.ts";
 import { type Entry, entryKind, type NoteType } from "./journal.ts";
-import { callId } from "./open-calls.ts";
 import { type CallOutcome, callTypeOf } from "./outcomes.ts";
 
 export interface RecordedCall {
@@ -24,9 +23,10 @@ export class LenientJournal {
 
   /** What the journal has of this call; each is found once. */
   take(call: Call): RecordedCall | undefined {
-    const recorded = this.#calls.get(callId(call));
+    const id = `${call.type} ${call.key}`;
+    const recorded = this.#calls.get(id);
     if (recorded === undefined || !matches(recorded.call, call)) return undefined;
-    this.#calls.delete(callId(call));
+    this.#calls.delete(id);
     return recorded;
   }
 

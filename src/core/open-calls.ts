@@ -1,57 +1,64 @@
-import { type Call, dueOf, isWaiting, rejectCall } from "./call.ts";
+import { type Call, dueOf, isWaiting, rejectCall, type StepCall } from "./call.ts";
+import type { CallType } from "./journal.ts";
 
-/** The identity of a call among the open ones: keys are counted per kind (P6). */
-export function callId(call: Pick<Call, "type" | "key">): string {
-  return `${call.type} ${call.key}`;
-}
+type WaitCall = Exclude<Call, StepCall>;
 
-/** The open calls of a run, in order of issue. */
+/** The open calls of a run. Keys are counted per kind (P6); steps, by far the most, are found by their key alone. */
 export class OpenCalls {
-  readonly #calls = new Map<string, Call>();
-  #waits = 0;
+  readonly #steps = new Map<string, StepCall>();
+  readonly #waits = new Map<string, WaitCall>();
+  #issued = 0;
 
   get size(): number {
-    return this.#calls.size;
+    return this.#steps.size + this.#waits.size;
   }
 
   /** Whether something other than a step is open: only then can anything but a step wake the run. */
   get hasWaits(): boolean {
-    return this.#waits > 0;
+    return this.#waits.size > 0;
   }
 
   add(call: Call): void {
+    call.order = this.#issued++;
+    if (call.type === "step.started") this.#steps.set(call.key, call);
     // A spawned child is nobody's to wait for.
-    if (call.type === "child.started" && call.spec.detached) {
-      call.open = false;
-      return;
-    }
-    this.#calls.set(callId(call), call);
-    if (call.type !== "step.started") this.#waits++;
+    else if (call.type === "child.started" && call.spec.detached) call.open = false;
+    else this.#waits.set(`${call.type} ${call.key}`, call);
   }
 
-  get(id: string): Call | undefined {
-    return this.#calls.get(id);
+  step(key: string | null): StepCall | undefined {
+    return key === null ? undefined : this.#steps.get(key);
   }
 
-  values(): IterableIterator<Call> {
-    return this.#calls.values();
+  steps(): IterableIterator<StepCall> {
+    return this.#steps.values();
+  }
+
+  /** All but steps, in order of issue. */
+  waits(): IterableIterator<WaitCall> {
+    return this.#waits.values();
+  }
+
+  /** All, in order of issue. */
+  all(): Call[] {
+    return [...this.#steps.values(), ...this.#waits.values()].sort((a, b) => a.order - b.order);
   }
 
   /** Closes a call whose outcome is being delivered. */
-  settle(id: string): Call | undefined {
-    const call = this.#calls.get(id);
+  settle(type: CallType, key: string): Call | undefined {
+    const call = type === "step.started" ? this.#steps.get(key) : this.#waits.get(`${type} ${key}`);
     if (call === undefined) return undefined;
     call.open = false;
-    this.#calls.delete(id);
-    if (call.type !== "step.started") this.#waits--;
+    if (call.type === "step.started") this.#steps.delete(key);
+    else this.#waits.delete(`${type} ${key}`);
     return call;
   }
 
   /** Rejects every pending call in order of issue (P19). */
   rejectAll(error: unknown): void {
-    const pending = [...this.#calls.values()];
-    this.#calls.clear();
-    this.#waits = 0;
+    const pending = this.all();
+    this.#steps.clear();
+    this.#waits.clear();
     for (const call of pending) {
       call.open = false;
       rejectCall(call, error);
@@ -60,16 +67,18 @@ export class OpenCalls {
 
   /** Whether none of them needs anything done in this process. */
   get areAllWaiting(): boolean {
-    for (const call of this.#calls.values()) if (!isWaiting(call)) return false;
+    for (const call of this.#steps.values()) if (!isWaiting(call)) return false;
     return true;
   }
 
   /** The earliest due time among them and `other`. */
   nextDue(other: number | null): number | null {
     let first = other;
-    for (const call of this.#calls.values()) {
-      const due = dueOf(call);
-      if (due !== null && (first === null || due < first)) first = due;
+    for (const calls of [this.#steps, this.#waits]) {
+      for (const call of calls.values()) {
+        const due = dueOf(call);
+        if (due !== null && (first === null || due < first)) first = due;
+      }
     }
     return first;
   }

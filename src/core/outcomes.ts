@@ -16,7 +16,7 @@ export function deliverOutcome(
   key: string | null,
   payload: unknown,
 ): boolean {
-  const call = calls.settle(`${callTypeOf(type, payload)} ${key}`);
+  const call = key === null ? undefined : calls.settle(callTypeOf(type, payload), key);
   if (call === undefined) return false;
   switch (type) {
     case "step.completed":

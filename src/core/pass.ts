@@ -211,11 +211,21 @@ export class Pass implements TurnTaker {
 
   /** Issues a call of the body: matched in replay, recorded when it is new, refused when it betrays a foreign await. */
   issue(call: Call): Promise<unknown> {
-    if (this.isClosed) return call.promise;
+    if (this.isClosed) {
+      this.#tellOfLateCall(call);
+      return call.promise;
+    }
     if (this.cancelling !== null) rejectCall(call, cancelError(this.id, this.cancelling));
     else if (this.#turnOpen) this.#place(call, null);
     else this.#issueOutsideTurn(call, callSite());
     return call.promise;
+  }
+
+  /** Only a foreign await in a parallel branch can outlast a suspension: what it leads to is lost, and somebody should know (P4). */
+  #tellOfLateCall(call: Call): void {
+    if (this.#final?.kind !== "suspended") return;
+    const { parked } = foreignAwait(this.id, call, this.calls.all(), callSite());
+    this.ports.log.error(`${parked.message} The run was suspended meanwhile, and the call is lost.`, { run: this.id });
   }
 
   #issueOutsideTurn(call: Call, site: string): void {
@@ -227,7 +237,7 @@ export class Pass implements TurnTaker {
   }
 
   #refuseForeign(call: Call, site: string): void {
-    const { error, parked } = foreignAwait(this.id, call, [...this.calls.values()], site);
+    const { error, parked } = foreignAwait(this.id, call, this.calls.all(), site);
     rejectCall(call, error);
     this.park(parked);
   }
@@ -363,7 +373,7 @@ export class Pass implements TurnTaker {
   }
 
   #delivered(type: OutcomeType, key: string | null, payload: unknown): void {
-    this.now = this.draft.chain.at;
+    this.now = this.draft.at;
     this.#hasProgressed = true;
     this.#deliver(type, key, payload);
     this.ports.dirty(this);
@@ -376,7 +386,7 @@ export class Pass implements TurnTaker {
     if (this.row.deadline !== null && now >= this.row.deadline) return "deadline";
     if (!this.calls.hasWaits) return null;
     const { rows, readAt } = this.mailbox;
-    const wakeup = nextWakeup({ calls: this.calls.values(), inbox: rows, now, inboxReadAt: readAt });
+    const wakeup = nextWakeup({ calls: this.calls.waits(), inbox: rows, now, inboxReadAt: readAt });
     if (wakeup !== READ_INBOX) return wakeup;
     this.#askForMail();
     return null;
@@ -414,7 +424,7 @@ export class Pass implements TurnTaker {
 
   /** Children that were called go with their parent; spawned ones live (P12). */
   cancelChildren(reason: string): void {
-    for (const call of this.calls.values()) {
+    for (const call of this.calls.waits()) {
       if (call.type !== "child.started") continue;
       this.draft.send({ to: call.child, id: `cancel:${this.id}`, kind: "cancel", name: "", data: reason });
       this.draft.onDurable(() => this.ports.mailed());

@@ -16,7 +16,7 @@ export const UNKNOWN_OUTCOME_CHOICES = ["rerun", "complete", "fail", "cancel"] a
 export function recoverSteps(pass: Pass, interrupted: readonly StepCall[]): void {
   const decided = new Map<StepCall, InboxRow>();
   for (const call of interrupted) {
-    if (call.spec.recovery !== "ask") continue;
+    if (call.policy.recovery !== "ask") continue;
     const decision = decisionFor(pass, call);
     if (decision === undefined) return ask(pass, call);
     decided.set(call, decision);
@@ -24,7 +24,7 @@ export function recoverSteps(pass: Pass, interrupted: readonly StepCall[]): void
   for (const call of interrupted) {
     const decision = decided.get(call);
     if (decision !== undefined) decide(pass, call, decision);
-    else if (call.spec.recovery === "fail") pass.steps.settle(interruptedFailure(pass, call));
+    else if (call.policy.recovery === "fail") pass.steps.settle(interruptedFailure(pass, call));
     else pass.steps.startAgain(call, { rerun: true });
   }
 }
@@ -38,9 +38,9 @@ function ask(pass: Pass, call: StepCall): void {
     reason: "unknown_outcome",
     message:
       `Run ${pass.id} was interrupted in ${describeCall(call)} (attempt ${call.attempt}): nobody can tell whether it took effect. ` +
-      `Look outside (its idempotency key is ${call.spec.idempotencyKey}), then resolve the run: "rerun", "complete" with the result, "fail", or "cancel".`,
+      `Look outside (its idempotency key is ${call.idempotencyKey}), then resolve the run: "rerun", "complete" with the result, "fail", or "cancel".`,
     choices: UNKNOWN_OUTCOME_CHOICES,
-    detail: { step: call.key, attempt: call.attempt, key: call.spec.idempotencyKey },
+    detail: { step: call.key, attempt: call.attempt, key: call.idempotencyKey },
   });
 }
 
@@ -76,7 +76,7 @@ export function finalFailure(call: StepCall, error: unknown): Outcome {
 /** The outcome of a step that failed; after retries it says so, with the last error as its cause (S4-30). */
 export function stepFailure(run: string, call: StepCall, error: unknown, isExhausted: boolean): Outcome {
   if (!isExhausted) return finalFailure(call, error);
-  const message = `Step "${call.key}" of run ${run} failed ${call.failures + 1} times; its ${call.spec.retry.max} retries are used up. The last error is the cause.`;
+  const message = `Step "${call.key}" of run ${run} failed ${call.failures + 1} times; its ${call.policy.retry.max} retries are used up. The last error is the cause.`;
   return finalFailure(
     call,
     new PawlError("max_retries_exceeded", message, {

@@ -103,8 +103,8 @@ export class Replay {
 
   #mark(entry: Entry): void {
     if (entry.type === "run.forked") this.#reseed((entry.payload as Forked).seed);
-    const call = this.#calls.get(`step.started ${entry.key}`);
-    if (call?.type !== "step.started") return;
+    const call = this.#calls.step(entry.key);
+    if (call === undefined) return;
     if (entry.type === "step.started") {
       call.attempt = (entry.payload as NonNullable<StepStarted>).attempt;
       call.retryAt = null;

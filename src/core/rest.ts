@@ -1,6 +1,5 @@
 // Rest
 // How a run waits: in memory for a little while if it is due soon, otherwise as a row.
-import { dueOf } from "./call.ts";
 import { LIMITS } from "./limits.ts";
 import type { Pass } from "./pass.ts";
 import type { RowPatch } from "./store.ts";
@@ -9,10 +8,8 @@ import { transition } from "./transition.ts";
 /** A run that wakes soon, or waits for a child that runs right here, is dearer to load again than to keep (P33). */
 export function lingers({ calls, ports }: Pass): boolean {
   const horizon = ports.clock.now() + LIMITS.lingerMs;
-  for (const call of calls.values()) {
-    if ((dueOf(call) ?? Number.POSITIVE_INFINITY) <= horizon) return true;
-    if (call.type === "child.started" && ports.isHere(call.child)) return true;
-  }
+  if ((calls.nextDue(null) ?? Number.POSITIVE_INFINITY) <= horizon) return true;
+  for (const call of calls.waits()) if (call.type === "child.started" && ports.isHere(call.child)) return true;
   return false;
 }
 

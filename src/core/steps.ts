@@ -62,8 +62,8 @@ export class Steps {
 
   startDueRetries(): void {
     const now = this.#pass.ports.clock.now();
-    for (const call of this.#pass.calls.values()) {
-      if (call.type !== "step.started" || call.retryAt === null || call.retryAt > now) continue;
+    for (const call of this.#pass.calls.steps()) {
+      if (call.retryAt === null || call.retryAt > now) continue;
       this.#pass.draft.wait({ close: `retry:${call.key}` });
       this.startAgain(call, {});
     }
@@ -106,7 +106,8 @@ export class Steps {
   #failed(call: StepCall, error: unknown): void {
     if (this.#pass.isClosed || !call.open) return;
     const { ports, draft } = this.#pass;
-    const { retry, name } = call.spec;
+    const { name } = call;
+    const { retry } = call.policy;
     const delayMs = retryDelayMs(retry, call.failures + 1, error, () => ports.random());
     if (delayMs === null) {
       const isExhausted = call.failures > 0 && isRetryable(retry, error);

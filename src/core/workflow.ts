@@ -2,9 +2,10 @@ import { toMs } from "../base/duration.ts";
 import { PawlError } from "../base/errors.ts";
 import { assertName } from "../base/ids.ts";
 import { parseVersion } from "../base/semver.ts";
+import type { StepPolicy } from "./call.ts";
 import type { Context } from "./context.ts";
-import { DEFAULTS } from "./limits.ts";
-import { type Duration, type Retry, type RetryPolicy, retryPolicy } from "./retry.ts";
+import { DEFAULTS, STEP_TIMEOUTS_MS } from "./limits.ts";
+import { type Duration, type Retry, retryPolicy } from "./retry.ts";
 import type { SchemaInput, SchemaOutput, StandardSchema } from "./schema.ts";
 
 /** What a body may do about clocks, randomness and timers of its own: tell, refuse, or nothing. */
@@ -49,7 +50,8 @@ export interface Definition {
   readonly handler: Handler<unknown, unknown>;
   readonly input: StandardSchema | undefined;
   readonly output: StandardSchema | undefined;
-  readonly retry: RetryPolicy;
+  /** Of steps that say nothing else. */
+  readonly stepPolicy: StepPolicy;
   readonly timeoutMs: number | null;
   readonly deadlineMs: number;
   readonly guard: Guard;
@@ -87,12 +89,17 @@ export function workflow(nameOrOptions: string | WorkflowOptions, handler: Handl
 }
 
 function definitionOf(options: WorkflowOptions, handler: Handler<unknown, unknown>): Definition {
+  const timeoutMs = options.timeout === undefined ? null : toMs(options.timeout, "timeout");
   return {
     handler,
     input: options.input,
     output: options.output,
-    retry: retryPolicy(options.retry),
-    timeoutMs: options.timeout === undefined ? null : toMs(options.timeout),
+    stepPolicy: {
+      timeoutMs: timeoutMs ?? STEP_TIMEOUTS_MS.code,
+      retry: retryPolicy(options.retry),
+      recovery: "rerun",
+    },
+    timeoutMs,
     deadlineMs: options.deadline === undefined ? DEFAULTS.runDeadlineMs : toMs(options.deadline),
     guard: options.guard ?? "warn",
     onMissing: options.onMissing ?? "park",

@@ -88,9 +88,12 @@ export class Lease {
     try {
       await this.#store.retire(worker.id);
     } catch (error) {
-      this.#options.log.warn(`Worker ${worker.id} could not hand its runs back; others take them over when its lease is over.`, {
-        error: messageOf(error),
-      });
+      this.#options.log.warn(
+        `Worker ${worker.id} could not hand its runs back; others take them over when its lease is over.`,
+        {
+          error: messageOf(error),
+        },
+      );
     }
   }
 

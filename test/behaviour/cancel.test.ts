@@ -19,7 +19,10 @@ describe.each(STORES)("cancellation on %s", (store) => {
     const seen: unknown[] = [];
     const working = workflow("working", async (ctx) => {
       const calls = [
-        ctx.step("hang", ({ signal }) => (signal.addEventListener("abort", () => seen.push("step aborted")), never())),
+        ctx.step("hang", ({ signal }) => {
+          signal.addEventListener("abort", () => seen.push("step aborted"));
+          return never();
+        }),
         ctx.sleep("1 day"),
         ctx.waitFor("go"),
       ];
@@ -255,7 +258,14 @@ describe.each(STORES)("deadlines on %s", (store) => {
     const late = gate<string>();
     const signals: AbortSignal[] = [];
     const long = workflow("long", async (ctx) =>
-      ctx.step("work", ({ signal }) => (signals.push(signal), late.passed), { timeout: "2 days" }),
+      ctx.step(
+        "work",
+        ({ signal }) => {
+          signals.push(signal);
+          return late.passed;
+        },
+        { timeout: "2 days" },
+      ),
     );
     const run = await (await world.open([long])).start(long, undefined, { deadline: "1 day" });
     await world.advance(DAY);

@@ -14,6 +14,24 @@ function pay(amount: number) {
   return amount;
 }
 
+/** One part after the other, as one body. */
+const inTurn =
+  (...parts: Body[]): Body =>
+  async (ctx) => {
+    let last: unknown;
+    for (const part of parts) last = await part(ctx);
+    return last;
+  };
+const step =
+  (name: string, value: unknown = 1): Body =>
+  (ctx) =>
+    ctx.step(name, () => value);
+const both =
+  (a: Body, b: Body): Body =>
+  (ctx) =>
+    Promise.all([a(ctx), b(ctx)]);
+const go: Body = (ctx) => ctx.waitFor("go");
+
 /** Runs `before` up to its wait for "go", then lets `after` replay what it recorded. */
 async function replaced(world: World, before: Body, after: Body, options: Partial<WorkflowOptions> = {}) {
   const make = (body: Body) => workflow({ name: "changing", ...options }, body);
@@ -62,41 +80,24 @@ describe.each(STORES)("divergence on %s", (store) => {
   });
 
   const changes: Readonly<Record<string, [Body, Body]>> = {
-    "another step": [async (ctx) => ctx.step("a", () => 1), async (ctx) => ctx.step("b", () => 1)],
-    "another kind": [async (ctx) => ctx.step("a", () => 1), async (ctx) => ctx.sleep(5)],
+    "another step": [step("a"), step("b")],
+    "another kind": [step("a"), async (ctx) => ctx.sleep(5)],
     "another input": [async (ctx) => ctx.step(pay, 1), async (ctx) => ctx.step(pay, 2)],
     "another form": [async (ctx) => ctx.step(pay, 1), async (ctx) => ctx.step("pay", () => 1)],
     "another signal": [async (ctx) => ctx.waitFor("x", { timeout: 0, default: 1 }), async (ctx) => ctx.waitFor("y")],
     "another child": [async (ctx) => ctx.call(other), async (ctx) => ctx.call(third)],
-    "another order": [
-      async (ctx) => Promise.all([ctx.step("a", () => 1), ctx.step("b", () => 1)]),
-      async (ctx) => Promise.all([ctx.step("b", () => 1), ctx.step("a", () => 1)]),
-    ],
-    "a call before it": [
-      async (ctx) => ctx.step("a", () => 1),
-      async (ctx) => (await ctx.step("new", () => 1), ctx.step("a", () => 1)),
-    ],
-    "a call between": [
-      async (ctx) => (await ctx.step("a", () => 1), ctx.step("b", () => 1)),
-      async (ctx) => (await Promise.all([ctx.step("a", () => 1), ctx.step("c", () => 1)]), ctx.step("b", () => 1)),
-    ],
-    "the call left out": [async (ctx) => ctx.step("a", () => 1), async () => 1],
-    "an early end": [
-      async (ctx) => (await ctx.step("a", () => 1), ctx.step("b", () => 1)),
-      async (ctx) => ctx.step("a", () => 1).then(() => Promise.reject(new Error("x"))),
-    ],
+    "another order": [both(step("a"), step("b")), both(step("b"), step("a"))],
+    "a call before it": [step("a"), inTurn(step("new"), step("a"))],
+    "a call between": [inTurn(step("a"), step("b")), inTurn(both(step("a"), step("c")), step("b"))],
+    "the call left out": [step("a"), async () => 1],
+    "an early end": [inTurn(step("a"), step("b")), inTurn(step("a"), () => Promise.reject(new Error("x")))],
   };
 
   it.each(Object.keys(changes))("P3 B57 B63 refuses %s: never a wrong result", async (name) => {
     const [before, after] = changes[name] as [Body, Body];
     const world = await openWorld(store);
-    const { run, pawl } = await replaced(
-      world,
-      async (ctx) => (await before(ctx), ctx.waitFor("go")),
-      async (ctx) => (
-        await after(ctx), name === "an early end" || name === "the call left out" ? "ended" : ctx.waitFor("go")
-      ),
-    );
+    const ends = name === "an early end" || name === "the call left out";
+    const { run, pawl } = await replaced(world, inTurn(before, go), ends ? after : inTurn(after, go));
     expect(await run.status()).toMatchObject({ state: "parked", parked: { reason: "replay_drift" } });
     await pawl.cancel("r");
   });
@@ -105,16 +106,16 @@ describe.each(STORES)("divergence on %s", (store) => {
     const world = await openWorld(store);
     const { run } = await replaced(
       world,
-      async (ctx) => (await ctx.step("a", () => 1), await ctx.waitFor("go"), "old"),
-      async (ctx) => (await ctx.step("a", () => 2), await ctx.waitFor("go"), ctx.step("new", () => "new")),
+      inTurn(step("a"), go, async () => "old"),
+      inTurn(step("a", 2), go, step("new", "new")),
     );
     expect(await run.result()).toBe("new");
   });
 
   it("P3 goes on with code that follows the journal again, after retry", async () => {
     const world = await openWorld(store);
-    const good: Body = async (ctx) => (await ctx.step("a", () => 1), ctx.waitFor("go"));
-    const { run } = await replaced(world, good, async (ctx) => ctx.step("b", () => 1));
+    const good = inTurn(step("a"), go);
+    const { run } = await replaced(world, good, step("b"));
     expect((await run.status()).state).toBe("parked");
     const pawl = await world.restart([workflow("changing", good)]);
     await pawl.idle();
@@ -127,11 +128,11 @@ describe.each(STORES)("divergence on %s", (store) => {
   it('P3 with onMissing "execute" runs afresh what the journal does not have', async () => {
     const world = await openWorld(store);
     const ran: string[] = [];
-    const step = (ctx: Context, name: string) => ctx.step(name, () => (ran.push(name), name));
+    const noted = (ctx: Context, name: string) => ctx.step(name, () => ran.push(name));
     const { run } = await replaced(
       world,
-      async (ctx) => [await step(ctx, "a"), await step(ctx, "b"), await ctx.waitFor("go")],
-      async (ctx) => [await step(ctx, "a"), await step(ctx, "new"), await step(ctx, "b"), await ctx.waitFor("go")],
+      async (ctx) => [await noted(ctx, "a"), await noted(ctx, "b"), await ctx.waitFor("go")],
+      async (ctx) => [await noted(ctx, "a"), await noted(ctx, "new"), await noted(ctx, "b"), await ctx.waitFor("go")],
       { onMissing: "execute" },
     );
     expect((await run.status()).status).toBe("succeeded");

@@ -9,10 +9,10 @@ const fixed = { yes: false };
 function threeSteps(starts: string[]) {
   return workflow({ name: "three", retry: false }, async (ctx, input: string) => {
     const step = (name: string, value: () => unknown) =>
-      ctx.step(
-        name,
-        ({ key }) => (starts.push(`${name} ${key.split(":")[0] === ctx.run.id ? "own" : "inherited"}`), value()),
-      );
+      ctx.step(name, ({ key }) => {
+        starts.push(`${name} ${key.split(":")[0] === ctx.run.id ? "own" : "inherited"}`);
+        return value();
+      });
     const a = await step("a", () => `${input} a`);
     ctx.set("seen", a);
     ctx.cost({ usd: 1 });
@@ -73,10 +73,18 @@ describe.each(STORES)("retry on %s", (store) => {
     const failing = gate();
     let isFixed = false;
     const parallel = workflow({ name: "parallel", retry: false }, async (ctx) => {
-      const step = (name: string, value: () => unknown) => ctx.step(name, () => (starts.push(name), value()));
+      const step = (name: string, value: () => unknown) =>
+        ctx.step(name, () => {
+          starts.push(name);
+          return value();
+        });
       return Promise.all([
         step("done", () => "done"),
-        step("fails", async () => (await failing.passed, isFixed ? "fixed" : Promise.reject(new Error("broken")))),
+        step("fails", async () => {
+          await failing.passed;
+          if (isFixed) return "fixed";
+          throw new Error("broken");
+        }),
         step("hangs", () => (isFixed ? "again" : hang.passed)),
       ]);
     });

@@ -157,7 +157,11 @@ describe.each(STORES)("an interrupted step on %s", (store) => {
       const part = (name: string, recovery: Recovery) =>
         ctx.step(
           name,
-          async ({ attempt }) => (starts.push(`${name} ${attempt}`), attempt === 1 && (await hold.passed), name),
+          async ({ attempt }) => {
+            starts.push(`${name} ${attempt}`);
+            if (attempt === 1) await hold.passed;
+            return name;
+          },
           {
             recovery,
           },
@@ -184,7 +188,10 @@ describe.each(STORES)("an interrupted step on %s", (store) => {
     const hold = gate<string>();
     const both = workflow("both", async (ctx) => {
       const part = (name: string, value: () => unknown) =>
-        ctx.step(name, () => ((starts[name] = (starts[name] ?? 0) + 1), value()));
+        ctx.step(name, () => {
+          starts[name] = (starts[name] ?? 0) + 1;
+          return value();
+        });
       return Promise.all([
         part("done", () => "done"),
         part("hangs", () => (starts["hangs"] === 1 ? hold.passed : "again")),

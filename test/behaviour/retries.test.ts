@@ -96,7 +96,14 @@ describe.each(STORES)("retries on %s", (store) => {
     const wide = workflow({ name: "wide", retry: { max: 1, jitter: false, on: "any" } }, async (ctx) => {
       const failing = (name: keyof typeof counts, error: unknown, retry?: Retry) =>
         ctx
-          .step(name, () => (counts[name]++, Promise.reject(error)), retry === undefined ? {} : { retry })
+          .step(
+            name,
+            () => {
+              counts[name]++;
+              throw error;
+            },
+            retry === undefined ? {} : { retry },
+          )
           .catch(() => {});
       await failing("any", new Error("x"));
       await failing("terminal", new TerminalError("x"));
@@ -170,7 +177,14 @@ describe.each(STORES)("retries on %s", (store) => {
     const world = await openWorld(store);
     let calls = 0;
     const flow = workflow("flaky", async (ctx) =>
-      ctx.step("try", () => (calls++, Promise.reject(new RetryableError("x"))), { retry: { max: 3, jitter: false } }),
+      ctx.step(
+        "try",
+        () => {
+          calls++;
+          throw new RetryableError("x");
+        },
+        { retry: { max: 3, jitter: false } },
+      ),
     );
     await (await world.open([flow])).start(flow, undefined, { id: "r" });
     for (let i = 0; i < 6; i++) {
@@ -195,7 +209,8 @@ describe.each(STORES)("retries on %s", (store) => {
     const waits = await Promise.all(
       runs.map(async (run) => {
         const failed = (await run.journal()).find((entry) => entry.type === "step.failed");
-        return ((failed?.payload as StepFailed).retryAt ?? Number.NaN) - (failed?.at ?? 0);
+        const payload = failed?.payload as StepFailed | undefined;
+        return (payload?.retryAt ?? Number.NaN) - (failed?.at ?? 0);
       }),
     );
     expect(waits.every((wait) => wait >= 0 && wait <= 1_000_000)).toBe(true);

@@ -80,8 +80,9 @@ describe.each(STORES)("versions on %s", (store) => {
     await (await world.open([napping("1.0.0")])).start(napping("1.0.0"), undefined, { id: "r" });
     await world.settle();
     const pawl = await world.restart([napping("1.0.1")]);
-    await pawl.idle();
+    await world.settle();
     expect((await pawl.get("r").status()).version).toBe("1.0.1");
+    await pawl.idle();
     await world.advance(800);
     expect(await pawl.get("r").result()).toBe("1.0.1");
   });
@@ -175,13 +176,15 @@ describe.each(STORES)("split brain on %s", (store) => {
     const { first, second, done } = { first: [] as string[], second: [] as string[], done: [] as string[] };
     const make = (log: string[], hold: Promise<unknown>) =>
       workflow("split", async (ctx) => {
-        await ctx.step(
-          "a",
-          async ({ attempt }) => (
-            log.push(`a ${attempt}`), attempt === 1 && (await hold), log === first ? "first" : "second"
-          ),
-        );
-        return ctx.step("b", () => (done.push(log === first ? "first" : "second"), "b"));
+        await ctx.step("a", async ({ attempt }) => {
+          log.push(`a ${attempt}`);
+          if (attempt === 1) await hold;
+          return log === first ? "first" : "second";
+        });
+        return ctx.step("b", () => {
+          done.push(log === first ? "first" : "second");
+          return "b";
+        });
       });
     let release = () => {};
     const hold = new Promise<void>((resolve) => (release = resolve));

@@ -38,6 +38,8 @@ const workflows = modules.flatMap((exported) => Object.values(exported));
 
 async function openEngine({ store, options = {} }) {
   const pawl = await Pawl.open(sqliteStore(store, { fault: reach }), { workflows, logger, ...options });
+  // Behind Pawl's own listener, so that it has begun to stop when this is heard.
+  process.once("SIGTERM", () => say("stopping"));
   say("open", { store });
   return pawl;
 }

@@ -187,6 +187,9 @@ it("SIGTERM lets running steps finish and hands the run back: nothing runs twice
   a.send("start", { workflow: "gated", id: "g", input: { gate: "one" } });
   await entered(a, "first", world);
   a.kill("SIGTERM");
+  await a.hears("stopping");
+  a.send("open", { gate: "another" });
+  await a.hears("done", ({ command }) => command === "open");
   a.send("open", { gate: "one" });
   expect(await a.exited).toEqual({ code: null, signal: "SIGTERM" });
   const handedBack = await world.remains("g");

@@ -91,12 +91,14 @@ it("I8 notices that its worker was fenced, says so, and stays with it", async ()
 it("P26 stops renewing when the main loop stands still, and goes on when it moves again", async () => {
   const stallMs = 20;
   const beating = pulse(EVERY_MS, stallMs);
-  await until(() => systemClock.monotonic() - beating.confirmedAt() > 10 * stallMs);
-  const stalled = beating.confirmedAt();
-  block(5 * EVERY_MS);
-  expect(beating.confirmedAt()).toBe(stalled);
+  const started = systemClock.monotonic();
+  await until(() => beating.confirmedAt() > started);
+  const first = beating.confirmedAt();
+  await until(() => systemClock.monotonic() > first + 20 * stallMs);
+  const last = beating.confirmedAt();
+  expect(last).toBeLessThan(first + 10 * stallMs);
   beating.beat();
-  await until(() => beating.confirmedAt() > stalled);
+  await until(() => beating.confirmedAt() > last);
   await beating.stop();
 });
 
@@ -113,13 +115,11 @@ it("P30 waits for a lock that another connection holds, and renews when it is fr
       return false;
     }
   });
-  // A heartbeat that went through just before the lock may still be on its way to us.
-  block(10 * EVERY_MS);
-  const locked = beating.confirmedAt();
-  block(10 * EVERY_MS);
-  expect(beating.confirmedAt()).toBe(locked);
+  const lockedAt = systemClock.monotonic();
+  block(20 * EVERY_MS);
+  expect(beating.confirmedAt()).toBeLessThanOrEqual(lockedAt);
   db.exec("commit");
-  await until(() => beating.confirmedAt() > locked);
+  await until(() => beating.confirmedAt() > lockedAt);
   db.close();
   await beating.stop();
 });
