@@ -2,9 +2,9 @@ import { copyFile, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, it } from "vitest";
-import { type Entry, memoryStore, Pawl } from "../src/index.ts";
 import type { StoredEntry } from "../src/core/journal.ts";
 import type { NewRun } from "../src/core/store.ts";
+import { type Entry, memoryStore, Pawl } from "../src/index.ts";
 import { workflows } from "./golden/0.1.0/workflows.ts";
 
 const folders: string[] = [];
@@ -46,17 +46,38 @@ interface Frozen {
 
 it("I5 I23 B59 every finished journal of release 0.1.0, its end withheld, is replayed to the same end", async () => {
   const text = await readFile(new URL("./golden/0.1.0/journals.json", import.meta.url), "utf8");
-  const finished = (JSON.parse(text) as Frozen[]).filter(({ journal }) => /^run\.(succeeded|failed)$/.test(journal.at(-1)?.type ?? ""));
+  const finished = (JSON.parse(text) as Frozen[]).filter(({ journal }) =>
+    /^run\.(succeeded|failed)$/.test(journal.at(-1)?.type ?? ""),
+  );
   expect(finished.length).toBeGreaterThanOrEqual(4);
   for (const { id, workflow, journal } of finished) {
     const store = memoryStore();
     await store.open();
-    const create: NewRun = { workflow, version: "1.0.0", traceId: "t", key: null, tags: [], priority: 0, parent: null, origin: null, deadline: null, claimed: false, readyAt: 0, codec: "json" };
-    const verdicts = await store.commit({ worker: null, runs: [{ run: id, head: 0, entries: journal.slice(0, -1), create }] });
+    const create: NewRun = {
+      workflow,
+      version: "1.0.0",
+      traceId: "t",
+      key: null,
+      tags: [],
+      priority: 0,
+      parent: null,
+      origin: null,
+      deadline: null,
+      claimed: false,
+      readyAt: 0,
+      codec: "json",
+    };
+    const verdicts = await store.commit({
+      worker: null,
+      runs: [{ run: id, head: 0, entries: journal.slice(0, -1), create }],
+    });
     expect(verdicts).toEqual([{ run: id, kind: "applied" }]);
     const pawl = await Pawl.open(store, { workflows });
     const end = await lastEntry(pawl.get(id).events());
-    expect({ type: end.type, data: (await store.journal(id)).at(-1)?.data }).toEqual({ type: journal.at(-1)?.type, data: journal.at(-1)?.data });
+    expect({ type: end.type, data: (await store.journal(id)).at(-1)?.data }).toEqual({
+      type: journal.at(-1)?.type,
+      data: journal.at(-1)?.data,
+    });
     await pawl.close();
   }
 });

@@ -363,6 +363,9 @@ export class Worker {
   #fenceSelf(why: string, unsettled: readonly CommitSource[] = []): Promise<void> {
     this.#fencing ??= this.#takeNewIncarnation(why, unsettled).finally(() => {
       this.#fencing = null;
+      const waiting = this.#waitingForLease;
+      this.#waitingForLease = [];
+      for (const fn of waiting) fn();
     });
     return this.#fencing;
   }
@@ -384,9 +387,6 @@ export class Worker {
     }
     this.committer.worker = this.#lease.id;
     this.committer.resume();
-    const waiting = this.#waitingForLease;
-    this.#waitingForLease = [];
-    for (const fn of waiting) fn();
     void this.#claims.tick();
   }
 

@@ -101,7 +101,7 @@ const careless = workflow({ name: "careless", retry: false }, async (ctx) => {
   ctx.step("never", () => Promise.reject(new Error("never")));
   ctx.step("derived", () => Promise.reject(new Error("derived"))).then(() => {});
   (async () => { await ctx.step("nested", () => { throw new Error("nested") }); })();
-  await ctx.step("slow", () => new Promise((resolve) => setTimeout(resolve, 30)));
+  await ctx.step("slow", () => new Promise((resolve) => setImmediate(() => setImmediate(resolve))));
   await ctx.waitFor("go");
   return late.catch((error) => error.message);
 });
