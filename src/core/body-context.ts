@@ -267,7 +267,8 @@ export class BodyContext implements Context {
     this.#assertInBody(CALL_NAMES[type]);
     const scope = this.#scope();
     if (explicit === undefined) {
-      assertName(`name of ctx.${CALL_NAMES[type]}`, name);
+      // A name that was used before was checked before.
+      if (!scope.uses.has(`${type} ${name}`)) assertName(`name of ctx.${CALL_NAMES[type]}`, name);
       return scope.prefix + nthUse(scope, type, name);
     }
     assertName("key", explicit);

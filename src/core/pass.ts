@@ -119,6 +119,12 @@ export class Pass implements TurnTaker {
     return this.#isOver || this.#final !== null;
   }
 
+  /** A cancel or the deadline has its turn next: nothing begins before it (I16, E-8). */
+  get isStopping(): boolean {
+    if (this.cancelling !== null) return true;
+    return this.mailbox.cancel !== null || (this.row.deadline !== null && this.ports.clock.now() >= this.row.deadline);
+  }
+
   /** Nothing happens in this process any more: the run was lost, or its last commit is durable. */
   get isOver(): boolean {
     return this.#isOver;
@@ -321,6 +327,7 @@ export class Pass implements TurnTaker {
   #goLive(): void {
     this.#isLive = true;
     this.#forgetWatchdog();
+    if (!this.draft.isEmpty) this.ports.dirty(this);
     if (this.#bodyResult !== null) return this.#end(this.#bodyResult);
     recoverSteps(this, this.#replay.takeInterrupted());
     if (this.#replay.hasHeld) return this.#releaseHeld();

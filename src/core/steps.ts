@@ -28,7 +28,7 @@ export class Steps {
       completed: (call, value) => this.#completed(call, value),
       failed: (call, error) => this.#failed(call, error),
       heartbeat: (detail) => pass.progress(detail),
-      isClosed: () => pass.isClosed,
+      isClosed: () => pass.isClosed || pass.isStopping,
     });
   }
 

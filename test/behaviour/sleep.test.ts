@@ -32,26 +32,29 @@ describe.each(STORES)("sleep on %s", (store) => {
     expect(fired).toBe(false);
   });
 
-  it.each([2, 20])("B44 wakes at the time first recorded, though the body computes %i hours on replay", async (hours) => {
-    const world = await openWorld(store);
-    const outside = { hours: 10 };
-    const computing = workflow("computing", async (ctx) => {
-      const from = ctx.now();
-      await ctx.sleepUntil(new Date(ctx.now() + outside.hours * HOUR));
-      return (ctx.now() - from) / HOUR;
-    });
-    await (await world.open([computing])).start(computing, undefined, { id: "r" });
-    await world.advance(HOUR);
-    outside.hours = hours;
-    const pawl = await world.restart([computing]);
-    // Something makes it replay in the meantime.
-    await world.advance(3 * HOUR);
-    await pawl.signal("r", "unrelated");
-    await world.advance(6 * HOUR - 1);
-    expect(await world.journal("r")).toEqual(["run.started", "timer.set sleep"]);
-    await world.advance(1);
-    expect((await pawl.get("r").status()).output).toBe(10);
-  });
+  it.each([2, 20])(
+    "B44 wakes at the time first recorded, though the body computes %i hours on replay",
+    async (hours) => {
+      const world = await openWorld(store);
+      const outside = { hours: 10 };
+      const computing = workflow("computing", async (ctx) => {
+        const from = ctx.now();
+        await ctx.sleepUntil(new Date(ctx.now() + outside.hours * HOUR));
+        return (ctx.now() - from) / HOUR;
+      });
+      await (await world.open([computing])).start(computing, undefined, { id: "r" });
+      await world.advance(HOUR);
+      outside.hours = hours;
+      const pawl = await world.restart([computing]);
+      // Something makes it replay in the meantime.
+      await world.advance(3 * HOUR);
+      await pawl.signal("r", "unrelated");
+      await world.advance(6 * HOUR - 1);
+      expect(await world.journal("r")).toEqual(["run.started", "timer.set sleep"]);
+      await world.advance(1);
+      expect((await pawl.get("r").status()).output).toBe(10);
+    },
+  );
 
   it("S4-3 finds a run after a long weekend exactly where it was", async () => {
     const world = await openWorld(store);

@@ -134,5 +134,5 @@ function takeNow(db: Connection, worker: string, id: string): Claimed | null {
 /** The run as it is now, with its whole journal and its mail, in the transaction that took it (P18). */
 function load(db: Connection, n: number): ClaimedRun {
   const row = db.get(`select ${RUN_COLUMNS}, unread from runs where n = ?`, n) as Row;
-  return { ...mailOf(db, row), row: runRow(row), journal: db.all(READ_JOURNAL, n).map(entryRow) };
+  return { ...mailOf(db, row), row: runRow(row), journal: db.arrays(READ_JOURNAL, n).map(entryRow) };
 }

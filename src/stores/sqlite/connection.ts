@@ -55,6 +55,7 @@ export class Connection {
   #driver: Driver | null = null;
   #db: Database | null = null;
   #statements = new Map<string, Statement>();
+  #arrayStatements = new Map<string, Statement>();
   #isWanted = false;
   #lastCommitAt = 0;
   /** How many other workers write to this file, as far as this process knows. */
@@ -132,6 +133,18 @@ export class Connection {
   all(sql: string, ...values: SqlValue[]): Row[] {
     checkTexts(values);
     return this.statement(sql).all(...values);
+  }
+
+  /** Rows as arrays, in the order of their columns: half the cost of objects, where there are thousands. */
+  arrays(sql: string, ...values: SqlValue[]): SqlValue[][] {
+    checkTexts(values);
+    let statement = this.#arrayStatements.get(sql);
+    if (statement === undefined) {
+      statement = this.#database().prepare(sql);
+      statement.setReturnArrays(true);
+      this.#arrayStatements.set(sql, statement);
+    }
+    return statement.all(...values) as unknown as SqlValue[][];
   }
 
   fault(point: FaultPoint): void {
@@ -222,6 +235,7 @@ export class Connection {
     const db = this.#db;
     this.#db = null;
     this.#statements = new Map();
+    this.#arrayStatements = new Map();
     this.#onBreak();
     for (const end of [() => db?.isTransaction && db.exec("rollback"), () => db?.close()]) {
       try {

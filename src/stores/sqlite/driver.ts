@@ -10,6 +10,7 @@ export interface Statement {
   run(...values: SqlValue[]): { readonly changes: number | bigint; readonly lastInsertRowid: number | bigint };
   get(...values: SqlValue[]): Record<string, SqlValue> | undefined;
   all(...values: SqlValue[]): Record<string, SqlValue>[];
+  setReturnArrays(enabled: boolean): void;
 }
 
 export interface Database {

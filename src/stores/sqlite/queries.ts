@@ -65,7 +65,7 @@ const READ_ENTRIES = `select seq, at, type, key, data, hash from journal
   where run = (select n from runs where id = ?) and seq >= ? order by seq limit ?`;
 
 export function readJournal(db: Connection, id: string, from = 0, limit?: number): StoredEntry[] {
-  return db.all(READ_ENTRIES, id, from, limitOf(limit)).map(entryRow);
+  return db.arrays(READ_ENTRIES, id, from, limitOf(limit)).map(entryRow);
 }
 
 export function readInbox(db: Connection, id: string): InboxRow[] {

@@ -4,6 +4,7 @@ import type { EntryType, StoredEntry } from "../../core/journal.ts";
 import type { InboxRow, Mail, ParentLink, RunRow, WaitKind, WaitRow } from "../../core/store.ts";
 import { RUN_STATES, type RunState } from "../../core/transition.ts";
 import type { Connection, Row } from "./connection.ts";
+import type { SqlValue } from "./driver.ts";
 
 type Data = string | Uint8Array | null;
 
@@ -78,14 +79,15 @@ function damaged(row: Row, column: string): PawlError {
 
 export const READ_JOURNAL = "select seq, at, type, key, data, hash from journal where run = ? order by seq";
 
-export function entryRow(row: Row): StoredEntry {
+/** An entry from the columns of READ_JOURNAL. */
+export function entryRow([seq, at, type, key, data, hash]: readonly SqlValue[]): StoredEntry {
   return {
-    seq: row.seq as number,
-    at: row.at as number,
-    type: row.type as EntryType,
-    key: row.key as string | null,
-    data: row.data as Data,
-    hash: row.hash as string,
+    seq: seq as number,
+    at: at as number,
+    type: type as EntryType,
+    key: key as string | null,
+    data: data as Data,
+    hash: hash as string,
   };
 }
 
