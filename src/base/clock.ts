@@ -17,8 +17,10 @@ const LEG_MS = 60_000;
 // Captured at load: the determinism guard replaces the globals later, and the engine must not trip over it.
 const { setTimeout: startTimer, clearTimeout: stopTimer } = globalThis;
 const wallNow = Date.now;
-const hrtime = process.hrtime.bigint;
-const monotonicNow = () => Number(hrtime()) / 1e6;
+// The same clock in every process of this machine; read through `performance`, which makes no BigInt of it.
+const { performance } = globalThis;
+const sinceBoot = Number(process.hrtime.bigint()) / 1e6 - performance.now();
+const monotonicNow = () => sinceBoot + performance.now();
 
 export const systemClock: Clock = {
   now: () => wallNow(),

@@ -7,8 +7,10 @@ import { PawlError } from "../base/errors.ts";
 import { type SeededRandom, seededRandom } from "../base/random.ts";
 import type { StepCall } from "./call.ts";
 import type { StepInfo } from "./context.ts";
-import type { Frame, KeyScope, StepFrame } from "./host.ts";
+import type { Frame, StepFrame } from "./host.ts";
+import type { KeyScope } from "./key-scope.ts";
 import type { PassPorts } from "./pass-ports.ts";
+import type { Armable } from "./timeouts.ts";
 
 export interface AttemptEvents {
   completed(call: StepCall, value: unknown): void;
@@ -22,8 +24,7 @@ export class Attempts {
   readonly #ports: PassPorts;
   readonly #bodyFrame: Frame;
   readonly #events: AttemptEvents;
-  readonly #running = new Set<Attempt>();
-  readonly #unarmed: Attempt[] = [];
+  readonly #running: Attempt[] = [];
 
   constructor(ports: PassPorts, bodyFrame: Frame, events: AttemptEvents) {
     this.#ports = ports;
@@ -32,25 +33,25 @@ export class Attempts {
   }
 
   get names(): string[] {
-    return [...this.#running].map((attempt) => attempt.call.key);
+    return this.#running.map((attempt) => attempt.call.key);
   }
 
   get isEmpty(): boolean {
-    return this.#running.size === 0;
+    return this.#running.length === 0;
   }
 
   start(call: StepCall): void {
     if (!call.open || this.#events.isClosed()) return;
     if (!this.#ports.mayStart()) return this.#ports.whenSafe(() => this.start(call));
     const attempt = new Attempt(this, this.#bodyFrame, call);
-    this.#running.add(attempt);
+    this.#running.push(attempt);
     this.#run(attempt);
-    this.#armSoon(attempt);
+    if (!attempt.isOver) this.#ports.timeouts.add(attempt);
   }
 
   /** Aborts everything that runs and forgets it: outcomes that come later are refused. */
   abortAll(reason: () => unknown): void {
-    if (this.#running.size === 0) return;
+    if (this.#running.length === 0) return;
     const error = reason();
     for (const attempt of [...this.#running]) {
       this.#finish(attempt);
@@ -60,7 +61,7 @@ export class Attempts {
 
   heartbeat(attempt: Attempt, detail: unknown): void {
     if (attempt.isOver) return;
-    this.#arm(attempt);
+    this.arm(attempt);
     if (detail !== undefined) this.#events.heartbeat(detail);
   }
 
@@ -91,19 +92,17 @@ export class Attempts {
     if (attempt.isOver) return false;
     attempt.isOver = true;
     attempt.forgetTimer();
-    this.#running.delete(attempt);
+    this.#forget(attempt);
     return true;
   }
 
-  /** Most short steps are over a moment later: they need no timer. Steps that start together share the look. */
-  #armSoon(attempt: Attempt): void {
-    if (attempt.isOver || this.#unarmed.push(attempt) > 1) return;
-    this.#ports.host.immediate(() => {
-      for (const one of this.#unarmed.splice(0)) if (!one.isOver) this.#arm(one);
-    });
+  #forget(attempt: Attempt): void {
+    const last = this.#running.pop();
+    if (last !== undefined && last !== attempt) this.#running[this.#running.indexOf(attempt)] = last;
   }
 
-  #arm(attempt: Attempt): void {
+  /** Counts the step's time from now. */
+  arm(attempt: Attempt): void {
     attempt.forgetTimer();
     attempt.forgetTimer = this.#ports.clock.after(attempt.call.policy.timeoutMs, () => this.#timedOut(attempt));
   }
@@ -120,7 +119,7 @@ export class Attempts {
  * One attempt: what its function is given, and the frame it runs in. Signal and heartbeat are made on demand: most steps use neither, and an
  * AbortController is dear.
  */
-class Attempt implements Frame, StepFrame, StepInfo {
+class Attempt implements Frame, StepFrame, StepInfo, Armable {
   readonly call: StepCall;
   readonly attempt: number;
   readonly #owner: Attempts;
@@ -174,6 +173,10 @@ class Attempt implements Frame, StepFrame, StepInfo {
 
   get heartbeat(): (detail?: unknown) => void {
     return (detail) => this.#owner.heartbeat(this, detail);
+  }
+
+  arm(): void {
+    this.#owner.arm(this);
   }
 
   abort(reason: unknown): void {

@@ -18,9 +18,10 @@ import type {
 } from "./context.ts";
 import { encodePayload } from "./draft.ts";
 import { cancelError } from "./endings.ts";
-import type { Frame, KeyScope } from "./host.ts";
+import type { Frame } from "./host.ts";
 import { childId } from "./issue.ts";
 import type { CallType } from "./journal.ts";
+import { KeyScope } from "./key-scope.ts";
 import { STEP_TIMEOUTS_MS } from "./limits.ts";
 import { mapItems } from "./map-items.ts";
 import type { Pass } from "./pass.ts";
@@ -31,14 +32,22 @@ import type { Workflow } from "./workflow.ts";
 type AnyFunction = (...args: readonly unknown[]) => unknown;
 
 export class BodyContext implements Context {
-  readonly run: RunFacts;
-  readonly log: Log;
   readonly #pass: Pass;
+  #run: RunFacts | null = null;
+  #log: Log | null = null;
 
   constructor(pass: Pass) {
     this.#pass = pass;
-    this.run = factsOf(pass);
-    this.log = silentInReplay(pass);
+  }
+
+  get run(): RunFacts {
+    this.#run ??= factsOf(this.#pass);
+    return this.#run;
+  }
+
+  get log(): Log {
+    this.#log ??= silentInReplay(this.#pass);
+    return this.#log;
   }
 
   get signal(): AbortSignal {
@@ -166,10 +175,10 @@ export class BodyContext implements Context {
   ): Promise<R[] | PromiseSettledResult<R>[]> {
     this.#assertInBody("map");
     const scope = this.#scope();
-    const prefix = `${scope.prefix}${nthUse(scope, "map", "map")}/`;
+    const prefix = `${scope.next("map", "map", "map")}/`;
     const { host } = this.#pass.ports;
     const run = (item: T, index: number) => {
-      const frame: Frame = { ...this.#pass.frame, scope: { prefix: `${prefix}${index}/`, uses: new Map() } };
+      const frame: Frame = { ...this.#pass.frame, scope: new KeyScope(`${prefix}${index}/`) };
       return host.enter(frame, async () => fn(item, index));
     };
     return mapItems(items, run, options);
@@ -265,23 +274,14 @@ export class BodyContext implements Context {
   /** Assigned at issue: the n-th use of a name is `name#n`; an explicit key may be used once (P6). */
   #key(type: CallType, name: string, explicit?: string): string {
     this.#assertInBody(CALL_NAMES[type]);
-    const scope = this.#scope();
-    if (explicit === undefined) {
-      // A name that was used before was checked before.
-      if (!scope.uses.has(`${type} ${name}`)) assertName(`name of ctx.${CALL_NAMES[type]}`, name);
-      return scope.prefix + nthUse(scope, type, name);
-    }
-    assertName("key", explicit);
-    const use = `${type} ${explicit}`;
-    if (scope.uses.has(use)) {
-      throw new PawlError(
-        "key_reused",
-        `The key "${explicit}" was used before in run ${this.#pass.id}. Give each call a key of its own.`,
-        { fields: { run: this.#pass.id, key: explicit } },
-      );
-    }
-    scope.uses.set(use, 1);
-    return scope.prefix + explicit;
+    if (explicit === undefined) return this.#scope().next(type, name, NAME_OF[type]);
+    const key = this.#scope().choose(type, explicit);
+    if (key !== null) return key;
+    throw new PawlError(
+      "key_reused",
+      `The key "${explicit}" was used before in run ${this.#pass.id}. Give each call a key of its own.`,
+      { fields: { run: this.#pass.id, key: explicit } },
+    );
   }
 }
 
@@ -292,12 +292,13 @@ const CALL_NAMES: Readonly<Record<CallType, string>> = {
   "child.started": "call",
 };
 
-function nthUse(scope: KeyScope, type: string, name: string): string {
-  const use = `${type} ${name}`;
-  const n = (scope.uses.get(use) ?? 0) + 1;
-  scope.uses.set(use, n);
-  return n === 1 ? name : `${name}#${n}`;
-}
+/** What a name names, for the error about one that is none. */
+const NAME_OF: Readonly<Record<CallType, string>> = {
+  "step.started": "name of ctx.step",
+  "timer.set": "name of ctx.sleep",
+  "signal.awaited": "name of ctx.waitFor",
+  "child.started": "name of ctx.call",
+};
 
 function factsOf(pass: Pass): RunFacts {
   const { row } = pass;

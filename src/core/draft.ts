@@ -87,7 +87,10 @@ export class Draft {
     const time = at > this.#at ? at : this.#at;
     const data = text === null ? null : this.#codec.seal(text, { run: this.#run, seq, field: "data" });
     const hash = this.#host.digest(checksumText(this.#hash, seq, time, type, key, data));
-    this.#entries.push({ seq, at: time, type, key, data, hash });
+    const entry: StoredEntry = { seq, at: time, type, key, data, hash };
+    // Most batches hold one entry or two; an array that is pushed to makes room for seventeen.
+    if (this.#entries.length > 1) this.#entries.push(entry);
+    else this.#entries = this.#entries[0] === undefined ? [entry] : [this.#entries[0], entry];
     this.#head = seq + 1;
     this.#hash = hash;
     this.#at = time;
@@ -96,7 +99,8 @@ export class Draft {
 
   /** Runs `fn` when everything written so far is durable. */
   onDurable(fn: () => void): void {
-    this.#after.push(fn);
+    if (this.#after.length === 0) this.#after = [fn];
+    else this.#after.push(fn);
   }
 
   create(run: NewRun): void {

@@ -1,3 +1,5 @@
+import type { KeyScope } from "./key-scope.ts";
+
 /** What the pure engine needs from the machine it runs on; simulations bring their own. */
 export interface Host {
   /** Runs `fn` in the next check phase, with all microtasks drained before and after; calls keep their order. */
@@ -27,10 +29,4 @@ export interface StepFrame {
   readonly call: { readonly key: string };
   random(): number;
   uuid(): string;
-}
-
-/** Counts the uses of each name, so that the n-th use has a key of its own; `map` opens one scope per item (P6). */
-export interface KeyScope {
-  readonly prefix: string;
-  readonly uses: Map<string, number>;
 }

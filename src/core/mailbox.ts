@@ -5,7 +5,7 @@ export type MailState = Pick<Mail, "wake" | "cancel" | "inbox">;
 
 /** What a pass knows of its run's inbox, wake counter and cancel. */
 export class Mailbox {
-  readonly #consumed = new Set<string>();
+  #consumed: Set<string> | null = null;
   rows: readonly InboxRow[];
   /** The counter as it was read with the rows: a suspension holds only if it is still that (P18). */
   wake: number;
@@ -27,11 +27,12 @@ export class Mailbox {
     this.cancel = mail.cancel;
     this.readAt = readAt;
     // A consumption may still be in flight: the store then shows a row that this pass has used already (P5).
-    this.rows = mail.inbox.filter((row) => !this.#consumed.has(row.id));
+    this.rows = mail.inbox.filter((row) => this.#consumed?.has(row.id) !== true);
   }
 
   /** Uses a row up, in the commit that records what it led to. */
   consume(row: InboxRow, draft: Draft): void {
+    this.#consumed ??= new Set();
     this.#consumed.add(row.id);
     this.rows = this.rows.filter((one) => one.id !== row.id);
     draft.consume(row.id);

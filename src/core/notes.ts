@@ -10,12 +10,23 @@ import { sealValue } from "./values.ts";
 export class Notes {
   readonly #pass: Pass;
   readonly #replay: Replay;
-  readonly #state = new Map<string, unknown>();
-  readonly #costs = new Map<string, number>();
+  // Made on demand: most runs say nothing about themselves.
+  #stateMap: Map<string, unknown> | null = null;
+  #costMap: Map<string, number> | null = null;
 
   constructor(pass: Pass, replay: Replay) {
     this.#pass = pass;
     this.#replay = replay;
+  }
+
+  get #state(): Map<string, unknown> {
+    this.#stateMap ??= new Map();
+    return this.#stateMap;
+  }
+
+  get #costs(): Map<string, number> {
+    this.#costMap ??= new Map();
+    return this.#costMap;
   }
 
   /** Takes over what an earlier generation had. */

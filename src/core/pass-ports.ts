@@ -1,11 +1,13 @@
 import type { Clock } from "../base/clock.ts";
 import type { Codec } from "../base/envelope.ts";
+import type { Alarms } from "./alarms.ts";
 import type { Log } from "./context.ts";
 import type { Chain } from "./draft.ts";
 import type { Host } from "./host.ts";
 import type { Entry, StoredEntry } from "./journal.ts";
 import type { Pass } from "./pass.ts";
 import type { NewRun } from "./store.ts";
+import type { Timeouts } from "./timeouts.ts";
 import type { Turns } from "./turns.ts";
 import type { Workflow } from "./workflow.ts";
 
@@ -13,6 +15,8 @@ import type { Workflow } from "./workflow.ts";
 export interface PassPorts {
   readonly host: Host;
   readonly turns: Turns;
+  readonly alarms: Alarms;
+  readonly timeouts: Timeouts;
   /** Store time. */
   readonly clock: Clock;
   /** Real time, for watchdogs. */

@@ -18,6 +18,7 @@ import { type BodyResult, cancelError, continueRun, endRun, parkRun, runEnded } 
 import type { Frame } from "./host.ts";
 import { recordCall } from "./issue.ts";
 import type { Cancelling, Continued, Entry, OutcomeType, Parked, Resolved, RunStarted } from "./journal.ts";
+import { KeyScope } from "./key-scope.ts";
 import { LIMITS } from "./limits.ts";
 import { Mailbox, type MailState } from "./mailbox.ts";
 import { Notes } from "./notes.ts";
@@ -27,7 +28,7 @@ import { Outgoing } from "./outgoing.ts";
 import type { PassEnd, PassPorts } from "./pass-ports.ts";
 import { recoverSteps } from "./recovery.ts";
 import { type HeldCall, Replay } from "./replay.ts";
-import { Alarm, lingers, suspension } from "./rest.ts";
+import { lingers, setAlarm, suspension } from "./rest.ts";
 import { Steps } from "./steps.ts";
 import type { InboxRow, RunRow } from "./store.ts";
 import type { TurnTaker } from "./turns.ts";
@@ -67,10 +68,9 @@ export class Pass implements TurnTaker {
   cancelling: Cancelling | null = null;
   readonly #replay: Replay;
   readonly #outgoing: Outgoing;
-  readonly #alarm: Alarm = new Alarm(this);
   #controller: AbortController | null = null;
   #seed: string;
-  #chance: SeededRandom;
+  #chance: SeededRandom | null = null;
   #isLive = false;
   #isOver = false;
   #isDraining = false;
@@ -89,7 +89,7 @@ export class Pass implements TurnTaker {
     this.workflow = input.workflow;
     this.generation = input.generation;
     this.ports = ports;
-    const scope = { prefix: "", uses: new Map<string, number>() };
+    const scope = new KeyScope("");
     this.frame = { where: "body", run: this.id, pass: this, scope, guard: input.workflow.definition.guard };
     this.draft = input.draft ?? new Draft(this.id, input.chain, ports.host, ports.codec);
     this.#outgoing = new Outgoing(this.draft);
@@ -99,7 +99,6 @@ export class Pass implements TurnTaker {
     this.mailbox = new Mailbox(input.mail, input.readAt);
     this.steps = new Steps(this);
     this.#seed = this.id;
-    this.#chance = seededRandom(this.#seed);
     this.now = input.row.createdAt;
   }
 
@@ -138,6 +137,7 @@ export class Pass implements TurnTaker {
 
   get chance(): SeededRandom {
     this.#replay.cursor.peek();
+    this.#chance ??= seededRandom(this.#seed);
     return this.#chance;
   }
 
@@ -321,7 +321,7 @@ export class Pass implements TurnTaker {
 
   #reseed(seed: string): void {
     this.#seed = seed;
-    this.#chance = seededRandom(seed);
+    this.#chance = null;
   }
 
   #goLive(): void {
@@ -356,7 +356,7 @@ export class Pass implements TurnTaker {
     if (this.#replay.hasFound || this.steps.hasOutcome || this.#wakeup() !== null) return this.requestTurn();
     if (!this.#isDraining) this.steps.startDueRetries();
     if (this.#isIdle() && !lingers(this)) this.ports.dirty(this);
-    else this.#alarm.set();
+    else setAlarm(this);
   }
 
   #deliverNext(): void {
@@ -593,7 +593,7 @@ export class Pass implements TurnTaker {
 
   #close(): void {
     this.#isOver = true;
-    this.#alarm.clear();
+    this.ports.alarms.clear(this);
     this.#forgetWatchdog();
   }
 }

@@ -21,7 +21,7 @@ export class Replay {
   readonly #calls: OpenCalls;
   readonly #reseed: (seed: string) => void;
   readonly #held: HeldCall[] = [];
-  readonly #interrupted = new Set<StepCall>();
+  #interrupted: StepCall[] = [];
   readonly #found: Entry[] = [];
 
   constructor(entries: readonly Entry[], isLenient: boolean, calls: OpenCalls, reseed: (seed: string) => void) {
@@ -55,7 +55,7 @@ export class Replay {
   #adopt(call: Call, entry: Entry): void {
     adoptRecorded(call, entry);
     this.#calls.add(call);
-    if (call.type === "step.started") this.#interrupted.add(call);
+    if (call.type === "step.started") this.#interrupted.push(call);
   }
 
   /** Keeps a call that came out of a foreign await until the journal reaches it (P4). */
@@ -90,13 +90,13 @@ export class Replay {
   }
 
   get hasInterrupted(): boolean {
-    return this.#interrupted.size > 0;
+    return this.#interrupted.length > 0;
   }
 
   /** Steps that were started and whose outcome nobody recorded; each is given out once. */
   takeInterrupted(): StepCall[] {
-    const recorded = [...this.#interrupted];
-    this.#interrupted.clear();
+    const recorded = this.#interrupted;
+    this.#interrupted = [];
     const awaited = new Set(this.#found.map((outcome) => outcome.key));
     return recorded.filter((call) => call.open && call.retryAt === null && !awaited.has(call.key));
   }

@@ -28,33 +28,9 @@ export function suspension({ id, calls, draft, row }: Pass): RowPatch {
   };
 }
 
-/** One alarm for the earliest of everything that falls due. */
-export class Alarm {
-  readonly #pass: Pass;
-  #due: number | null = null;
-  #forget: () => void = () => {};
-
-  constructor(pass: Pass) {
-    this.#pass = pass;
-  }
-
-  set(): void {
-    const { calls, row, ports, mailbox } = this.#pass;
-    // What is due may have to wait for the mail that was asked for: its coming is the alarm then.
-    if (mailbox.isBeingRead) return;
-    const due = calls.nextDue(row.deadline);
-    if (due === this.#due) return;
-    this.clear();
-    if (due === null) return;
-    this.#due = due;
-    this.#forget = ports.clock.at(due, () => {
-      this.#due = null;
-      this.#pass.evaluate();
-    });
-  }
-
-  clear(): void {
-    this.#forget();
-    this.#due = null;
-  }
+/** Sets the pass's alarm to the earliest of everything that falls due. */
+export function setAlarm(pass: Pass): void {
+  const { calls, row, ports, mailbox } = pass;
+  // What is due may have to wait for the mail that was asked for: its coming is the alarm then.
+  if (!mailbox.isBeingRead) ports.alarms.set(pass, calls.nextDue(row.deadline));
 }

@@ -1,6 +1,6 @@
 // Steps
 // What becomes of a step's attempts: an outcome in line for its turn, or another attempt at a recorded time.
-import { Attempts } from "./attempts.ts";
+import { type AttemptEvents, Attempts } from "./attempts.ts";
 import type { StepCall } from "./call.ts";
 import { decodePayload, encodePayload } from "./draft.ts";
 import type { StepFailed, StepStarted } from "./journal.ts";
@@ -17,19 +17,14 @@ export interface Outcome {
   readonly payload: unknown;
 }
 
-export class Steps {
+export class Steps implements AttemptEvents {
   readonly #pass: Pass;
   readonly #attempts: Attempts;
   readonly #ready: Outcome[] = [];
 
   constructor(pass: Pass) {
     this.#pass = pass;
-    this.#attempts = new Attempts(pass.ports, pass.frame, {
-      completed: (call, value) => this.#completed(call, value),
-      failed: (call, error) => this.#failed(call, error),
-      heartbeat: (detail) => pass.progress(detail),
-      isClosed: () => pass.isClosed || pass.isStopping,
-    });
+    this.#attempts = new Attempts(pass.ports, pass.frame, this);
   }
 
   get running(): string[] {
@@ -92,18 +87,26 @@ export class Steps {
     this.#attempts.abortAll(reason);
   }
 
-  #completed(call: StepCall, value: unknown): void {
+  heartbeat(detail: unknown): void {
+    this.#pass.progress(detail);
+  }
+
+  isClosed(): boolean {
+    return this.#pass.isClosed || this.#pass.isStopping;
+  }
+
+  completed(call: StepCall, value: unknown): void {
     if (this.#pass.isClosed || !call.open) return;
     let text: string;
     try {
       text = encodePayload(value, `result of step "${call.key}"`);
     } catch (error) {
-      return this.#failed(call, error);
+      return this.failed(call, error);
     }
     this.settle({ call, type: "step.completed", text, payload: isPlain(value) ? value : decodePayload(text) });
   }
 
-  #failed(call: StepCall, error: unknown): void {
+  failed(call: StepCall, error: unknown): void {
     if (this.#pass.isClosed || !call.open) return;
     const { ports, draft } = this.#pass;
     const { name } = call;

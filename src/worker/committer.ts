@@ -36,7 +36,7 @@ export class Committer {
   readonly #store: Store;
   readonly #events: CommitterEvents;
   readonly #lanes: Lane[];
-  readonly #underWay = new Set<CommitSource>();
+  readonly #underWay = new Set<readonly CommitSource[]>();
   #failures = 0;
   #epoch = 0;
   #isPaused = false;
@@ -101,7 +101,7 @@ export class Committer {
   pause(): readonly CommitSource[] {
     this.#isPaused = true;
     this.#epoch++;
-    const cutOff = [...this.#underWay];
+    const cutOff = [...this.#underWay].flat();
     this.#underWay.clear();
     return cutOff;
   }
@@ -144,26 +144,22 @@ export class Committer {
 
   async #write(sources: readonly CommitSource[], runs: readonly RunCommit[]): Promise<readonly CommitSource[]> {
     const epoch = this.#epoch;
-    for (const source of sources) this.#underWay.add(source);
+    this.#underWay.add(sources);
     try {
       const verdicts = await this.#store.commit({ worker: this.worker, runs });
       if (epoch !== this.#epoch) return [];
       this.#failures = 0;
-      this.#landed(sources);
+      this.#underWay.delete(sources);
       this.#answer(sources, verdicts);
       return [];
     } catch (error) {
       if (epoch !== this.#epoch) return [];
-      this.#landed(sources);
+      this.#underWay.delete(sources);
       if (hasCode(error, "storage_unavailable")) return this.#waitForStorage(sources, error);
       this.#isPaused = true;
       this.#events.unknown(error, sources);
       return [];
     }
-  }
-
-  #landed(sources: readonly CommitSource[]): void {
-    for (const source of sources) this.#underWay.delete(source);
   }
 
   /** Surely nothing was applied: whoever can be told is told, the rest stays and is offered again. */

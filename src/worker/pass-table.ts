@@ -1,3 +1,4 @@
+import type { Batch } from "../core/draft.ts";
 import type { Pass } from "../core/pass.ts";
 import type { Mail, Verdict } from "../core/store.ts";
 import type { CommitSource } from "./committer.ts";
@@ -43,21 +44,9 @@ export class PassTable {
     return pass !== undefined && this.#sources.get(pass) === source;
   }
 
-  hold(pass: Pass, startRefused: (error: unknown) => void = () => {}): void {
+  hold(pass: Pass, startRefused: (error: unknown) => void = tellNobody): void {
     this.#passes.set(pass.id, pass);
-    this.#sources.set(pass, {
-      id: pass.id,
-      take: () => pass.take(),
-      verdict: (verdict) => this.#events.verdict(pass, verdict, startRefused),
-      offerAgain: () => pass.offerAgain(),
-      givesUp: (error) => {
-        // A run that was never accepted has a caller who can be told; all others wait for the store to come back.
-        if (pass.inFlight?.commit.create === undefined) return false;
-        this.drop(pass);
-        startRefused(error);
-        return true;
-      },
-    });
+    this.#sources.set(pass, new PassSource(pass, this, this.#events, startRefused));
   }
 
   /** Lets go of a pass that is over. */
@@ -85,5 +74,43 @@ export class PassTable {
       else this.drop(pass);
       if (mail !== undefined && !pass.isOver) pass.mail(mail, readAt);
     }
+  }
+}
+
+function tellNobody(): void {}
+
+class PassSource implements CommitSource {
+  readonly id: string;
+  readonly #pass: Pass;
+  readonly #table: PassTable;
+  readonly #events: PassTableEvents;
+  readonly #startRefused: (error: unknown) => void;
+
+  constructor(pass: Pass, table: PassTable, events: PassTableEvents, startRefused: (error: unknown) => void) {
+    this.id = pass.id;
+    this.#pass = pass;
+    this.#table = table;
+    this.#events = events;
+    this.#startRefused = startRefused;
+  }
+
+  take(): Batch | null {
+    return this.#pass.take();
+  }
+
+  verdict(verdict: Verdict): void {
+    this.#events.verdict(this.#pass, verdict, this.#startRefused);
+  }
+
+  offerAgain(): void {
+    this.#pass.offerAgain();
+  }
+
+  /** A run that was never accepted has a caller who can be told; all others wait for the store to come back. */
+  givesUp(error: unknown): boolean {
+    if (this.#pass.inFlight?.commit.create === undefined) return false;
+    this.#table.drop(this.#pass);
+    this.#startRefused(error);
+    return true;
   }
 }

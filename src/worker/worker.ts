@@ -9,6 +9,7 @@
 import { backoffMs } from "../base/backoff.ts";
 import type { Codec } from "../base/envelope.ts";
 import { hasCode, messageOf, PawlError } from "../base/errors.ts";
+import { Alarms } from "../core/alarms.ts";
 import type { Log } from "../core/context.ts";
 import type { Chain, Draft } from "../core/draft.ts";
 import type { Host } from "../core/host.ts";
@@ -17,6 +18,7 @@ import { LIMITS } from "../core/limits.ts";
 import { Pass } from "../core/pass.ts";
 import type { AdoptedChild, PassEnd, PassPorts } from "../core/pass-ports.ts";
 import type { ClaimedRun, NewRun, Store, Verdict } from "../core/store.ts";
+import { Timeouts } from "../core/timeouts.ts";
 import { Turns } from "../core/turns.ts";
 import { openEntry } from "../core/values.ts";
 import type { Workflow } from "../core/workflow.ts";
@@ -427,6 +429,8 @@ export class Worker {
       log,
       random,
       turns: new Turns(host),
+      alarms: new Alarms(this.#store.clock),
+      timeouts: new Timeouts(host),
       clock: this.#store.clock,
       leaseClock: this.#store.leaseClock,
       dirty: (pass) => {
