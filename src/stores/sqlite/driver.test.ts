@@ -7,7 +7,12 @@ function moduleOf(version: string) {
     DatabaseSync: class {
       readonly isTransaction = false;
       prepare() {
-        return { get: () => ({ version }), all: () => [], run: () => ({ changes: 0, lastInsertRowid: 0 }) };
+        return {
+          get: () => ({ version }),
+          all: () => [],
+          setReturnArrays: () => {},
+          run: () => ({ changes: 0, lastInsertRowid: 0 }),
+        };
       }
       exec() {}
       close() {}
