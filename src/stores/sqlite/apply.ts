@@ -57,9 +57,11 @@ export function insertRun(
   const { parent, readyAt } = create;
   const isClaimed = create.claimed && owner !== null;
   const isDue = readyAt <= now;
-  const inserted = db.insert(
-    INSERT_RUN,
-    ...[
+  db.fault("statement");
+  // The part's texts were checked with the whole commit.
+  const inserted = db
+    .statement(INSERT_RUN)
+    .run(
       id,
       create.workflow,
       create.version,
@@ -68,19 +70,24 @@ export function insertRun(
       isClaimed ? "running" : "accepted",
       create.traceId,
       create.key,
-    ],
-    ...[JSON.stringify(create.tags), create.priority, parent?.run ?? null, parent?.key ?? null],
-    ...[
+      create.tags.length === 0 ? "[]" : JSON.stringify(create.tags),
+      create.priority,
+      parent?.run ?? null,
+      parent?.key ?? null,
       parent?.generation ?? null,
       parent === null ? null : Number(parent.detached),
       create.origin,
       now,
       create.deadline,
-    ],
-    ...[entries.length, entries.at(-1)?.hash ?? "", isClaimed ? owner : null],
-    ...[!isClaimed && isDue ? readyAt : null, !isClaimed && !isDue ? readyAt : null],
-    ...[isClaimed ? 1 : 0, entries.length, create.codec],
-  );
+      entries.length,
+      entries.at(-1)?.hash ?? "",
+      isClaimed ? owner : null,
+      !isClaimed && isDue ? readyAt : null,
+      !isClaimed && !isDue ? readyAt : null,
+      isClaimed ? 1 : 0,
+      entries.length,
+      create.codec,
+    );
   const n = Number(inserted.lastInsertRowid);
   appendEntries(db, n, entries);
   for (const tag of create.tags) db.run(INSERT_TAG, tag, n);
@@ -166,8 +173,21 @@ const FIELDS = Object.entries(PATCHABLE) as [keyof typeof PATCHABLE, string][];
 /** What an end does to the row by itself: nobody owns it, nothing wakes it. */
 const END_OF_ROW = "owner = null, ready_at = null, wake_at = null, unread = 0";
 
+const END_RUN = `update runs set state = ?, head = ?, head_hash = ?, claims = ?, ended_at = ?, stop_reason = ?, ${END_OF_ROW} where n = ?`;
+
+/** Writes a row's end, if that is all the patch is about: every run has one. */
+function writeEnd(db: Connection, n: number, patch: RowPatch, now: number): boolean {
+  const { state, head, headHash, claims, endedAt = now, stopReason, version, progress, cost } = patch;
+  if (state === undefined || head === undefined || headHash === undefined || claims === undefined) return false;
+  if (stopReason === undefined || version !== undefined || progress !== undefined || cost !== undefined) return false;
+  db.fault("statement");
+  db.statement(END_RUN).run(state, head, headHash, claims, endedAt, stopReason, n);
+  return true;
+}
+
 /** Writes the columns that a patch names; the statement of each combination is prepared once. */
 export function patchRow(db: Connection, n: number, given: RowPatch, now: number): void {
+  if (given.ended === true && writeEnd(db, n, given, now)) return;
   const patch: RowPatch = given.ended === true ? { endedAt: now, ...given } : given;
   const columns: string[] = [];
   const values: SqlValue[] = [];

@@ -55,7 +55,8 @@ export async function claim(
   );
   if (!isAnyThere) return [];
   const claimed = await db.write(() => claimNow(db, request, handles, clock.now()));
-  for (const { n, run } of claimed) owned.remember(run.run, n, request.worker, run.head);
+  for (const { n, run } of claimed)
+    owned.remember(run.run, { n, owner: request.worker, head: run.head, isBare: false });
   return claimed.map(({ run }) => run);
 }
 
@@ -117,7 +118,7 @@ const FIND = `select ${RUN_COLUMNS}, unread from runs where id = ?`;
 /** Loads a run of this worker, or takes one that nobody owns without counting it as a claim: no body will run (P19). */
 export async function take(db: Connection, owned: OwnedRuns, worker: string, id: string): Promise<ClaimedRun | null> {
   const taken = await db.write(() => takeNow(db, worker, id));
-  if (taken !== null) owned.remember(id, taken.n, worker, taken.run.head);
+  if (taken !== null) owned.remember(id, { n: taken.n, owner: worker, head: taken.run.head, isBare: false });
   return taken?.run ?? null;
 }
 

@@ -19,7 +19,7 @@ import {
   patchRow,
   sendMessages,
 } from "./apply.ts";
-import { findRun, whyNotConsumed, whyNotCounters, whyNotHere, whyNotKeys, whyNotNow } from "./conditions.ts";
+import { findRun, readWake, whyNotConsumed, whyNotCounters, whyNotHere, whyNotKeys, whyNotNow } from "./conditions.ts";
 import type { Connection } from "./connection.ts";
 import type { OwnedRun, OwnedRuns } from "./owned-runs.ts";
 import { isStorageFault } from "./storage-error.ts";
@@ -29,21 +29,25 @@ interface Batch {
   readonly owned: OwnedRuns;
   readonly worker: string | null;
   readonly now: number;
+  /** Looks before it writes, where the first attempt relies on the schema to refuse what is there already. */
+  readonly isCareful: boolean;
 }
 
 /** One run's part broke the transaction: do it again with a savepoint for each. */
 class BrokenPart extends Error {}
 
 export async function commit(db: Connection, owned: OwnedRuns, request: Commit, clock: Clock): Promise<Verdict[]> {
-  const attempt = (commitPart: typeof commitRun) =>
-    db.write(() => commitParts({ db, owned, worker: request.worker, now: clock.now() }, request.runs, commitPart));
+  const attempt = (commitPart: typeof commitRun, isCareful: boolean) =>
+    db.write(() =>
+      commitParts({ db, owned, worker: request.worker, now: clock.now(), isCareful }, request.runs, commitPart),
+    );
   try {
-    return await attempt(commitOrBreak);
+    return await attempt(commitOrBreak, false);
   } catch (error) {
     owned.forgetAll();
     if (!(error instanceof BrokenPart)) throw error;
   }
-  return attempt(commitOrFail);
+  return attempt(commitOrFail, true);
 }
 
 function commitParts(batch: Batch, runs: readonly RunCommit[], commitPart: typeof commitRun): Verdict[] {
@@ -91,27 +95,38 @@ function commitRun(batch: Batch, part: RunCommit): Verdict {
   return known === null ? commitUnknown(batch, part) : commitKnown(batch, part, known);
 }
 
-/** Entries for an existing run, without a condition that its row must answer. */
-function isPlain({ entries, create, ifWake, ifNotCancelled }: RunCommit): boolean {
-  return entries.length > 0 && create === undefined && ifWake === undefined && ifNotCancelled !== true;
+/** Entries for an existing run. */
+function isPlain({ entries, create }: RunCommit): boolean {
+  return entries.length > 0 && create === undefined;
 }
 
-/** A run of ours whose head we know: nothing of its row needs to be read. */
+/** A run of ours whose head we know: of its row, only what may have come from outside needs to be read. */
 function commitKnown(batch: Batch, part: RunCommit, known: OwnedRun): Verdict {
-  const refusal = whyNotTables(batch.db, part, known.n);
+  const { db } = batch;
+  const isConditional = part.ifNotCancelled === true || part.ifWake !== undefined || part.row?.ended === true;
+  const now = isConditional ? readWake(db, known.n) : null;
+  const refusal = (now === null ? null : whyNotNow(part, now)) ?? whyNotTables(db, part, known.n);
   if (refusal !== null) return refusal;
-  apply(batch, part, known.n, true);
+  const isBare = known.isBare && part.waits === undefined && part.counters === undefined;
+  apply(batch, part, { n: known.n, mayHaveMail: (now?.wake ?? 1) > 0, isBare });
   return { run: part.run, kind: "applied" };
 }
 
 function commitUnknown(batch: Batch, part: RunCommit): Verdict {
-  const { db, worker } = batch;
-  const found = findRun(db, part.run);
+  const { db, worker, isCareful } = batch;
+  const found = !isCareful && isPlainCreation(part) ? null : findRun(db, part.run);
   const refusal =
     whyNotHere(db, worker, part, found) ?? whyNotNow(part, found) ?? whyNotTables(db, part, found?.n ?? null);
   if (refusal !== null) return refusal;
-  apply(batch, part, found?.n ?? null, (found?.wake ?? 0) > 0);
+  const isBare = found === null && part.waits === undefined && part.counters === undefined;
+  apply(batch, part, { n: found?.n ?? null, mayHaveMail: (found?.wake ?? 0) > 0, isBare });
   return { run: part.run, kind: "applied" };
+}
+
+/** Whether nothing but an existing run of that id could speak against it: the schema finds that out by itself. */
+function isPlainCreation({ create, keys, counters, consumes, ifWake, ifNotCancelled }: RunCommit): boolean {
+  const isConditional = keys !== undefined || counters !== undefined || consumes !== undefined;
+  return create !== undefined && !isConditional && ifWake === undefined && ifNotCancelled === undefined;
 }
 
 function whyNotTables(db: Connection, part: RunCommit, n: number | null): Verdict | null {
@@ -119,26 +134,35 @@ function whyNotTables(db: Connection, part: RunCommit, n: number | null): Verdic
   return whyNotConsumed(db, part, n) ?? whyNotKeys(db, part) ?? whyNotCounters(db, part, n);
 }
 
-function apply(batch: Batch, part: RunCommit, existing: number | null, mayHaveMail: boolean): void {
-  const { db, now } = batch;
-  const n = existing ?? insertRun(db, part.run, part.create as NewRun, batch.worker, part.entries, now);
-  if (existing !== null) appendEntries(db, n, part.entries);
+interface Target {
+  /** `null` for a run that this part creates. */
+  readonly n: number | null;
+  readonly mayHaveMail: boolean;
+  readonly isBare: boolean;
+}
+
+function apply(batch: Batch, part: RunCommit, target: Target): void {
+  const { db, now, worker } = batch;
+  const n = target.n ?? insertRun(db, part.run, part.create as NewRun, worker, part.entries, now);
+  if (target.n !== null) appendEntries(db, n, part.entries);
   consume(db, n, part.consumes);
   applyTables(db, n, part);
   for (const child of part.children ?? []) applyChild(batch, child);
   if (part.row !== undefined) patchRow(db, n, part.row, now);
-  if (part.row?.ended === true) endRun(db, n, mayHaveMail);
-  remember(batch, part, n);
+  if (part.row?.ended === true && !(target.isBare && !target.mayHaveMail)) endRun(db, n, target.mayHaveMail);
+  remember(batch, part, n, target.isBare);
   sendMessages(db, part, now);
 }
 
 function applyChild({ db, owned, worker, now }: Batch, child: NewChild): void {
   const n = insertChild(db, child, worker, now);
-  if (n !== null && child.create.claimed && worker !== null) owned.remember(child.run, n, worker, 1);
+  if (n === null || !child.create.claimed || worker === null) return;
+  owned.remember(child.run, { n, owner: worker, head: 1, isBare: true });
 }
 
-function remember({ owned, worker }: Batch, part: RunCommit, n: number): void {
+function remember({ owned, worker }: Batch, part: RunCommit, n: number, isBare: boolean): void {
   const isKept = part.create?.claimed !== false && part.row?.release !== true && part.row?.ended !== true;
-  if (isKept && worker !== null) owned.remember(part.run, n, worker, part.head + part.entries.length);
-  else owned.forget(part.run);
+  if (isKept && worker !== null) {
+    owned.remember(part.run, { n, owner: worker, head: part.head + part.entries.length, isBare });
+  } else owned.forget(part.run);
 }

@@ -29,6 +29,14 @@ export function findRun(db: Connection, id: string): Found | null {
   };
 }
 
+const READ_WAKE = "select wake, cancel from runs where n = ?";
+
+/** What may have come from outside for a run that this worker holds. */
+export function readWake(db: Connection, n: number): Pick<Found, "wake" | "cancel"> {
+  const row = db.statement(READ_WAKE).get(n);
+  return { wake: (row?.wake ?? 0) as number, cancel: (row?.cancel ?? null) as string | null };
+}
+
 export function whyNotHere(
   db: Connection,
   worker: string | null,
@@ -47,7 +55,7 @@ function existing(db: Connection, run: string): Verdict {
 }
 
 /** The counter and the cancel mark as they are now decide, not as the worker last saw them (P18, P19). */
-export function whyNotNow(part: RunCommit, found: Found | null): Verdict | null {
+export function whyNotNow(part: RunCommit, found: Pick<Found, "wake" | "cancel"> | null): Verdict | null {
   if (part.ifWake !== undefined && part.ifWake !== (found?.wake ?? 0)) {
     return { run: part.run, kind: "refused", why: "wake" };
   }

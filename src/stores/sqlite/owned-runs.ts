@@ -12,7 +12,9 @@
 export interface OwnedRun {
   readonly n: number;
   readonly owner: string;
-  head: number;
+  readonly head: number;
+  /** Made here, and nothing was ever written for it but its row and its journal: no waits, no counters. */
+  readonly isBare: boolean;
 }
 
 export class OwnedRuns {
@@ -24,8 +26,8 @@ export class OwnedRuns {
     return known !== undefined && known.owner === worker && known.head === head ? known : null;
   }
 
-  remember(run: string, n: number, owner: string, head: number): void {
-    this.#runs.set(run, { n, owner, head });
+  remember(run: string, known: OwnedRun): void {
+    this.#runs.set(run, known);
   }
 
   forget(run: string): void {
