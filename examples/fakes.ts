@@ -110,8 +110,10 @@ class Ledger {
     const bytes = Buffer.alloc(fstatSync(file).size - this.#readUpTo);
     readSync(file, bytes, 0, bytes.length, this.#readUpTo);
     closeSync(file);
-    this.#readUpTo += bytes.length;
-    const lines = bytes.toString().split("\n").filter(Boolean);
+    // Another process may be in the middle of a line.
+    const whole = bytes.subarray(0, bytes.lastIndexOf("\n") + 1);
+    this.#readUpTo += whole.length;
+    const lines = whole.toString().split("\n").filter(Boolean);
     return lines.map((line) => JSON.parse(line) as LedgerLine);
   }
 }

@@ -58,6 +58,8 @@ export function retryPoint(run: string, journal: readonly Entry[]): ForkPoint {
   const before = journal.slice(0, end);
   const causes = causesOf((journal.at(-1)?.payload as Partial<Ended> | null)?.error);
   const thrown = before.findLastIndex((entry) => causes.some((error) => isFailureOf(entry, error)));
+  // Cancelled or out of time: whatever had failed before was dealt with.
+  if (journal[end]?.type === "run.cancelling") return { at: end, tryAgain: false };
   const last = thrown < 0 ? before.findLastIndex((entry) => entryKind(entry) === "outcome") : thrown;
   const outcome = before[last];
   if (outcome?.type === "step.failed") return { at: last + 1, tryAgain: true };
@@ -115,7 +117,8 @@ export async function forkCommit(
   const open = openCalls(prefix);
   const park = openPark(prefix);
   for (const entry of prefix)
-    if (entry !== park) await inherit(draft, entry, { id, point, now, deadline, started, open, ports });
+    if (entry !== park)
+      await inherit(draft, entry, { id, source: source.id, point, now, deadline, started, open, ports });
   const cost = costOf(prefix);
   if (cost.size > 0) draft.row({ cost: JSON.stringify(Object.fromEntries(cost)) });
   draft.append(now, "run.forked", null, { from: source.id, at: point.at, seed: id } satisfies Forked);
@@ -159,6 +162,7 @@ function createOf(source: RunRow, deadline: number | null, now: number, codec: C
 
 interface Inheritance {
   readonly id: string;
+  readonly source: string;
   readonly point: ForkPoint;
   readonly now: number;
   readonly deadline: number | null;
@@ -174,7 +178,12 @@ async function inherit(draft: Draft, entry: Entry, how: Inheritance): Promise<vo
   if (type === "step.failed" && how.point.tryAgain && entry.seq === how.point.at - 1)
     return tryAgain(draft, entry, how.now);
   if (type === "child.started" && isOpen) return restartChild(draft, entry, how);
-  draft.append(at, type, key, entry.payload);
+  draft.append(
+    at,
+    type,
+    key,
+    type === "run.continued" ? keepSeed(entry.payload as Continued, how.source) : entry.payload,
+  );
   if (type === "state.patched" && key !== null) {
     draft.state({
       key,
@@ -197,6 +206,11 @@ async function inherit(draft: Draft, entry: Entry, how: Inheritance): Promise<vo
       open: { key: `signal:${key}`, kind: "signal", name, due: (entry.payload as SignalAwaited).due, detail: null },
     });
   }
+}
+
+/** The fork has another id, but its prefix was drawn from what the source's generations were seeded with (P10). */
+function keepSeed(continued: Continued, source: string): Continued {
+  return { ...continued, seed: continued.seed ?? `${source}.${continued.generation}` };
 }
 
 /** The failure becomes one that is due for another attempt, with its retries given back. */

@@ -19,7 +19,7 @@ import { Registry } from "../worker/registry.ts";
 import { shieldRejections } from "../worker/rejections.ts";
 import { Worker } from "../worker/worker.ts";
 import { Changes } from "./changes.ts";
-import { consoleLog } from "./console-log.ts";
+import { consoleLog, harmless } from "./console-log.ts";
 import { forkCommit, forkPoint, retryPoint } from "./fork.ts";
 import { DEFAULT_STORE, storeOf } from "./open-store.ts";
 import {
@@ -104,7 +104,12 @@ export class Pawl {
     const store = isStore(url) ? url : storeOf(url ?? DEFAULT_STORE, options);
     const pawl = new Pawl(store, options);
     await store.open();
-    await pawl.#begin(options);
+    try {
+      await pawl.#begin(options);
+    } catch (error) {
+      await pawl.close({ drain: 0 });
+      throw error;
+    }
     return pawl;
   }
 
@@ -112,7 +117,7 @@ export class Pawl {
     this.store = store;
     this.#registry = new Registry((options.workflows ?? []) as readonly Workflow[]);
     this.#codec = options.codec ?? compressing(jsonCodec, brotli);
-    this.#log = options.logger ?? consoleLog;
+    this.#log = harmless(options.logger ?? consoleLog);
     this.#ids = createIds({ now: () => store.clock.now(), randomBytes });
     const pollMs = options.poll === undefined ? DEFAULTS.pollMs : toMs(options.poll, "poll");
     this.#changes = new Changes(store.leaseClock, pollMs);
@@ -254,8 +259,7 @@ export class Pawl {
         const entries = await this.store.journal(id, { from });
         if (entries.some((entry) => entry.type === "run.cancelling")) return { outcome: "cancelling" };
         from += entries.length;
-        if (row.owner === null && !(await isCovered(this.store, row)) && (await this.#worker.cancelWithoutBody(id)))
-          continue;
+        if (!(await isCovered(this.store, row)) && (await this.#worker.cancelWithoutBody(id))) continue;
         await listener.next();
       }
     } finally {

@@ -143,7 +143,9 @@ async function newestElsewhere(store: Store, name: string): Promise<string> {
 }
 
 function deadlineOf({ deadline, delay }: StartOptions, target: Target, now: number): number {
-  if (deadline instanceof Date) return deadline.getTime();
+  if (deadline instanceof Date && !Number.isNaN(deadline.getTime())) return deadline.getTime();
+  if (deadline instanceof Date)
+    throw new PawlError("invalid_argument", '`deadline` is no valid Date. Give one, or a duration such as "2 hours".');
   const from = now + (delay === undefined ? 0 : toMs(delay, "delay"));
   return from + (deadline === undefined ? target.deadlineMs : toMs(deadline, "deadline"));
 }

@@ -153,6 +153,7 @@ export class BodyContext implements Context {
         "ctx.call and ctx.spawn take a workflow made by workflow(…) as first argument.",
       );
     }
+    checkCallOptions(options);
     const checked = validateNow(workflow.definition.input, input, `The input of workflow "${workflow.name}"`);
     const { host } = this.#pass.ports;
     const digest = host.digest(encodePayload(checked, `input of child "${workflow.name}"`));
@@ -283,6 +284,14 @@ export class BodyContext implements Context {
       { fields: { run: this.#pass.id, key: explicit } },
     );
   }
+}
+
+function checkCallOptions({ tags, priority }: CallOptions): void {
+  for (const tag of tags ?? []) assertName("tag", tag);
+  if (priority === undefined || Number.isInteger(priority)) return;
+  throw new PawlError("invalid_argument", `priority is ${priority}. Give a whole number; higher goes first.`, {
+    fields: { priority },
+  });
 }
 
 const CALL_NAMES: Readonly<Record<CallType, string>> = {

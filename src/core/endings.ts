@@ -29,7 +29,7 @@ interface End {
 export function endRun(pass: Pass, result: BodyResult): PassEnd {
   const end = pass.cancelling === null ? endOf(pass, result) : endOfCancelled(pass.id, pass.cancelling);
   if (pass.cancelling === null) pass.draft.beginEnd();
-  pass.cancelChildren(`Its parent ${pass.id} ${end.state}.`);
+  cancelChildren(pass, `Its parent ${pass.id} ${end.state}.`);
   writeEnd(pass.draft, pass.row, pass.ports, end);
   return { kind: "ended", state: end.state, text: end.text };
 }
@@ -52,7 +52,7 @@ function failedEnd(error: unknown): End {
 
 function stopReasonOf(error: unknown): string {
   const code = typeof error === "object" && error !== null ? (error as { code?: unknown }).code : undefined;
-  return typeof code === "string" ? code : "error";
+  return typeof code === "string" && /^[\w.:-]{1,100}$/.test(code) ? code : "error";
 }
 
 function endOfCancelled(run: string, cancelling: Cancelling): End {
@@ -64,6 +64,26 @@ function endOfCancelled(run: string, cancelling: Cancelling): End {
     value: error,
     stopReason: error.code,
   };
+}
+
+/** Writes that the run is to stop; its bodies are told once that is durable (P13, P19). */
+export function recordCancel(pass: Pass, cause: Cancelling["cause"]): Cancelling {
+  const reason = cause === "cancel" ? (pass.mailbox.cancel ?? "") : "The run's deadline has passed.";
+  const cancelling: Cancelling = { cause, reason };
+  pass.draft.append(pass.ports.clock.now(), "run.cancelling", null, cancelling);
+  pass.draft.wait({ closeAll: true });
+  cancelChildren(pass, reason);
+  pass.draft.onDurable(() => pass.steps.abortAll(() => cancelError(pass.id, cancelling)));
+  return cancelling;
+}
+
+/** Children that were called go with their parent; spawned ones live (P12). */
+function cancelChildren(pass: Pass, reason: string): void {
+  for (const call of pass.calls.waits()) {
+    if (call.type !== "child.started") continue;
+    pass.draft.send({ to: call.child, id: `cancel:${pass.id}`, kind: "cancel", name: "", data: reason });
+    pass.draft.onDurable(() => pass.ports.mailed());
+  }
 }
 
 /** Ends a run that has no body in memory: parked, stranded, or never begun (P19). Its open children go with it (P12). */
@@ -118,7 +138,7 @@ export function continueRun(pass: Pass, input: unknown): PassEnd {
   const { state, costs } = pass.notes;
   const continued: Continued = { generation: pass.generation + 1, input, state, cost: costs };
   const text = encodePayload(continued, "continueAs");
-  pass.cancelChildren(`Its parent ${pass.id} continued as a new generation.`);
+  cancelChildren(pass, `Its parent ${pass.id} continued as a new generation.`);
   pass.draft.wait({ closeAll: true });
   const seq = pass.draft.appendText(pass.ports.clock.now(), "run.continued", null, text);
   const { chain } = pass.draft;
@@ -128,6 +148,8 @@ export function continueRun(pass: Pass, input: unknown): PassEnd {
 
 /** Parks a run: it will not move until a person decides. */
 export function parkRun(pass: Pass, parked: Parked): PassEnd {
+  // Parked with a cancel that nobody has seen, it would wait for ever (P19).
+  pass.draft.beginEnd();
   writePark(pass.draft, pass.row, pass.ports.clock.now(), parked);
   return { kind: "parked", message: parked.message };
 }

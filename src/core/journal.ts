@@ -121,6 +121,8 @@ export interface Continued {
   /** Run state and cost as they stood: replay begins here, without the entries that made them. */
   readonly state: Readonly<Record<string, unknown>>;
   readonly cost: Readonly<Record<string, number>>;
+  /** In a fork, what the generation drew from when it was recorded (P10). */
+  readonly seed?: string;
 }
 
 export interface Parked {
@@ -131,6 +133,7 @@ export interface Parked {
 }
 
 export type ParkReason =
+  | "commit_refused"
   | "corrupted_journal"
   | "foreign_await"
   | "poisoned"

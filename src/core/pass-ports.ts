@@ -2,14 +2,30 @@ import type { Clock } from "../base/clock.ts";
 import type { Codec } from "../base/envelope.ts";
 import type { Alarms } from "./alarms.ts";
 import type { Log } from "./context.ts";
-import type { Chain } from "./draft.ts";
+import type { Chain, Draft } from "./draft.ts";
 import type { Host } from "./host.ts";
 import type { Entry, StoredEntry } from "./journal.ts";
+import type { MailState } from "./mailbox.ts";
 import type { Pass } from "./pass.ts";
-import type { NewRun } from "./store.ts";
+import type { NewRun, RunRow } from "./store.ts";
 import type { Timeouts } from "./timeouts.ts";
 import type { Turns } from "./turns.ts";
 import type { Workflow } from "./workflow.ts";
+
+export interface PassInput {
+  readonly row: RunRow;
+  readonly workflow: Workflow;
+  /** The recorded entries of the current generation. */
+  readonly entries: readonly Entry[];
+  readonly generation: number;
+  /** Where the journal ends, or will end once `draft` is written. */
+  readonly chain: Chain;
+  /** Entries that are not durable yet, for a run that starts on the spot. */
+  readonly draft?: Draft;
+  readonly mail: MailState;
+  /** Store time when the mail was read. */
+  readonly readAt: number;
+}
 
 /** What a pass needs from the worker that holds it. All calls are synchronous; what takes time comes back as an event. */
 export interface PassPorts {
@@ -43,6 +59,8 @@ export interface PassPorts {
   isHere(run: string): boolean;
   /** The pass is over: it ended, was suspended or parked, and its last commit is durable. */
   over(pass: Pass, how: PassEnd): void;
+  /** The pass cannot write what it has to: nothing of it is, and the run is loaded again later. */
+  broken(pass: Pass, error: unknown): void;
 }
 
 export interface AdoptedChild {

@@ -13,8 +13,8 @@ import { BodyContext } from "./body-context.ts";
 import { type Call, rejectCall } from "./call.ts";
 import { callSite } from "./call-site.ts";
 import { type Divergence, driftOf, foreignAwait, stallOf } from "./divergence.ts";
-import { type Batch, type Chain, Draft, encodePayload } from "./draft.ts";
-import { type BodyResult, cancelError, continueRun, endRun, parkRun, runEnded } from "./endings.ts";
+import { type Batch, Draft, encodePayload } from "./draft.ts";
+import { type BodyResult, cancelError, continueRun, endRun, parkRun, recordCancel, runEnded } from "./endings.ts";
 import type { Frame } from "./host.ts";
 import { recordCall } from "./issue.ts";
 import type { Cancelling, Continued, Entry, OutcomeType, Parked, Resolved, RunStarted } from "./journal.ts";
@@ -25,7 +25,7 @@ import { Notes } from "./notes.ts";
 import { OpenCalls } from "./open-calls.ts";
 import { deliverOutcome } from "./outcomes.ts";
 import { Outgoing } from "./outgoing.ts";
-import type { PassEnd, PassPorts } from "./pass-ports.ts";
+import type { PassEnd, PassInput, PassPorts } from "./pass-ports.ts";
 import { recoverSteps } from "./recovery.ts";
 import { type HeldCall, Replay } from "./replay.ts";
 import { lingers, setAlarm, suspension } from "./rest.ts";
@@ -35,21 +35,6 @@ import type { TurnTaker } from "./turns.ts";
 import { recordWakeup } from "./wakeup-delivery.ts";
 import { nextWakeup, READ_INBOX, type Wakeup } from "./wakeups.ts";
 import type { Workflow } from "./workflow.ts";
-
-export interface PassInput {
-  readonly row: RunRow;
-  readonly workflow: Workflow;
-  /** The recorded entries of the current generation. */
-  readonly entries: readonly Entry[];
-  readonly generation: number;
-  /** Where the journal ends, or will end once `draft` is written. */
-  readonly chain: Chain;
-  /** Entries that are not durable yet, for a run that starts on the spot. */
-  readonly draft?: Draft;
-  readonly mail: MailState;
-  /** Store time when the mail was read. */
-  readonly readAt: number;
-}
 
 export class Pass implements TurnTaker {
   readonly id: string;
@@ -74,13 +59,14 @@ export class Pass implements TurnTaker {
   #isLive = false;
   #isOver = false;
   #isDraining = false;
+  #hasForgotten = false;
+  #begunWith = 0;
   #hasProgressed = false;
-  #burst: { readonly n: number; isOver: boolean } = { n: 0, isOver: true };
   #turnOpen = false;
   #requested = false;
   #bodyResult: BodyResult | null = null;
   #final: PassEnd | null = null;
-  #progress: { readonly value: unknown } | null = null;
+  #progress: string | null = null;
   #forgetWatchdog: () => void = () => {};
 
   constructor(input: PassInput, ports: PassPorts) {
@@ -124,15 +110,20 @@ export class Pass implements TurnTaker {
     return this.mailbox.cancel !== null || (this.row.deadline !== null && this.ports.clock.now() >= this.row.deadline);
   }
 
+  /** Its last word is a park: it will wait for a person. */
+  get isParking(): boolean {
+    return this.#final?.kind === "parked";
+  }
+
   /** Nothing happens in this process any more: the run was lost, or its last commit is durable. */
   get isOver(): boolean {
     return this.#isOver;
   }
 
-  /** What keys and chance are derived from at this point: a fork has its own from its fork point on (P10). */
+  /** What keys are derived from at this point: a fork has its own from its fork point on (P10). */
   get seed(): string {
     this.#replay.cursor.peek();
-    return this.#seed;
+    return this.#replay.forkSeed ?? this.#seed;
   }
 
   get chance(): SeededRandom {
@@ -167,6 +158,7 @@ export class Pass implements TurnTaker {
   }
 
   begin(): void {
+    this.#begunWith = this.draft.size;
     this.#replayOn();
   }
 
@@ -186,21 +178,23 @@ export class Pass implements TurnTaker {
 
   openTurn(): void {
     this.#requested = false;
-    if (this.isClosed) return;
+    if (this.isClosed || this.#hasForgotten) return;
     this.#turnOpen = true;
-    this.#guarded(() => (this.#isLive ? this.#deliverNext() : this.#deliverRecorded()));
+    this.guarded(() => (this.#isLive ? this.#deliverNext() : this.#deliverRecorded()));
   }
 
   closeTurn(): void {
     this.#turnOpen = false;
-    this.#guarded(() => (this.#isLive ? this.evaluate() : this.#replayOn()));
+    this.guarded(() => (this.#isLive ? this.evaluate() : this.#replayOn()));
   }
 
-  /** Whatever a journal holds, it may stop its own run but not the worker. */
-  #guarded(part: () => void): void {
+  /** Whatever a journal holds or a codec does, it may stop its own run but not the worker. */
+  guarded(part: () => void): void {
     try {
       part();
     } catch (error) {
+      // A draft that was cut short must not be written.
+      if (this.#isLive || this.draft.size > this.#begunWith) return this.ports.broken(this, error);
       const message = `Run ${this.id} cannot go on: ${messageOf(error)} Restore its journal, or fork it before the entry in question.`;
       this.park({ reason: "corrupted_journal", message, choices: ["retry", "cancel"] });
     }
@@ -222,7 +216,7 @@ export class Pass implements TurnTaker {
       return call.promise;
     }
     if (this.cancelling !== null) rejectCall(call, cancelError(this.id, this.cancelling));
-    else if (this.#turnOpen) this.#place(call, null);
+    else if (this.#turnOpen) this.guarded(() => this.#place(call, null));
     else this.#issueOutsideTurn(call, callSite());
     return call.promise;
   }
@@ -236,7 +230,7 @@ export class Pass implements TurnTaker {
 
   #issueOutsideTurn(call: Call, site: string): void {
     if (this.#replay.cursor.peek() !== null) {
-      this.#replay.hold({ call, site, burst: this.#currentBurst() });
+      this.#replay.hold({ call, site, burst: this.#replay.burst(this.ports.host) });
       this.#replayOn();
     } else if (this.calls.size > 0 || this.steps.hasOutcome) this.#refuseForeign(call, site);
     else this.#inBurst(() => this.#place(call, site));
@@ -248,22 +242,10 @@ export class Pass implements TurnTaker {
     this.park(parked);
   }
 
-  /** A number for the microtasks that run now: calls made in them were made together. */
-  #currentBurst(): number {
-    if (this.#burst.isOver) {
-      const burst = { n: this.#burst.n + 1, isOver: false };
-      this.#burst = burst;
-      this.ports.host.tick(() => {
-        burst.isOver = true;
-      });
-    }
-    return this.#burst.n;
-  }
-
   /** What follows in the same microtasks belongs together: it is one turn, though nobody opened it. */
   #inBurst(place: () => void): void {
     this.#turnOpen = true;
-    place();
+    this.guarded(place);
     this.ports.host.tick(() => this.closeTurn());
   }
 
@@ -272,6 +254,19 @@ export class Pass implements TurnTaker {
     if (placed === "recorded") return;
     if (placed !== "new") return this.#diverge({ ...placed, site: site ?? callSite() });
     if (!this.#isDraining) this.#record(call);
+    else this.#putOff(call);
+  }
+
+  /** Nothing begins any more. The last calls are forgotten; one that outcomes will follow is recorded, or replay would miss it (P3). */
+  #putOff(call: Call): void {
+    if (this.calls.areAllWaiting) {
+      this.#hasForgotten = true;
+      return;
+    }
+    this.calls.add(call);
+    recordCall(this, call);
+    if (call.type === "step.started") this.steps.putOff(call);
+    this.ports.dirty(this);
   }
 
   #record(call: Call): void {
@@ -329,6 +324,7 @@ export class Pass implements TurnTaker {
     this.#forgetWatchdog();
     if (!this.draft.isEmpty) this.ports.dirty(this);
     if (this.#bodyResult !== null) return this.#end(this.#bodyResult);
+    if (this.#isDraining) return;
     recoverSteps(this, this.#replay.takeInterrupted());
     if (this.#replay.hasHeld) return this.#releaseHeld();
     this.evaluate();
@@ -351,8 +347,12 @@ export class Pass implements TurnTaker {
 
   /** Looks for the next thing to do: a turn, a retry that is due, or nothing, which ends in a suspension. */
   evaluate(): void {
-    if (!this.#isLive || this.#turnOpen || this.isClosed) return;
-    if (this.#replay.hasInterrupted) recoverSteps(this, this.#replay.takeInterrupted());
+    if (!this.#isLive || this.#turnOpen || this.isClosed || this.#hasForgotten) return;
+    this.guarded(() => this.#evaluate());
+  }
+
+  #evaluate(): void {
+    if (this.#replay.hasInterrupted && !this.#isDraining) recoverSteps(this, this.#replay.takeInterrupted());
     if (this.#replay.hasFound || this.steps.hasOutcome || this.#wakeup() !== null) return this.requestTurn();
     if (!this.#isDraining) this.steps.startDueRetries();
     if (this.#isIdle() && !lingers(this)) this.ports.dirty(this);
@@ -361,7 +361,8 @@ export class Pass implements TurnTaker {
 
   #deliverNext(): void {
     const wakeup = this.#wakeup();
-    if (wakeup === "cancel" || wakeup === "deadline") return this.#deliverCancel(wakeup);
+    if (wakeup === "cancel" || wakeup === "deadline")
+      return this.#delivered("run.cancelling", null, recordCancel(this, wakeup));
     const found = this.#replay.takeFound();
     if (found !== undefined) {
       this.now = Math.max(this.now, found.at);
@@ -419,25 +420,6 @@ export class Pass implements TurnTaker {
     this.ports.dirty(this);
   }
 
-  #deliverCancel(cause: "cancel" | "deadline"): void {
-    const reason = cause === "cancel" ? (this.mailbox.cancel ?? "") : "The run's deadline has passed.";
-    const payload: Cancelling = { cause, reason };
-    this.draft.append(this.ports.clock.now(), "run.cancelling", null, payload);
-    this.draft.wait({ closeAll: true });
-    this.cancelChildren(reason);
-    this.draft.onDurable(() => this.steps.abortAll(() => cancelError(this.id, payload)));
-    this.#delivered("run.cancelling", null, payload);
-  }
-
-  /** Children that were called go with their parent; spawned ones live (P12). */
-  cancelChildren(reason: string): void {
-    for (const call of this.calls.waits()) {
-      if (call.type !== "child.started") continue;
-      this.draft.send({ to: call.child, id: `cancel:${this.id}`, kind: "cancel", name: "", data: reason });
-      this.draft.onDurable(() => this.ports.mailed());
-    }
-  }
-
   /** False for an outcome that no open call is waiting for. */
   #deliver(type: OutcomeType, key: string | null, payload: unknown): boolean {
     if (type === "run.started") {
@@ -445,7 +427,7 @@ export class Pass implements TurnTaker {
       this.#startBody((payload as RunStarted).input);
     } else if (type === "run.continued") {
       const continued = payload as Continued;
-      this.#reseed(`${this.id}.${continued.generation}`);
+      this.#reseed(continued.seed ?? `${this.id}.${continued.generation}`);
       this.notes.inherit(continued);
       this.#startBody(continued.input);
     } else if (type === "run.cancelling") this.#cancelled(payload as Cancelling);
@@ -461,7 +443,9 @@ export class Pass implements TurnTaker {
     this.#controller?.abort(error);
     if (this.#bodyResult !== null && this.#isLive) return this.#end(this.#bodyResult);
     // A body that does not end after its cancel is closed without it, so that cancelling always ends.
-    this.#forgetWatchdog = this.ports.leaseClock.after(LIMITS.cancelGraceMs, () => this.#end({ ok: false, error }));
+    this.#forgetWatchdog = this.ports.leaseClock.after(LIMITS.cancelGraceMs, () =>
+      this.guarded(() => this.#end({ ok: false, error })),
+    );
   }
 
   // The body
@@ -478,8 +462,10 @@ export class Pass implements TurnTaker {
   #bodySettled(result: BodyResult): void {
     if (this.isClosed) return;
     this.#bodyResult = result;
-    if (this.#replay.cursor.peek() === null) this.#end(result);
-    else if (!this.#turnOpen) this.#replayOn();
+    this.guarded(() => {
+      if (this.#replay.cursor.peek() === null) this.#end(result);
+      else if (!this.#turnOpen) this.#replayOn();
+    });
   }
 
   #end(result: BodyResult): void {
@@ -517,9 +503,11 @@ export class Pass implements TurnTaker {
 
   /** Latest progress: written with the next commit, and by itself at most every so often. */
   progress(value: unknown): void {
+    // What cannot be recorded is refused in replay as well, or the body would take another way there.
+    const text = encodePayload(value, "progress");
     if (!this.#isLive || this.isClosed) return;
     const isFirst = this.#progress === null;
-    this.#progress = { value };
+    this.#progress = text;
     if (isFirst) this.ports.leaseClock.after(LIMITS.progressEveryMs, () => this.ports.dirty(this));
   }
 
@@ -533,7 +521,14 @@ export class Pass implements TurnTaker {
   // Suspension and commits
 
   #isIdle(): boolean {
-    if (!this.#isLive || this.calls.size === 0 || this.#bodyResult !== null || this.cancelling !== null) return false;
+    if (
+      !this.#isLive ||
+      this.#hasForgotten ||
+      this.calls.size === 0 ||
+      this.#bodyResult !== null ||
+      this.cancelling !== null
+    )
+      return false;
     if (this.#turnOpen || this.#requested || this.steps.hasOutcome || this.mailbox.isBeingRead) return false;
     return this.calls.areAllWaiting;
   }
@@ -545,7 +540,7 @@ export class Pass implements TurnTaker {
 
   #nextBatch(): Batch | null {
     if (this.#progress !== null) {
-      this.draft.row({ progress: encodePayload(this.#progress.value, "progress") });
+      this.draft.row({ progress: this.#progress });
       this.#progress = null;
     }
     if (!this.isClosed && this.#isIdle()) {

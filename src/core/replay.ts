@@ -3,6 +3,7 @@
 import type { Call, StepCall } from "./call.ts";
 import { Cursor } from "./cursor.ts";
 import type { Divergence } from "./divergence.ts";
+import type { Host } from "./host.ts";
 import { adoptRecorded, matches } from "./issue.ts";
 import type { Entry, Forked, StepFailed, StepStarted } from "./journal.ts";
 import { LenientJournal } from "./lenient.ts";
@@ -18,16 +19,21 @@ export interface HeldCall {
 export class Replay {
   readonly cursor: Cursor;
   readonly lenient: LenientJournal | null;
+  /** Lenient replay has no place for a fork point: what is new belongs to the fork. */
+  readonly forkSeed: string | null;
   readonly #calls: OpenCalls;
   readonly #reseed: (seed: string) => void;
   readonly #held: HeldCall[] = [];
   #interrupted: StepCall[] = [];
   readonly #found: Entry[] = [];
+  #burst: { readonly n: number; isOver: boolean } = { n: 0, isOver: true };
 
   constructor(entries: readonly Entry[], isLenient: boolean, calls: OpenCalls, reseed: (seed: string) => void) {
     this.#calls = calls;
     this.#reseed = reseed;
     this.lenient = isLenient ? new LenientJournal(entries) : null;
+    const forked = isLenient ? entries.findLast((entry) => entry.type === "run.forked") : undefined;
+    this.forkSeed = (forked?.payload as Forked | undefined)?.seed ?? null;
     this.cursor = new Cursor(isLenient ? entries.slice(0, 1) : entries, (entry) => this.#mark(entry));
   }
 
@@ -56,6 +62,18 @@ export class Replay {
     adoptRecorded(call, entry);
     this.#calls.add(call);
     if (call.type === "step.started") this.#interrupted.push(call);
+  }
+
+  /** A number for the microtasks that run now: calls made in them were made together. */
+  burst(host: Host): number {
+    if (this.#burst.isOver) {
+      const burst = { n: this.#burst.n + 1, isOver: false };
+      this.#burst = burst;
+      host.tick(() => {
+        burst.isOver = true;
+      });
+    }
+    return this.#burst.n;
   }
 
   /** Keeps a call that came out of a foreign await until the journal reaches it (P4). */

@@ -32,5 +32,6 @@ export function suspension({ id, calls, draft, row }: Pass): RowPatch {
 export function setAlarm(pass: Pass): void {
   const { calls, row, ports, mailbox } = pass;
   // What is due may have to wait for the mail that was asked for: its coming is the alarm then.
-  if (!mailbox.isBeingRead) ports.alarms.set(pass, calls.nextDue(row.deadline));
+  // After a cancel nothing falls due any more, the deadline that led to it included.
+  if (!mailbox.isBeingRead) ports.alarms.set(pass, pass.cancelling === null ? calls.nextDue(row.deadline) : null);
 }

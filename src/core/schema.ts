@@ -32,6 +32,7 @@ export function validateNow(schema: StandardSchema | undefined, value: unknown, 
   if (schema === undefined) return value;
   const result = schema["~standard"].validate(value);
   if (result instanceof Promise) {
+    result.catch(() => {});
     throw new PawlError(
       "invalid_argument",
       `The schema of ${what} answers with a promise. Use a schema without asynchronous checks here.`,

@@ -1,5 +1,6 @@
 // Steps
 // What becomes of a step's attempts: an outcome in line for its turn, or another attempt at a recorded time.
+import { PawlError } from "../base/errors.ts";
 import { type AttemptEvents, Attempts } from "./attempts.ts";
 import type { StepCall } from "./call.ts";
 import { decodePayload, encodePayload } from "./draft.ts";
@@ -55,6 +56,18 @@ export class Steps implements AttemptEvents {
     this.#pass.ports.dirty(this.#pass);
   }
 
+  /** A step that is recorded while nothing may begin: the next pass begins it. */
+  putOff(call: StepCall): void {
+    const { id, draft, ports } = this.#pass;
+    const now = ports.clock.now();
+    const message = `Step "${call.key}" of run ${id} was not begun: its process was about to stop.`;
+    const error = new PawlError("step_interrupted", message, { fields: { run: id, step: call.key } });
+    call.retryAt = now;
+    const mark: StepFailed = { attempt: call.attempt, error, retryAt: now, isRetried: true };
+    draft.appendText(now, "step.failed", call.key, encodeFailure(mark));
+    draft.wait({ open: { key: `retry:${call.key}`, kind: "retry", name: call.name, due: now, detail: null } });
+  }
+
   startDueRetries(): void {
     const now = this.#pass.ports.clock.now();
     for (const call of this.#pass.calls.steps()) {
@@ -108,6 +121,10 @@ export class Steps implements AttemptEvents {
 
   failed(call: StepCall, error: unknown): void {
     if (this.#pass.isClosed || !call.open) return;
+    this.#pass.guarded(() => this.#failed(call, error));
+  }
+
+  #failed(call: StepCall, error: unknown): void {
     const { ports, draft } = this.#pass;
     const { name } = call;
     const { retry } = call.policy;

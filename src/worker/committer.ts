@@ -6,7 +6,7 @@
 //   C2. What waits for a commit happens only after the store has said that it applied.
 //   C3. A refused run does not hurt its neighbours (P16).
 //   C4. An unknown outcome stops the committer until the worker has fenced itself and knows (P17). Nothing is repeated before.
-import { hasCode } from "../base/errors.ts";
+import { hasCode, PawlError } from "../base/errors.ts";
 import type { Batch } from "../core/draft.ts";
 import type { Host } from "../core/host.ts";
 import { LIMITS } from "../core/limits.ts";
@@ -37,6 +37,7 @@ export class Committer {
   readonly #events: CommitterEvents;
   readonly #lanes: Lane[];
   readonly #underWay = new Set<readonly CommitSource[]>();
+  readonly #giveUps = new Set<(error: unknown) => void>();
   #failures = 0;
   #epoch = 0;
   #isPaused = false;
@@ -63,8 +64,12 @@ export class Committer {
 
   /** Writes one run's commit by itself; resolves with the store's verdict, rejects only if it surely was not applied. */
   write(commit: RunCommit): Promise<Verdict> {
-    return new Promise((resolve, reject) => {
+    let giveUp!: (error: unknown) => void;
+    const written = new Promise<Verdict>((resolve, reject) => {
+      giveUp = reject;
+      this.#giveUps.add(giveUp);
       let left: RunCommit | null = commit;
+      let isInDoubt = false;
       const source: CommitSource = {
         id: commit.run,
         take: () => {
@@ -83,14 +88,29 @@ export class Committer {
         verdict: (verdict) => (verdict.kind === "failed" ? reject(verdict.error) : resolve(verdict)),
         offerAgain: () => {
           left = commit;
+          isInDoubt = true;
         },
+        // It may have been applied before: then nobody may be told that it was not (I2).
         givesUp: (error) => {
-          reject(error);
-          return true;
+          if (!isInDoubt) reject(error);
+          return !isInDoubt;
         },
       };
       this.dirty(source);
     });
+    return written.finally(() => this.#giveUps.delete(giveUp));
+  }
+
+  /** Nobody will write any more: whoever still waits is told that nothing is known. */
+  close(): void {
+    for (const giveUp of this.#giveUps) {
+      giveUp(
+        new PawlError(
+          "unknown_outcome",
+          "This Pawl was closed before the store had answered: look before you try again.",
+        ),
+      );
+    }
   }
 
   get isPaused(): boolean {
@@ -234,8 +254,7 @@ class Lane {
     this.#dirty = new Set();
     const later = await this.#commit([...sources]);
     for (const source of later) this.#dirty.add(source);
-    if (epoch !== this.#epoch) return;
-    this.#isCommitting = false;
+    if (epoch === this.#epoch) this.#isCommitting = false;
     this.wake();
   }
 }

@@ -71,7 +71,10 @@ export class Lease {
     this.#confirmedAt = Number.NEGATIVE_INFINITY;
     const worker = this.#newWorker();
     const sentAt = this.#store.leaseClock.monotonic();
-    const reply = await this.#store.fence({ workers: this.#former, successor: worker });
+    const workers = [...new Set(this.#former)];
+    // If the answer is lost, this one may be registered all the same, and own everything.
+    this.#former.push(worker.id);
+    const reply = await this.#store.fence({ workers, successor: worker });
     this.#former.length = 0;
     this.#hold(worker, sentAt);
     return reply;
@@ -129,12 +132,12 @@ export class Lease {
   }
 
   async #isAlive(worker: string): Promise<boolean> {
+    const sentAt = this.#store.leaseClock.monotonic();
+    if (!this.isSure) this.#heldSince = sentAt;
     if (this.#pulse !== null) {
       this.#pulse.beat();
       return this.#pulse.confirmedAt() !== Number.NEGATIVE_INFINITY;
     }
-    const sentAt = this.#store.leaseClock.monotonic();
-    if (!this.isSure) this.#heldSince = sentAt;
     const { alive } = await this.#store.heartbeat(worker);
     if (alive) this.#confirmedAt = sentAt;
     return alive;

@@ -1,6 +1,6 @@
 // Loading a claimed run
 // Decides what a claim leads to: a pass, or an end that needs no body (corrupted, poisoned, cancelled while nothing of it was running).
-import { PawlError } from "../base/errors.ts";
+import { messageOf, PawlError } from "../base/errors.ts";
 import { Draft } from "../core/draft.ts";
 import { cancelWithoutBody, writePark } from "../core/endings.ts";
 import type { ChildEnded, ChildStarted, Entry, Parked, Resolved } from "../core/journal.ts";
@@ -65,7 +65,8 @@ function passOf(
   const generation = first?.type === "run.continued" ? (first.payload as { generation: number }).generation : 0;
   const pass = new Pass(
     {
-      row,
+      // One that was taken, not claimed, still has the state it was left in.
+      row: { ...row, state: "running" },
       workflow,
       entries: entries.slice(from),
       generation,
@@ -109,12 +110,23 @@ function cancelled(draft: Draft, claimed: ClaimedRun, ports: PassPorts, children
 }
 
 /** Parks, or with `null` leaves parked what a claim has picked up without a reason. */
-function parked(draft: Draft, claimed: ClaimedRun, ports: PassPorts, park: Parked | null): Loaded {
+function parked(draft: Draft, claimed: ClaimedRun, ports: PassPorts, park: Parked | null): Loaded & { kind: "write" } {
   if (park !== null) {
     ports.log.error(park.message, { run: claimed.run, reason: park.reason });
     writePark(draft, claimed.row, ports.clock.now(), park);
   } else draft.row({ state: "parked", release: true, readyAt: null, wakeAt: null, claims: 0 });
-  return { kind: "write", commit: draft.take().commit, ended: "parked" };
+  return { kind: "write", commit: { ...draft.take().commit, ifNotCancelled: true }, ended: "parked" };
+}
+
+/** Parks a run whose commit the store can never take. */
+export function parkRefused(claimed: ClaimedRun, ports: PassPorts, error: unknown): RunCommit {
+  const last = claimed.journal.at(-1);
+  const chain = { head: (last?.seq ?? -1) + 1, hash: last?.hash ?? claimed.run, at: last?.at ?? 0 };
+  const message =
+    `Run ${claimed.run} cannot go on: the store refuses what it has to write. ${messageOf(error)} ` +
+    'Deploy code that avoids it and resolve the run with "retry", or cancel it.';
+  const park: Parked = { reason: "commit_refused", message, choices: ["retry", "cancel"] };
+  return parked(new Draft(claimed.run, chain, ports.host, ports.codec), claimed, ports, park).commit;
 }
 
 function corrupted(run: string, error: unknown): Parked {

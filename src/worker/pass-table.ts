@@ -1,3 +1,4 @@
+import { PawlError } from "../base/errors.ts";
 import type { Batch } from "../core/draft.ts";
 import type { Pass } from "../core/pass.ts";
 import type { Mail, Verdict } from "../core/store.ts";
@@ -6,14 +7,19 @@ import { leaseLost } from "./lease.ts";
 
 export interface PassTableEvents {
   /** The store's answer to a pass's batch. */
-  verdict(pass: Pass, verdict: Verdict, startRefused: (error: unknown) => void): void;
+  verdict(pass: Pass, verdict: Verdict, started: Started): void;
+  /** A pass whose run is lost to this worker is gone. */
+  dropped(pass: Pass): void;
 }
+
+/** Tells whoever has started a run why it was not accepted; `null`: it was. Only the first word counts. */
+export type Started = (refusal: unknown) => void;
 
 /** The runs that are in memory here, each as a source of commits. */
 export class PassTable {
   readonly #events: PassTableEvents;
   readonly #passes = new Map<string, Pass>();
-  readonly #sources = new Map<Pass, CommitSource>();
+  readonly #sources = new Map<Pass, PassSource>();
 
   constructor(events: PassTableEvents) {
     this.#events = events;
@@ -44,9 +50,9 @@ export class PassTable {
     return pass !== undefined && this.#sources.get(pass) === source;
   }
 
-  hold(pass: Pass, startRefused: (error: unknown) => void = tellNobody): void {
+  hold(pass: Pass, started: Started = tellNobody): void {
     this.#passes.set(pass.id, pass);
-    this.#sources.set(pass, new PassSource(pass, this, this.#events, startRefused));
+    this.#sources.set(pass, new PassSource(pass, this, this.#events, started));
   }
 
   /** Lets go of a pass that is over. */
@@ -58,7 +64,9 @@ export class PassTable {
   /** Lets go of a pass whose run this worker has lost. */
   drop(pass: Pass): void {
     pass.drop(leaseLost(pass.id));
+    this.#sources.get(pass)?.lose();
     this.forget(pass);
+    this.#events.dropped(pass);
   }
 
   /** After an unknown outcome: each pass goes on, offers its batch again, or is dropped, by what the store says now (P17). */
@@ -68,7 +76,8 @@ export class PassTable {
       const batch = pass.inFlight;
       const start = pass.durableHead;
       const end = start + (batch?.commit.entries.length ?? 0);
-      const wasNeverCreated = mail === undefined && batch?.commit.create !== undefined;
+      // Nothing of it was ever acknowledged. If it is there all the same, the store will say so.
+      const wasNeverCreated = mail === undefined && start === 0;
       if (mail !== undefined && mail.head === end && end > start) pass.applied();
       else if (mail?.head === start || wasNeverCreated) pass.offerAgain();
       else this.drop(pass);
@@ -84,14 +93,14 @@ class PassSource implements CommitSource {
   readonly #pass: Pass;
   readonly #table: PassTable;
   readonly #events: PassTableEvents;
-  readonly #startRefused: (error: unknown) => void;
+  readonly #started: Started;
 
-  constructor(pass: Pass, table: PassTable, events: PassTableEvents, startRefused: (error: unknown) => void) {
+  constructor(pass: Pass, table: PassTable, events: PassTableEvents, started: Started) {
     this.id = pass.id;
     this.#pass = pass;
     this.#table = table;
     this.#events = events;
-    this.#startRefused = startRefused;
+    this.#started = started;
   }
 
   take(): Batch | null {
@@ -99,7 +108,7 @@ class PassSource implements CommitSource {
   }
 
   verdict(verdict: Verdict): void {
-    this.#events.verdict(this.#pass, verdict, this.#startRefused);
+    this.#events.verdict(this.#pass, verdict, this.#started);
   }
 
   offerAgain(): void {
@@ -109,8 +118,13 @@ class PassSource implements CommitSource {
   /** A run that was never accepted has a caller who can be told; all others wait for the store to come back. */
   givesUp(error: unknown): boolean {
     if (this.#pass.inFlight?.commit.create === undefined) return false;
+    this.#started(error);
     this.#table.drop(this.#pass);
-    this.#startRefused(error);
     return true;
+  }
+
+  lose(): void {
+    const message = `Run ${this.id} may or may not have been started: this process lost it before the store had answered. Look for it before you start it again.`;
+    this.#started(new PawlError("unknown_outcome", message, { fields: { run: this.id } }));
   }
 }

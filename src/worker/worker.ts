@@ -24,11 +24,11 @@ import { openEntry } from "../core/values.ts";
 import type { Workflow } from "../core/workflow.ts";
 import { type CommitSource, Committer } from "./committer.ts";
 import { Lease } from "./lease.ts";
-import { loadRun } from "./load-run.ts";
+import { loadRun, parkRefused } from "./load-run.ts";
 import { Loop } from "./loop.ts";
 import { MailReader } from "./mail-reader.ts";
 import { newRow } from "./new-row.ts";
-import { PassTable } from "./pass-table.ts";
+import { PassTable, type Started } from "./pass-table.ts";
 import type { Registry } from "./registry.ts";
 import { Sweeper } from "./sweeper.ts";
 
@@ -72,6 +72,8 @@ export class Worker {
   #waitingForLease: (() => void)[] = [];
   #fencing: Promise<void> | null = null;
   #suspect: string | null = null;
+  /** Children that will be taken on the spot once they are durable. */
+  #promised = 0;
   #isStarted = false;
   #isStopping = false;
   #forgetHints: () => void = () => {};
@@ -83,7 +85,8 @@ export class Worker {
     this.#events = events;
     const { log, leaseMs, stallMs, name, registry, newId } = options;
     this.#passes = new PassTable({
-      verdict: (pass, verdict, startRefused) => this.#verdict(pass, verdict, startRefused),
+      verdict: (pass, verdict, started) => this.#verdict(pass, verdict, started),
+      dropped: (pass) => this.#dropped(pass),
     });
     this.#mailReader = new MailReader(store, this.#passes);
     this.committer = new Committer(store, options.host, {
@@ -119,7 +122,12 @@ export class Worker {
   async start(): Promise<void> {
     if (this.#isStarted) return;
     this.#isStarted = true;
-    this.committer.worker = await this.#lease.start();
+    try {
+      this.committer.worker = await this.#lease.start();
+    } catch (error) {
+      this.#isStarted = false;
+      throw error;
+    }
     this.#forgetHints = this.#store.hints(() => this.hint());
     if (this.#options.registry.handles.length === 0) return;
     this.#claims.start();
@@ -131,6 +139,7 @@ export class Worker {
 
   /** Lets running steps finish for up to `drainMs`, then hands all runs back. */
   async stop(drainMs: number): Promise<void> {
+    if (!this.#isStarted) this.committer.close();
     if (!this.#isStarted || this.#isStopping) return;
     this.#isStopping = true;
     this.#forgetHints();
@@ -139,15 +148,16 @@ export class Worker {
     for (const pass of this.#passes.all()) pass.drain();
     await this.#until(() => this.#passes.all().every((pass) => pass.isQuiet), drainMs);
     await this.#until(() => !this.committer.isBusy, drainMs);
-    for (const pass of this.#passes.all()) this.#drop(pass);
+    for (const pass of this.#passes.all()) this.#passes.drop(pass);
+    this.committer.close();
     await this.#fencing;
     await this.#lease.stop();
   }
 
   /** Resolves when no run here has anything to do but wait. */
   async idle(): Promise<void> {
-    for (;;) {
-      await this.#until(() => this.#isResting(), Number.POSITIVE_INFINITY);
+    while (!this.#isStopping) {
+      await this.#until(() => this.#isStopping || this.#isResting(), Number.POSITIVE_INFINITY);
       const before = this.#passes.size;
       await this.#claims.tick();
       await this.#mail.tick();
@@ -179,7 +189,7 @@ export class Worker {
     return (
       this.isWorking &&
       !this.committer.isPaused &&
-      this.#passes.size < this.#options.concurrency &&
+      this.#passes.size + this.#promised < this.#options.concurrency &&
       this.#options.registry.forRun(workflow, version) !== undefined
     );
   }
@@ -189,7 +199,7 @@ export class Worker {
     return new Promise((resolve, reject) => {
       draft.onDurable(resolve);
       const pass = this.#newPass(run, workflow, create, [started], draft.chain, draft);
-      this.#passes.hold(pass, reject);
+      this.#passes.hold(pass, (refusal) => (refusal === null ? resolve() : reject(refusal)));
       pass.begin();
     });
   }
@@ -197,25 +207,43 @@ export class Worker {
   /** Goes on with a run that was created, durably, as owned by this worker. */
   adopt({ run, workflow, create, entry }: AdoptedChild): void {
     if (this.#isStopping || this.#passes.has(run)) return;
-    const chain = { head: 1, hash: entry.hash, at: entry.at };
-    const pass = this.#newPass(run, workflow, create, [openEntry(this.#options.codec, run, entry)], chain);
-    this.#passes.hold(pass);
-    pass.begin();
+    if (this.#isFull) return void this.#handBack(run, 1, 1);
+    this.#guardedNow(`begin run ${run}`, () => {
+      const chain = { head: 1, hash: entry.hash, at: entry.at };
+      const pass = this.#newPass(run, workflow, create, [openEntry(this.#options.codec, run, entry)], chain);
+      this.#passes.hold(pass);
+      pass.begin();
+    });
+  }
+
+  /** Others came first since this run was promised a place: it goes to whoever has room, as if nobody had claimed it. */
+  #handBack(run: string, head: number, claims: number): Promise<void> {
+    const row = { release: true, readyAt: this.#store.clock.now(), claims: Math.max(0, claims - 1) };
+    return this.#writeAndLetGo({ run, head, entries: [], row });
+  }
+
+  get #isFull(): boolean {
+    return this.#passes.size >= this.#options.concurrency;
   }
 
   /** Takes a run that nobody is working on, to end it without its body (P19). False: it cannot be had. */
   async cancelWithoutBody(run: string): Promise<boolean> {
     await this.start();
+    // Its owner may be dead, and nobody else there to find out.
+    await this.#sweeper.sweep();
     const worker = this.#lease.id;
     const claimed = worker === null || this.#passes.has(run) ? null : await this.#store.take(worker, run);
     if (claimed === null || claimed.cancel === null) return false;
     this.#held.add(run);
-    const loaded = loadRun(claimed, undefined, this.ports, this.#store.clock.now());
-    if (loaded.kind === "pass") return false;
-    const verdict = await this.committer.write(loaded.commit);
-    this.#held.delete(run);
-    this.#events.changed(run);
-    return verdict.kind === "applied";
+    try {
+      const loaded = loadRun(claimed, undefined, this.ports, this.#store.clock.now());
+      if (loaded.kind === "pass") return false;
+      const verdict = await this.committer.write(loaded.commit);
+      this.#events.changed(run);
+      return verdict.kind === "applied";
+    } finally {
+      this.#held.delete(run);
+    }
   }
 
   // Claims
@@ -223,14 +251,15 @@ export class Worker {
   async #claim(): Promise<void> {
     const worker = this.#lease.id;
     if (worker === null || this.#isStopping || this.committer.isPaused) return;
-    const room = Math.min(LIMITS.claimBatch, this.#options.concurrency - this.#passes.size);
-    if (room > 0) {
-      const { handles } = this.#options.registry;
-      const claimed = await this.#store.claim({ worker, handles, limit: room, suspect: this.#suspect === null });
-      const readAt = this.#store.clock.now();
-      for (const run of claimed) this.#load(run, readAt, worker);
-      if (claimed.length === room) void this.#claims.tick();
-    }
+    const room = Math.min(LIMITS.claimBatch, this.#options.concurrency - this.#passes.size - this.#promised);
+    // Whoever leaves asks again.
+    if (room <= 0) return this.#setAlarm(null);
+    const { handles } = this.#options.registry;
+    // The mail that comes along is as old as the question (P5).
+    const readAt = this.#store.clock.now();
+    const claimed = await this.#store.claim({ worker, handles, limit: room, suspect: this.#suspect === null });
+    for (const run of claimed) this.#load(run, readAt, worker);
+    if (claimed.length === room) void this.#claims.tick();
     this.#setAlarm(await this.#store.nextWake());
   }
 
@@ -249,18 +278,26 @@ export class Worker {
 
   #load(claimed: ClaimedRun, readAt: number, worker: string): void {
     if (worker !== this.#lease.id || this.#passes.has(claimed.run)) return;
-    const workflow = this.#options.registry.forRun(claimed.row.workflow, claimed.row.version);
-    const loaded = loadRun(claimed, workflow, this.ports, readAt);
-    if (claimed.row.claims >= 2) this.#suspect = claimed.run;
-    if (loaded.kind === "pass") {
-      this.#passes.hold(loaded.pass);
-      loaded.pass.begin();
-    } else void this.#writeAndLetGo(loaded.commit);
+    // What cannot be loaded must not keep others from it; it is tried again with the next heartbeat (P23).
+    this.#guardedNow(`load run ${claimed.run}`, () => {
+      const workflow = this.#options.registry.forRun(claimed.row.workflow, claimed.row.version);
+      const loaded = loadRun(claimed, workflow, this.ports, readAt);
+      if (loaded.kind === "pass" && this.#isFull)
+        return void this.#handBack(claimed.run, claimed.head, claimed.row.claims);
+      if (claimed.row.claims >= 2) this.#suspect = claimed.run;
+      if (loaded.kind === "pass") {
+        this.#passes.hold(loaded.pass);
+        loaded.pass.begin();
+      } else void this.#writeAndLetGo(loaded.commit);
+    });
   }
 
   async #writeAndLetGo(commit: Parameters<Committer["write"]>[0]): Promise<void> {
     this.#held.add(commit.run);
-    await this.#guarded("end a run", async () => void (await this.committer.write(commit)));
+    await this.#guarded("end a run", async () => {
+      const verdict = await this.committer.write(commit);
+      if (verdict.kind === "refused" && verdict.why === "cancel") await this.cancelWithoutBody(commit.run);
+    });
     this.#held.delete(commit.run);
     this.#letGo(commit.run);
     this.#events.changed(commit.run);
@@ -297,9 +334,10 @@ export class Worker {
     );
   }
 
-  #drop(pass: Pass): void {
-    this.#passes.drop(pass);
+  #dropped(pass: Pass): void {
     this.#mailReader.forget(pass);
+    this.#promised = 0;
+    if (this.#suspect === pass.id) this.#suspect = null;
   }
 
   #forget(pass: Pass): void {
@@ -309,34 +347,40 @@ export class Worker {
 
   // Commits
 
-  #verdict(pass: Pass, verdict: Verdict, startRefused: (error: unknown) => void): void {
+  #verdict(pass: Pass, verdict: Verdict, started: Started): void {
     if (pass.isOver) return;
     if (verdict.kind === "applied") {
       pass.applied();
       if (this.#suspect === pass.id && pass.hasProgressed) this.#suspect = null;
       return this.#events.changed(pass.id);
     }
-    if (verdict.kind === "refused" && (verdict.why === "wake" || verdict.why === "cancel"))
+    if (verdict.kind === "refused" && (verdict.why === "wake" || (verdict.why === "cancel" && !pass.isParking)))
       return pass.overtaken(verdict.why);
-    this.#drop(pass);
-    startRefused(
-      new PawlError(
-        "storage_unavailable",
-        `Run ${pass.id} could not be started: the store answered "${verdict.kind}". Start it again.`,
-      ),
-    );
+    started(startRefusal(pass.id, verdict));
+    this.#passes.drop(pass);
     this.#options.log.warn(`Run ${pass.id} is loaded again: its commit was ${verdict.kind}.`, {
       run: pass.id,
       verdict: JSON.stringify(verdict),
     });
-    void this.#guarded("reload", () => this.#reload(pass.id));
+    void this.#guarded("reload", () => this.#afterRefusal(pass.id, verdict));
+  }
+
+  async #afterRefusal(run: string, verdict: Verdict): Promise<void> {
+    // A park that a cancel has overtaken: nobody is left to decide anything (P19).
+    if (verdict.kind === "refused" && verdict.why === "cancel") return void (await this.cancelWithoutBody(run));
+    if (verdict.kind !== "failed") return this.#reload(run);
+    // Replay would lead to the same commit, again and again.
+    const worker = this.#lease.id;
+    const claimed = worker === null || this.#isStopping ? null : await this.#store.take(worker, run);
+    if (claimed !== null) await this.#writeAndLetGo(parkRefused(claimed, this.ports, verdict.error));
   }
 
   async #reload(run: string): Promise<void> {
     const worker = this.#lease.id;
     if (worker === null || this.#isStopping) return;
+    const readAt = this.#store.clock.now();
     const claimed = await this.#store.take(worker, run);
-    if (claimed !== null) this.#load(claimed, this.#store.clock.now(), worker);
+    if (claimed !== null) this.#load(claimed, readAt, worker);
   }
 
   async #unavailable(error: unknown, failures: number): Promise<void> {
@@ -378,8 +422,9 @@ export class Worker {
     this.#options.log.warn(`Worker ${this.#lease.id} takes a new incarnation: ${why}.`);
     for (let failures = 1; ; failures++) {
       try {
+        const readAt = this.#store.clock.now();
         const { moved } = await this.#lease.renew();
-        this.#passes.settle(new Map(moved.map((mail) => [mail.run, mail])), this.#store.clock.now());
+        this.#passes.settle(new Map(moved.map((mail) => [mail.run, mail])), readAt);
         this.#settleWrites(cutOff);
         break;
       } catch (error) {
@@ -415,7 +460,7 @@ export class Worker {
     const owned = await this.#store.owned(worker, { news: false });
     for (const { run } of owned) {
       if (worker !== this.#lease.id || this.#passes.has(run) || this.#held.has(run)) continue;
-      await this.#reload(run);
+      await this.#guarded(`load run ${run}`, () => this.#reload(run));
     }
   }
 
@@ -446,17 +491,31 @@ export class Worker {
         this.#mailReader.want(pass);
         void this.#mail.tick();
       },
-      adopts: (workflow, version) => this.hasRoomFor(workflow, version),
-      adopt: (child) => this.adopt(child),
+      adopts: (workflow, version) => {
+        if (!this.hasRoomFor(workflow, version)) return false;
+        this.#promised++;
+        return true;
+      },
+      adopt: (child) => {
+        this.#promised = Math.max(0, this.#promised - 1);
+        this.adopt(child);
+      },
       mailed: () => this.hint(),
       isHere: (run) => this.holds(run),
       over: (pass, how) => this.#over(pass, how),
+      broken: (pass, error) => {
+        this.#options.log.error(`Run ${pass.id} cannot go on here and is loaded again later. ${messageOf(error)}`, {
+          run: pass.id,
+        });
+        this.#passes.drop(pass);
+      },
     };
   }
 
   #over(pass: Pass, how: PassEnd): void {
     this.#forget(pass);
     if (how.kind === "continued") {
+      if (this.#isStopping) return;
       const { entry, chain } = how;
       const { state: mail, readAt } = pass.mailbox;
       const next = new Pass(
@@ -485,9 +544,21 @@ export class Worker {
     try {
       await body();
     } catch (error) {
-      if (this.#isStopping || hasCode(error, "closed")) return;
-      this.#options.log.error(`Worker ${this.#lease.id} could not ${what}; it will try again. ${messageOf(error)}`);
+      this.#tell(what, error);
     }
+  }
+
+  #guardedNow(what: string, body: () => void): void {
+    try {
+      body();
+    } catch (error) {
+      this.#tell(what, error);
+    }
+  }
+
+  #tell(what: string, error: unknown): void {
+    if (this.#isStopping || hasCode(error, "closed")) return;
+    this.#options.log.error(`Worker ${this.#lease.id} could not ${what}; it will try again. ${messageOf(error)}`);
   }
 
   async #until(isTrue: () => boolean, timeoutMs: number): Promise<void> {
@@ -499,4 +570,14 @@ export class Worker {
       });
     }
   }
+}
+
+/** A run id that exists already is our own earlier write: its answer was lost (I2). */
+function startRefusal(run: string, verdict: Verdict): PawlError | null {
+  if (verdict.kind === "refused" && verdict.why === "exists") return null;
+  return new PawlError(
+    "storage_unavailable",
+    `Run ${run} could not be started: the store answered "${verdict.kind}". Start it again.`,
+    verdict.kind === "failed" ? { cause: verdict.error } : {},
+  );
 }

@@ -1,0 +1,87 @@
+import { describe, expect, it } from "vitest";
+import { workflow } from "../../src/core/workflow.ts";
+import { gate, openWorld, STORES } from "../behaviour/harness.ts";
+
+describe.each(STORES)("a drain on %s", (store) => {
+  it("P3 leaves a journal that replay can follow when parallel branches go on meanwhile", async () => {
+    const world = await openWorld(store);
+    const gates = { a: gate<string>(), b: gate<string>() };
+    const begun: string[] = [];
+    const branches = workflow("branches", async (ctx) => {
+      const branch = async (first: "a" | "b", second: string) => {
+        await ctx.step(first, () => {
+          begun.push(first);
+          return gates[first].passed;
+        });
+        return ctx.step(second, () => {
+          begun.push(second);
+          return second;
+        });
+      };
+      return Promise.all([branch("a", "c"), branch("b", "d")]);
+    });
+    const first = await world.open([branches]);
+    await first.start(branches, undefined, { id: "r" });
+    await world.settle();
+    const closed = first.close();
+    await world.settle();
+    gates.a.open("a");
+    await world.settle();
+    gates.b.open("b");
+    await closed;
+    expect(begun).toEqual(["a", "b"]);
+    const pawl = await world.open([branches]);
+    await world.settle();
+    expect((await pawl.get("r").status()).parked).toBeUndefined();
+    expect(await pawl.get("r").result()).toEqual(["c", "d"]);
+    expect(begun.sort()).toEqual(["a", "b", "c", "d"]);
+  });
+
+  it("P18 does not put a run to sleep over a call that it has dropped", async () => {
+    const world = await openWorld(store);
+    const hold = gate();
+    const begun: string[] = [];
+    const mixed = workflow("mixed", async (ctx) => {
+      const work = async () => {
+        await ctx.step("a", () => hold.passed);
+        await ctx.step("b", () => void begun.push("b"));
+      };
+      await Promise.all([work(), ctx.sleep("1 day")]);
+    });
+    const first = await world.open([mixed]);
+    await first.start(mixed, undefined, { id: "r" });
+    await world.settle();
+    const closed = first.close();
+    await world.settle();
+    hold.open();
+    await closed;
+    await world.open([mixed]);
+    await world.settle();
+    expect(begun).toEqual(["b"]);
+  });
+
+  it("P10 begins no further generation", async () => {
+    const world = await openWorld(store);
+    const hold = gate();
+    const begun: number[] = [];
+    const looping = workflow("looping", async (ctx, n: number) => {
+      await ctx.step("work", () => {
+        begun.push(n);
+        return n === 0 ? hold.passed : undefined;
+      });
+      if (n < 3) await ctx.continueAs(n + 1);
+      return n;
+    });
+    const first = await world.open([looping]);
+    await first.start(looping, 0, { id: "r" });
+    await world.settle();
+    const closed = first.close();
+    await world.settle();
+    hold.open();
+    await closed;
+    expect(begun).toEqual([0]);
+    const pawl = await world.open([looping]);
+    expect(await pawl.get("r").result()).toBe(3);
+    expect(begun).toEqual([0, 1, 2, 3]);
+  });
+});

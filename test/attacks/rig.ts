@@ -1,0 +1,40 @@
+// Engines on stores that misbehave: any method of the store may be replaced, and every engine is closed when its test ends.
+import { onTestFinished } from "vitest";
+import { Pawl, type PawlOptions } from "../../src/client/pawl.ts";
+import type { Log } from "../../src/core/context.ts";
+import type { Store } from "../../src/core/store.ts";
+import type { Workflows } from "../behaviour/harness.ts";
+
+// Captured before any guard wraps it.
+const { setImmediate: startImmediate } = globalThis;
+
+export const silent: Log = { debug() {}, info() {}, warn() {}, error() {} };
+
+/** An engine on `store` with some of its methods replaced. */
+export async function openOn(
+  store: Store,
+  overrides: Partial<Store>,
+  workflows: Workflows,
+  options: PawlOptions = {},
+): Promise<Pawl> {
+  const own: Store = { ...store, open: async () => {}, close: async () => {}, ...overrides };
+  const pawl = await Pawl.open(own, { workflows, logger: silent, handleSignals: false, ...options });
+  onTestFinished(() => pawl.close({ drain: 1 }));
+  return pawl;
+}
+
+/** Lets the event loop go round until nothing that needs no time is left. */
+export async function rounds(n = 400): Promise<void> {
+  for (let i = 0; i < n; i++) await new Promise<void>((resolve) => startImmediate(resolve));
+}
+
+/** What a promise has come to so far, without waiting for it. */
+export async function stateOf(promise: Promise<unknown>): Promise<"pending" | "resolved" | "rejected"> {
+  let state: "pending" | "resolved" | "rejected" = "pending";
+  promise.then(
+    () => (state = "resolved"),
+    () => (state = "rejected"),
+  );
+  await rounds();
+  return state;
+}
