@@ -65,6 +65,7 @@ export class Pass implements TurnTaker {
   #turnOpen = false;
   #requested = false;
   #bodyResult: BodyResult | null = null;
+  #hasEndedInTurn = false;
   #final: PassEnd | null = null;
   #progress: string | null = null;
   #forgetWatchdog: () => void = () => {};
@@ -282,6 +283,9 @@ export class Pass implements TurnTaker {
     if (this.isClosed || this.#turnOpen) return;
     const next = this.#replay.cursor.peek();
     if (next === null) return this.#goLive();
+    // The end joins in the turn that leads to it: only a cancel that overtook it can follow (P19).
+    if (this.#hasEndedInTurn && next.entry.type !== "run.cancelling")
+      return this.#diverge({ recorded: next.entry, issued: null, site: null });
     if (next.kind !== "call") return this.requestTurn();
     const held = this.#replay.takeHeld(next.entry);
     if (held.length > 0) return this.#placeTogether(held);
@@ -462,6 +466,7 @@ export class Pass implements TurnTaker {
   #bodySettled(result: BodyResult): void {
     if (this.isClosed) return;
     this.#bodyResult = result;
+    this.#hasEndedInTurn = this.#turnOpen;
     this.guarded(() => {
       if (this.#replay.cursor.peek() === null) this.#end(result);
       else if (!this.#turnOpen) this.#replayOn();
