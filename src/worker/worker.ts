@@ -74,6 +74,7 @@ export class Worker {
   #suspect: string | null = null;
   /** Children that will be taken on the spot once they are durable. */
   #promised = 0;
+  #mayHaveMore = true;
   #isStarted = false;
   #isStopping = false;
   #forgetHints: () => void = () => {};
@@ -253,12 +254,15 @@ export class Worker {
     if (worker === null || this.#isStopping || this.committer.isPaused) return;
     const room = Math.min(LIMITS.claimBatch, this.#options.concurrency - this.#passes.size - this.#promised);
     // Whoever leaves asks again.
+    this.#mayHaveMore = true;
     if (room <= 0) return this.#setAlarm(null);
     const { handles } = this.#options.registry;
     // The mail that comes along is as old as the question (P5).
     const readAt = this.#store.clock.now();
-    const claimed = await this.#store.claim({ worker, handles, limit: room, suspect: this.#suspect === null });
+    const suspect = this.#suspect === null;
+    const claimed = await this.#store.claim({ worker, handles, limit: room, suspect });
     for (const run of claimed) this.#load(run, readAt, worker);
+    this.#mayHaveMore = claimed.length === room || !suspect || this.#suspect !== null;
     if (claimed.length === room) void this.#claims.tick();
     this.#setAlarm(await this.#store.nextWake());
   }
@@ -299,14 +303,15 @@ export class Worker {
       if (verdict.kind === "refused" && verdict.why === "cancel") await this.cancelWithoutBody(commit.run);
     });
     this.#held.delete(commit.run);
-    this.#letGo(commit.run);
+    this.#letGo(commit.run, true);
     this.#events.changed(commit.run);
   }
 
-  #letGo(run: string): void {
+  /** Looks for more work if there may be some: a look costs as much as a step, and hints tell of what is new. */
+  #letGo(run: string, mayWake: boolean): void {
     if (this.#suspect === run) this.#suspect = null;
-    if (this.#passes.size < this.#options.concurrency && this.isWorking && this.#options.registry.handles.length > 0)
-      void this.#claims.tick();
+    const isWorker = this.isWorking && this.#options.registry.handles.length > 0;
+    if (isWorker && (mayWake || this.#mayHaveMore)) void this.#claims.tick();
   }
 
   #newPass(
@@ -534,7 +539,8 @@ export class Worker {
       return next.begin();
     }
     if (how.kind === "ended") this.#events.ended(pass.id, how);
-    this.#letGo(pass.id);
+    // A run that sleeps may be the next to wake; one that has ended leaves nothing to look for.
+    this.#letGo(pass.id, how.kind === "suspended");
     const parent = pass.row.parent === null ? undefined : this.#passes.get(pass.row.parent.run);
     if (parent !== undefined) parent.evaluate();
     if (pass.row.parent !== null) this.hint();
