@@ -64,6 +64,8 @@ export class MailReader {
     for (const pass of passes) {
       const mail = owned.get(pass.id);
       if (mail !== undefined) pass.mail(mail, readAt);
+      // Not in the store yet: its first commit is still on the way, and the question stays.
+      else if (!pass.isOver) this.#wanted.add(pass);
     }
   }
 }
