@@ -4,6 +4,7 @@ import { alternate, count, elapsed, median, percent, spread } from "../measure.m
 import { steps } from "../workflows.mjs";
 
 const STEPS = 10;
+const WARM_UP = 4;
 const LEVELS = [
   { inFlight: 1, runs: 200, target: null },
   { inFlight: 128, runs: 4096, target: 0.4 },
@@ -19,13 +20,13 @@ export async function manyRuns({ newFile, quick }) {
 
 async function measureLevel({ inFlight, runs, target }, newFile, quick) {
   const total = quick ? Math.min(runs, inFlight * 2, 512) : runs;
-  const load = (pawl) => closedLoop(total, inFlight, () => runSteps(pawl, STEPS));
-  await measurePawl(newFile(), load);
-  const compiled = await record(newFile, load);
+  const load = (pawl, runs) => closedLoop(runs, inFlight, () => runSteps(pawl, STEPS));
+  const counts = { warmUp: Math.ceil(total / WARM_UP), total };
+  const { compiled, warmUp } = await record(newFile, load, counts);
   const perSecond = (ms) => (total * STEPS * 1000) / ms;
   const samples = await alternate(quick ? 1 : 5, {
-    bare: async () => perSecond(sum(await timeBare(newFile(), compiled))),
-    pawl: async () => perSecond(await measurePawl(newFile(), load)),
+    bare: async () => perSecond(sum(await timeBare(newFile(), compiled, warmUp))),
+    pawl: async () => perSecond(await measurePawl(newFile(), load, counts)),
   });
   const ratio = median(samples.pawl) / median(samples.bare);
   return {
@@ -35,25 +36,28 @@ async function measureLevel({ inFlight, runs, target }, newFile, quick) {
     ratio: percent(ratio),
     target: target === null ? "" : `>= ${percent(target)}`,
     isMet: target === null ? null : ratio >= target,
-    note: `${count(total)} runs a round in ${count(compiled.length)} commits`,
+    note: `${count(total)} runs a round in ${count(compiled.length - warmUp)} commits`,
   };
 }
 
-async function record(newFile, load) {
+async function record(newFile, load, counts) {
   const files = { pawl: newFile(), bare: newFile() };
   const { store, commits } = recordingStore(files.pawl);
   const pawl = await openPawl(store, steps);
-  await load(pawl);
+  await load(pawl, counts.warmUp);
+  const warmUp = commits.length;
+  await load(pawl, counts.total);
   await pawl.close();
   const compiled = compileCommits(commits);
   await timeBare(files.bare, compiled);
   assertSameRows(files.pawl, files.bare);
-  return compiled;
+  return { compiled, warmUp };
 }
 
-async function measurePawl(file, load) {
+async function measurePawl(file, load, counts) {
   const pawl = await openPawl(file, steps);
-  const ms = await elapsed(() => load(pawl));
+  await load(pawl, counts.warmUp);
+  const ms = await elapsed(() => load(pawl, counts.total));
   await pawl.close();
   return ms;
 }

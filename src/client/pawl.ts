@@ -26,15 +26,15 @@ import {
   type CancelOptions,
   type CancelOutcome,
   type Run,
+  RunHandle,
   type RunSource,
   type RunSummary,
   rowOf,
-  runHandle,
   runNotFound,
   type SignalOptions,
   summaryOf,
 } from "./run.ts";
-import { type StartOptions, startRun } from "./start.ts";
+import { type StartOptions, type StartPorts, startRun } from "./start.ts";
 import { isCovered } from "./stranded.ts";
 
 export interface PawlOptions {
@@ -94,6 +94,7 @@ export class Pawl {
   readonly #ids: Ids;
   readonly #changes: Changes;
   readonly #worker: Worker;
+  readonly #ports: StartPorts;
   readonly #source: RunSource;
   readonly #undo: (() => void)[] = [];
   #closing: Promise<void> | null = null;
@@ -125,6 +126,14 @@ export class Pawl {
       changed: (run) => this.#changes.tell(run),
       ended: (run, end) => this.#ended(run, end.state === "succeeded", end.text),
     });
+    this.#ports = {
+      store,
+      host: nodeHost,
+      codec: this.#codec,
+      ids: this.#ids,
+      registry: this.#registry,
+      worker: this.#worker,
+    };
     this.#source = {
       store,
       codec: this.#codec,
@@ -182,16 +191,7 @@ export class Pawl {
   async start(workflow: string, input?: unknown, options?: StartOptions): Promise<Run>;
   async start(workflow: Workflow | string, input?: unknown, options: StartOptions = {}): Promise<Run> {
     this.#assertOpen();
-    const { store } = this;
-    const ports = {
-      store,
-      host: nodeHost,
-      codec: this.#codec,
-      ids: this.#ids,
-      registry: this.#registry,
-      worker: this.#worker,
-    };
-    return runHandle(await startRun(ports, workflow, input, options), this.#source);
+    return new RunHandle(await startRun(this.#ports, workflow, input, options), this.#source);
   }
 
   /** Starts a run and waits for its result. */
@@ -201,7 +201,7 @@ export class Pawl {
 
   get<O = unknown>(id: string): Run<O> {
     assertName("run id", id);
-    return runHandle(id, this.#source);
+    return new RunHandle(id, this.#source);
   }
 
   /** Newest first. A cursor neither skips nor repeats runs that were there all along. */

@@ -90,16 +90,38 @@ export interface RunSource {
   assertOpen(): void;
 }
 
-export function runHandle<O>(id: string, source: RunSource): Run<O> {
-  return {
-    id,
-    result: () => resultOf(id, source) as Promise<O>,
-    status: () => statusOf(id, source),
-    signal: (name, payload, options) => source.signal(id, name, payload, options),
-    cancel: (options) => source.cancel(id, options),
-    journal: () => journalOf(id, source),
-    events: () => eventsOf(id, source),
-  };
+export class RunHandle<O> implements Run<O> {
+  readonly id: string;
+  readonly #source: RunSource;
+
+  constructor(id: string, source: RunSource) {
+    this.id = id;
+    this.#source = source;
+  }
+
+  result(): Promise<O> {
+    return resultOf(this.id, this.#source) as Promise<O>;
+  }
+
+  status(): Promise<RunStatus> {
+    return statusOf(this.id, this.#source);
+  }
+
+  signal(name: string, payload?: unknown, options?: SignalOptions): Promise<void> {
+    return this.#source.signal(this.id, name, payload, options);
+  }
+
+  cancel(options?: CancelOptions): Promise<CancelOutcome> {
+    return this.#source.cancel(this.id, options);
+  }
+
+  journal(): Promise<Entry[]> {
+    return journalOf(this.id, this.#source);
+  }
+
+  events(): AsyncIterable<RunEvent> {
+    return eventsOf(this.id, this.#source);
+  }
 }
 
 async function resultOf(id: string, source: RunSource): Promise<unknown> {

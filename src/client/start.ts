@@ -57,21 +57,30 @@ export async function startRun(
   options: StartOptions,
 ): Promise<string> {
   checkOptions(options);
-  const target = await targetOf(ports, workflow, options);
-  const checked = await validate(target.workflow?.definition.input, input, `The input of workflow "${target.name}"`);
+  const known = typeof workflow === "string" ? ports.registry.newest(workflow) : workflow;
+  const target = known === undefined ? await targetElsewhere(ports, workflow as string, options) : targetHere(known);
+  const schema = known?.definition.input;
+  const checked =
+    schema === undefined ? input : await validate(schema, input, `The input of workflow "${target.name}"`);
   const text = encodePayload(checked, "input");
   const id = options.id ?? ports.ids.next();
   const now = ports.store.clock.now();
   const deadline = deadlineOf(options, target, now);
   const draft = new Draft(id, { head: 0, hash: id, at: 0 }, ports.host, ports.codec);
-  const started: RunStarted = { workflow: target.name, version: target.version, input: checked, seed: id, deadline };
-  const create = newRun(ports, target, options, deadline, now);
+  const { name, version } = target;
+  const started = encodePayload(
+    { workflow: name, version, input: checked, seed: id, deadline } satisfies RunStarted,
+    "input",
+  );
+  const create = newRun(ports, id, target, options, deadline, now);
   draft.create(create);
-  draft.append(now, "run.started", null, started);
+  draft.appendText(now, "run.started", null, started);
   if (options.key !== undefined)
     draft.key({ space: `start:${target.name}`, key: options.key, digest: ports.host.digest(text) });
-  if (create.claimed && options.key === undefined && options.id === undefined)
-    return startOnTheSpot(ports, id, target, create, draft, started);
+  if (create.claimed && options.key === undefined && options.id === undefined) {
+    await startOnTheSpot(ports, id, target, create, draft, started);
+    return id;
+  }
   const { commit } = draft.take();
   const verdict = await ports.worker.committer.write(commit);
   if (verdict.kind !== "applied") return existing(ports, verdict, target.name, text, options);
@@ -82,20 +91,19 @@ export async function startRun(
   return id;
 }
 
-async function startOnTheSpot(
+function startOnTheSpot(
   ports: StartPorts,
   id: string,
   target: Target,
   create: NewRun,
   draft: Draft,
-  started: RunStarted,
-): Promise<string> {
+  started: string,
+): Promise<void> {
   const workflow = target.workflow as Workflow;
   // The body sees what replay would show it: the input as it was recorded (I21).
-  const payload = decodePayload(encodePayload(started, "input"));
+  const payload = decodePayload(started);
   const entry: Entry = { seq: 0, at: draft.chain.at, type: "run.started", key: null, payload };
-  await ports.worker.begin(id, workflow, create, draft, entry);
-  return id;
+  return ports.worker.begin(id, workflow, create, draft, entry);
 }
 
 function checkOptions({ id, key, tags, priority }: StartOptions): void {
@@ -109,14 +117,13 @@ function checkOptions({ id, key, tags, priority }: StartOptions): void {
   }
 }
 
-async function targetOf(ports: StartPorts, workflow: Workflow | string, options: StartOptions): Promise<Target> {
-  const known = typeof workflow === "string" ? ports.registry.newest(workflow) : workflow;
-  if (known !== undefined) {
-    if (typeof known?.definition?.handler !== "function")
-      throw new PawlError("invalid_argument", "start takes a workflow made by workflow(…), or the name of one.");
-    return { name: known.name, version: known.version, deadlineMs: known.definition.deadlineMs, workflow: known };
-  }
-  const name = workflow as string;
+function targetHere(known: Workflow): Target {
+  if (typeof known?.definition?.handler !== "function")
+    throw new PawlError("invalid_argument", "start takes a workflow made by workflow(…), or the name of one.");
+  return { name: known.name, version: known.version, deadlineMs: known.definition.deadlineMs, workflow: known };
+}
+
+async function targetElsewhere(ports: StartPorts, name: string, options: StartOptions): Promise<Target> {
   assertName("workflow name", name);
   const version = options.version ?? (await newestElsewhere(ports.store, name));
   parseVersion(version);
@@ -150,12 +157,19 @@ function deadlineOf({ deadline, delay }: StartOptions, target: Target, now: numb
   return from + (deadline === undefined ? target.deadlineMs : toMs(deadline, "deadline"));
 }
 
-function newRun(ports: StartPorts, target: Target, options: StartOptions, deadline: number, now: number): NewRun {
+function newRun(
+  ports: StartPorts,
+  id: string,
+  target: Target,
+  options: StartOptions,
+  deadline: number,
+  now: number,
+): NewRun {
   const delayMs = options.delay === undefined ? 0 : toMs(options.delay, "delay");
   return {
     workflow: target.name,
     version: target.version,
-    traceId: ports.ids.next(),
+    traceId: options.id === undefined ? id : ports.ids.next(),
     key: options.key ?? null,
     tags: [...new Set(options.tags ?? [])],
     priority: options.priority ?? 0,

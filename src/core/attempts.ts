@@ -67,7 +67,7 @@ export class Attempts {
 
   #run(attempt: Attempt): void {
     try {
-      const result = this.#ports.host.enter(attempt, () => attempt.call.fn(attempt));
+      const result = this.#ports.host.enter(attempt, runAttempt, attempt);
       if (isPromise(result)) {
         result.then(
           (value) => this.#completed(attempt, value),
@@ -197,6 +197,10 @@ class Attempt implements Frame, StepFrame, StepInfo, Armable {
     this.#chance ??= seededRandom(`${this.key}@${this.attempt}`);
     return this.#chance;
   }
+}
+
+function runAttempt(attempt: Attempt): unknown {
+  return attempt.call.fn(attempt);
 }
 
 function forgetNothing(): void {}

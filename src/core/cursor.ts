@@ -8,14 +8,14 @@ import { type Entry, entryKind, type NoteType } from "./journal.ts";
 
 export class Cursor {
   readonly #entries: readonly Entry[];
-  readonly #onMark: (entry: Entry) => void;
+  readonly #reader: { mark(entry: Entry): void };
   #next = 0;
   #windowFrom = 0;
   #window: { readonly notes: Map<string, Entry[]>; readonly isLast: boolean } | null = null;
 
-  constructor(entries: readonly Entry[], onMark: (entry: Entry) => void) {
+  constructor(entries: readonly Entry[], reader: { mark(entry: Entry): void }) {
     this.#entries = entries;
-    this.#onMark = onMark;
+    this.#reader = reader;
   }
 
   /** The next recorded call or outcome, or `null` at the end. Marks before it are reported and passed. */
@@ -24,7 +24,7 @@ export class Cursor {
       const entry = this.#entries[this.#next];
       if (entry === undefined) return null;
       const kind = entryKind(entry);
-      if (kind === "mark") this.#onMark(entry);
+      if (kind === "mark") this.#reader.mark(entry);
       else if (kind !== "note") return { kind, entry };
       this.#next++;
     }

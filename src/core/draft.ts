@@ -17,8 +17,11 @@ export interface Chain {
   readonly at: number;
 }
 
-type Writable<T> = { -readonly [K in keyof T]: T[K] };
-type Parts = Writable<Omit<RunCommit, "run" | "head" | "entries">>;
+type Parts = Omit<RunCommit, "run" | "head" | "entries">;
+
+// Most batches have a call and an outcome, and nothing else: what is empty is shared, and replaced when it is needed.
+const NOTHING: never[] = [];
+const NO_PARTS: Parts = {};
 
 /** A batch on its way: what the store gets, and what may happen once it is durable. */
 export interface Batch {
@@ -39,9 +42,9 @@ export class Draft {
   #hash: string;
   #at: number;
   #from: Chain;
-  #entries: StoredEntry[] = [];
-  #after: (() => void)[] = [];
-  #parts: Parts = {};
+  #entries: StoredEntry[] = NOTHING;
+  #after: (() => void)[] = NOTHING;
+  #parts: Parts = NO_PARTS;
   #withoutEnd: Batch["withoutEnd"] = null;
 
   constructor(run: string, chain: Chain, host: Host, codec: Codec) {
@@ -88,7 +91,7 @@ export class Draft {
     const data = text === null ? null : this.#codec.seal(text, { run: this.#run, seq, field: "data" });
     const hash = this.#host.digest(checksumText(this.#hash, seq, time, type, key, data));
     const entry: StoredEntry = { seq, at: time, type, key, data, hash };
-    // Most batches hold one entry or two; an array that is pushed to makes room for seventeen.
+    // An array that is pushed to makes room for seventeen.
     if (this.#entries.length > 1) this.#entries.push(entry);
     else this.#entries = this.#entries[0] === undefined ? [entry] : [this.#entries[0], entry];
     this.#head = seq + 1;
@@ -104,46 +107,47 @@ export class Draft {
   }
 
   create(run: NewRun): void {
-    this.#parts.create = run;
+    this.#parts = { ...this.#parts, create: run };
   }
 
   row(patch: RowPatch): void {
-    this.#parts.row = { ...this.#parts.row, ...patch };
+    this.#parts = { ...this.#parts, row: { ...this.#parts.row, ...patch } };
   }
 
   wait(change: WaitChange): void {
-    this.#parts.waits = [...(this.#parts.waits ?? []), change];
+    this.#parts = { ...this.#parts, waits: [...(this.#parts.waits ?? []), change] };
   }
 
   state(row: StateRow): void {
-    this.#parts.state = [...(this.#parts.state ?? []), row];
+    this.#parts = { ...this.#parts, state: [...(this.#parts.state ?? []), row] };
   }
 
   child(child: NewChild): void {
-    this.#parts.children = [...(this.#parts.children ?? []), child];
+    this.#parts = { ...this.#parts, children: [...(this.#parts.children ?? []), child] };
   }
 
   send(message: Message): void {
-    this.#parts.messages = [...(this.#parts.messages ?? []), message];
+    this.#parts = { ...this.#parts, messages: [...(this.#parts.messages ?? []), message] };
   }
 
   consume(id: string): void {
-    this.#parts.consumes = [...(this.#parts.consumes ?? []), id];
+    this.#parts = { ...this.#parts, consumes: [...(this.#parts.consumes ?? []), id] };
   }
 
   key(key: NewKey): void {
-    this.#parts.keys = [...(this.#parts.keys ?? []), key];
+    this.#parts = { ...this.#parts, keys: [...(this.#parts.keys ?? []), key] };
   }
 
   /** What follows belongs to the end of the run, which holds only if no cancel came first. */
   beginEnd(): void {
-    this.#withoutEnd = { entries: this.#entries.length, after: this.#after.length, parts: { ...this.#parts } };
-    this.#parts.ifNotCancelled = true;
+    this.#withoutEnd = { entries: this.#entries.length, after: this.#after.length, parts: this.#parts };
+    this.#parts = { ...this.#parts, ifNotCancelled: true };
   }
 
   /** Closes the draft into a batch and opens the next one. */
   take(suspension?: { readonly ifWake: number; readonly row: RowPatch }): Batch {
-    const plain: RunCommit = { run: this.#run, head: this.#from.head, entries: this.#entries, ...this.#parts };
+    const rows = { run: this.#run, head: this.#from.head, entries: this.#entries };
+    const plain: RunCommit = this.#parts === NO_PARTS ? rows : { ...rows, ...this.#parts };
     const batch: Batch = {
       commit:
         suspension === undefined
@@ -154,9 +158,9 @@ export class Draft {
       withoutEnd: this.#withoutEnd,
       from: this.#from,
     };
-    this.#entries = [];
-    this.#after = [];
-    this.#parts = {};
+    this.#entries = NOTHING;
+    this.#after = NOTHING;
+    this.#parts = NO_PARTS;
     this.#withoutEnd = null;
     this.#from = this.chain;
     return batch;
@@ -174,7 +178,7 @@ export class Draft {
     this.#at = last?.at ?? batch.from.at;
     this.#entries = entries;
     this.#after = batch.after.slice(0, kept.after);
-    this.#parts = { ...kept.parts };
+    this.#parts = kept.parts;
   }
 }
 

@@ -10,6 +10,7 @@ export interface Host {
   digest(text: string): string;
   /** The async context: which run, and whether its body or one of its steps is running. */
   enter<T>(frame: Frame | undefined, fn: () => T): T;
+  enter<T, A>(frame: Frame | undefined, fn: (arg: A) => T, arg: A): T;
   frame(): Frame | undefined;
 }
 

@@ -22,6 +22,11 @@ export class OpenCalls {
     return this.#waits !== null && this.#waits.size > 0;
   }
 
+  /** Whether a step may wait for its next attempt. */
+  get hasRetries(): boolean {
+    return this.#steps !== null || (this.#single !== null && this.#single.retryAt !== null);
+  }
+
   add(call: Call): void {
     call.order = this.#issued++;
     if (call.type === "step.started") return this.#addStep(call);

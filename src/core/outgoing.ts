@@ -24,9 +24,9 @@ export class Outgoing {
   }
 
   /** The next batch, unless one is in flight. */
-  take(next: () => Batch | null): Batch | null {
+  take(source: { nextBatch(): Batch | null }): Batch | null {
     if (this.#inFlight !== null) return null;
-    this.#inFlight = this.#offer ?? next();
+    this.#inFlight = this.#offer ?? source.nextBatch();
     this.#offer = null;
     return this.#inFlight;
   }

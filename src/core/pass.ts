@@ -68,7 +68,7 @@ export class Pass implements TurnTaker {
   #hasEndedInTurn = false;
   #final: PassEnd | null = null;
   #progress: string | null = null;
-  #forgetWatchdog: () => void = () => {};
+  #forgetWatchdog: () => void = forgetNothing;
 
   constructor(input: PassInput, ports: PassPorts) {
     this.id = input.row.id;
@@ -81,7 +81,7 @@ export class Pass implements TurnTaker {
     this.draft = input.draft ?? new Draft(this.id, input.chain, ports.host, ports.codec);
     this.#outgoing = new Outgoing(this.draft);
     const isLenient = input.workflow.definition.onMissing === "execute";
-    this.#replay = new Replay(input.entries, isLenient, this.calls, (seed) => this.#reseed(seed));
+    this.#replay = new Replay(input.entries, isLenient, this.calls, this);
     this.notes = new Notes(this, this.#replay);
     this.mailbox = new Mailbox(input.mail, input.readAt);
     this.steps = new Steps(this);
@@ -181,24 +181,34 @@ export class Pass implements TurnTaker {
     this.#requested = false;
     if (this.isClosed || this.#hasForgotten) return;
     this.#turnOpen = true;
-    this.guarded(() => (this.#isLive ? this.#deliverNext() : this.#deliverRecorded()));
+    try {
+      if (this.#isLive) this.#deliverNext();
+      else this.#deliverRecorded();
+    } catch (error) {
+      this.#break(error);
+    }
   }
 
   closeTurn(): void {
     this.#turnOpen = false;
-    this.guarded(() => (this.#isLive ? this.evaluate() : this.#replayOn()));
+    if (this.#isLive) this.evaluate();
+    else this.guarded(() => this.#replayOn());
   }
 
-  /** Whatever a journal holds or a codec does, it may stop its own run but not the worker. */
   guarded(part: () => void): void {
     try {
       part();
     } catch (error) {
-      // A draft that was cut short must not be written.
-      if (this.#isLive || this.draft.size > this.#begunWith) return this.ports.broken(this, error);
-      const message = `Run ${this.id} cannot go on: ${messageOf(error)} Restore its journal, or fork it before the entry in question.`;
-      this.park({ reason: "corrupted_journal", message, choices: ["retry", "cancel"] });
+      this.#break(error);
     }
+  }
+
+  /** Whatever a journal holds or a codec does, it may stop its own run but not the worker. */
+  #break(error: unknown): void {
+    // A draft that was cut short must not be written.
+    if (this.#isLive || this.draft.size > this.#begunWith) return this.ports.broken(this, error);
+    const message = `Run ${this.id} cannot go on: ${messageOf(error)} Restore its journal, or fork it before the entry in question.`;
+    this.park({ reason: "corrupted_journal", message, choices: ["retry", "cancel"] });
   }
 
   /** Asks for one turn; once is enough. */
@@ -217,9 +227,17 @@ export class Pass implements TurnTaker {
       return call.promise;
     }
     if (this.cancelling !== null) rejectCall(call, cancelError(this.id, this.cancelling));
-    else if (this.#turnOpen) this.guarded(() => this.#place(call, null));
+    else if (this.#turnOpen) this.#placeInTurn(call);
     else this.#issueOutsideTurn(call, callSite());
     return call.promise;
+  }
+
+  #placeInTurn(call: Call): void {
+    try {
+      this.#place(call, null);
+    } catch (error) {
+      this.#break(error);
+    }
   }
 
   /** Only a foreign await in a parallel branch can outlast a suspension: what it leads to is lost, and somebody should know (P4). */
@@ -318,7 +336,7 @@ export class Pass implements TurnTaker {
     this.park(driftOf(this.id, divergence));
   }
 
-  #reseed(seed: string): void {
+  reseed(seed: string): void {
     this.#seed = seed;
     this.#chance = null;
   }
@@ -352,7 +370,11 @@ export class Pass implements TurnTaker {
   /** Looks for the next thing to do: a turn, a retry that is due, or nothing, which ends in a suspension. */
   evaluate(): void {
     if (!this.#isLive || this.#turnOpen || this.isClosed || this.#hasForgotten) return;
-    this.guarded(() => this.#evaluate());
+    try {
+      this.#evaluate();
+    } catch (error) {
+      this.#break(error);
+    }
   }
 
   #evaluate(): void {
@@ -394,6 +416,7 @@ export class Pass implements TurnTaker {
   #wakeup(): "cancel" | "deadline" | Wakeup | null {
     if (this.cancelling !== null) return null;
     if (this.mailbox.cancel !== null) return "cancel";
+    if (this.row.deadline === null && !this.calls.hasWaits) return null;
     const now = this.ports.clock.now();
     if (this.row.deadline !== null && now >= this.row.deadline) return "deadline";
     if (!this.calls.hasWaits) return null;
@@ -427,11 +450,11 @@ export class Pass implements TurnTaker {
   /** False for an outcome that no open call is waiting for. */
   #deliver(type: OutcomeType, key: string | null, payload: unknown): boolean {
     if (type === "run.started") {
-      this.#reseed((payload as RunStarted).seed);
+      this.reseed((payload as RunStarted).seed);
       this.#startBody((payload as RunStarted).input);
     } else if (type === "run.continued") {
       const continued = payload as Continued;
-      this.#reseed(continued.seed ?? `${this.id}.${continued.generation}`);
+      this.reseed(continued.seed ?? `${this.id}.${continued.generation}`);
       this.notes.inherit(continued);
       this.#startBody(continued.input);
     } else if (type === "run.cancelling") this.#cancelled(payload as Cancelling);
@@ -540,10 +563,10 @@ export class Pass implements TurnTaker {
 
   /** What the committer is to write now, or `null` for nothing. */
   take(): Batch | null {
-    return this.#isOver ? null : this.#outgoing.take(() => this.#nextBatch());
+    return this.#isOver ? null : this.#outgoing.take(this);
   }
 
-  #nextBatch(): Batch | null {
+  nextBatch(): Batch | null {
     if (this.#progress !== null) {
       this.draft.row({ progress: this.#progress });
       this.#progress = null;
@@ -597,3 +620,5 @@ export class Pass implements TurnTaker {
     this.#forgetWatchdog();
   }
 }
+
+function forgetNothing(): void {}

@@ -22,19 +22,19 @@ export class Replay {
   /** Lenient replay has no place for a fork point: what is new belongs to the fork. */
   readonly forkSeed: string | null;
   readonly #calls: OpenCalls;
-  readonly #reseed: (seed: string) => void;
+  readonly #owner: { reseed(seed: string): void };
   readonly #held: HeldCall[] = [];
   #interrupted: StepCall[] = [];
   readonly #found: Entry[] = [];
   #burst: { readonly n: number; isOver: boolean } = { n: 0, isOver: true };
 
-  constructor(entries: readonly Entry[], isLenient: boolean, calls: OpenCalls, reseed: (seed: string) => void) {
+  constructor(entries: readonly Entry[], isLenient: boolean, calls: OpenCalls, owner: { reseed(seed: string): void }) {
     this.#calls = calls;
-    this.#reseed = reseed;
+    this.#owner = owner;
     this.lenient = isLenient ? new LenientJournal(entries) : null;
     const forked = isLenient ? entries.findLast((entry) => entry.type === "run.forked") : undefined;
     this.forkSeed = (forked?.payload as Forked | undefined)?.seed ?? null;
-    this.cursor = new Cursor(isLenient ? entries.slice(0, 1) : entries, (entry) => this.#mark(entry));
+    this.cursor = new Cursor(isLenient ? entries.slice(0, 1) : entries, this);
   }
 
   /** Opens the call as the recorded one at its place; says "new" past the end, or how it differs. */
@@ -52,7 +52,7 @@ export class Replay {
     const recorded = this.lenient?.take(call);
     if (recorded === undefined) return false;
     this.#adopt(call, recorded.call);
-    for (const mark of recorded.marks) this.#mark(mark);
+    for (const mark of recorded.marks) this.mark(mark);
     if (recorded.outcome !== null) this.#found.push(recorded.outcome);
     this.#found.sort((a, b) => a.seq - b.seq);
     return true;
@@ -119,8 +119,8 @@ export class Replay {
     return recorded.filter((call) => call.open && call.retryAt === null && !awaited.has(call.key));
   }
 
-  #mark(entry: Entry): void {
-    if (entry.type === "run.forked") this.#reseed((entry.payload as Forked).seed);
+  mark(entry: Entry): void {
+    if (entry.type === "run.forked") this.#owner.reseed((entry.payload as Forked).seed);
     const call = this.#calls.step(entry.key);
     if (call === undefined) return;
     if (entry.type === "step.started") {

@@ -69,6 +69,7 @@ export class Steps implements AttemptEvents {
   }
 
   startDueRetries(): void {
+    if (!this.#pass.calls.hasRetries) return;
     const now = this.#pass.ports.clock.now();
     for (const call of this.#pass.calls.steps()) {
       if (call.retryAt === null || call.retryAt > now) continue;

@@ -11,11 +11,19 @@ export interface TurnTaker {
 
 export class Turns {
   readonly #host: Host;
+  readonly #closed: () => void;
   #waiting: TurnTaker[] = [];
   #open: TurnTaker[] = [];
+  #isOpen = false;
 
-  constructor(host: Host) {
+  /** `closed` is called when all turns of a pair are over: what they have to write is there. */
+  constructor(host: Host, closed: () => void) {
     this.#host = host;
+    this.#closed = closed;
+  }
+
+  get isOpen(): boolean {
+    return this.#isOpen;
   }
 
   /** Gives `taker` one turn. It asks once for each. */
@@ -29,12 +37,18 @@ export class Turns {
   #openAll(): void {
     this.#open = this.#waiting;
     this.#waiting = [];
+    this.#isOpen = true;
     for (const taker of this.#open) taker.openTurn();
   }
 
   #closeAll(): void {
     const open = this.#open;
     this.#open = [];
-    for (const taker of open) taker.closeTurn();
+    try {
+      for (const taker of open) taker.closeTurn();
+    } finally {
+      this.#isOpen = false;
+      this.#closed();
+    }
   }
 }

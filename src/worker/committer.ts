@@ -11,6 +11,7 @@ import type { Batch } from "../core/draft.ts";
 import type { Host } from "../core/host.ts";
 import { LIMITS } from "../core/limits.ts";
 import type { RunCommit, Store, Verdict } from "../core/store.ts";
+import { Turns } from "../core/turns.ts";
 
 /** Something that has batches to write: a pass, or a single write of its own. */
 export interface CommitSource {
@@ -41,20 +42,22 @@ export class Committer {
   #failures = 0;
   #epoch = 0;
   #isPaused = false;
+  /** Passes take their turns here, because their end is when to commit. */
+  readonly turns: Turns;
   worker: string | null = null;
 
   constructor(store: Store, host: Host, events: CommitterEvents) {
     this.#store = store;
     this.#events = events;
-    this.#lanes = Array.from(
-      { length: store.lanes },
-      () =>
-        new Lane(
-          (sources) => this.#commit(sources),
-          host,
-          () => this.#isPaused,
-        ),
-    );
+    this.turns = new Turns(host, () => {
+      for (const lane of this.#lanes) lane.flush();
+    });
+    const owner = {
+      commit: (sources: readonly CommitSource[]) => this.#commit(sources),
+      isPaused: () => this.#isPaused,
+      isGathering: () => this.turns.isOpen,
+    };
+    this.#lanes = Array.from({ length: store.lanes }, () => new Lane(host, owner));
   }
 
   /** `source` has something to write. */
@@ -142,7 +145,7 @@ export class Committer {
   }
 
   /** Commits what the sources offer; returns those that have to come again. */
-  async #commit(sources: readonly CommitSource[]): Promise<readonly CommitSource[]> {
+  #commit(sources: readonly CommitSource[]): Promise<readonly CommitSource[]> {
     const taken: CommitSource[] = [];
     const runs: RunCommit[] = [];
     const later: CommitSource[] = [];
@@ -158,8 +161,9 @@ export class Committer {
       runs.push(batch.commit);
       entries += batch.commit.entries.length;
     }
-    if (runs.length === 0) return later;
-    return [...(await this.#write(taken, runs)), ...later];
+    if (runs.length === 0) return Promise.resolve(later);
+    const again = this.#write(taken, runs);
+    return later.length === 0 ? again : again.then((sooner) => [...sooner, ...later]);
   }
 
   async #write(sources: readonly CommitSource[], runs: readonly RunCommit[]): Promise<readonly CommitSource[]> {
@@ -204,23 +208,25 @@ export class Committer {
   }
 }
 
+interface LaneOwner {
+  /** Returns what has to come again. */
+  commit(sources: readonly CommitSource[]): Promise<readonly CommitSource[]>;
+  isPaused(): boolean;
+  /** More is about to come; `flush` is called when it has. */
+  isGathering(): boolean;
+}
+
 class Lane {
-  readonly #commit: (sources: readonly CommitSource[]) => Promise<readonly CommitSource[]>;
   readonly #host: Host;
-  readonly #isPaused: () => boolean;
+  readonly #owner: LaneOwner;
   #dirty = new Set<CommitSource>();
   #isCommitting = false;
   #isScheduled = false;
   #epoch = 0;
 
-  constructor(
-    commit: (sources: readonly CommitSource[]) => Promise<readonly CommitSource[]>,
-    host: Host,
-    isPaused: () => boolean,
-  ) {
-    this.#commit = commit;
+  constructor(host: Host, owner: LaneOwner) {
     this.#host = host;
-    this.#isPaused = isPaused;
+    this.#owner = owner;
   }
 
   get isBusy(): boolean {
@@ -233,9 +239,16 @@ class Lane {
   }
 
   wake(): void {
-    if (this.#isScheduled || this.#isCommitting || this.#isPaused() || this.#dirty.size === 0) return;
+    if (this.#isScheduled || this.#owner.isGathering() || !this.#isReady) return;
     this.#isScheduled = true;
-    this.#host.immediate(() => void this.#flush());
+    this.#host.immediate(() => {
+      this.#isScheduled = false;
+      this.flush();
+    });
+  }
+
+  get #isReady(): boolean {
+    return this.#dirty.size > 0 && !this.#isCommitting && !this.#owner.isPaused();
   }
 
   /** After a pause: a commit that never answered is no longer waited for. */
@@ -245,14 +258,16 @@ class Lane {
     this.wake();
   }
 
+  flush(): void {
+    if (this.#isReady) void this.#flush();
+  }
+
   async #flush(): Promise<void> {
-    this.#isScheduled = false;
-    if (this.#isPaused()) return;
     this.#isCommitting = true;
     const epoch = this.#epoch;
     const sources = this.#dirty;
     this.#dirty = new Set();
-    const later = await this.#commit([...sources]);
+    const later = await this.#owner.commit([...sources]);
     for (const source of later) this.#dirty.add(source);
     if (epoch === this.#epoch) this.#isCommitting = false;
     this.wake();

@@ -11,9 +11,9 @@ const context = new AsyncLocalStorage<Frame | undefined>();
 /** The real machine. One for the whole process: a frame entered by one engine is seen by all. */
 export const nodeHost: Host = {
   // Callbacks run outside any frame: what they log or call must not pass for a body's doing.
-  immediate: (fn) => void startImmediate(() => context.run(undefined, fn)),
+  immediate: (fn) => void startImmediate(context.getStore() === undefined ? fn : () => context.run(undefined, fn)),
   tick: (fn) => nextTick(fn),
   digest: (text) => hash("sha256", text, "base64url").slice(0, 22),
-  enter: (frame, fn) => context.run(frame, fn),
+  enter: <T, A>(frame: Frame | undefined, fn: (arg: A) => T, arg?: A) => context.run(frame, fn, arg as A),
   frame: () => context.getStore(),
 };

@@ -19,7 +19,6 @@ import { Pass } from "../core/pass.ts";
 import type { AdoptedChild, PassEnd, PassPorts } from "../core/pass-ports.ts";
 import type { ClaimedRun, NewRun, Store, Verdict } from "../core/store.ts";
 import { Timeouts } from "../core/timeouts.ts";
-import { Turns } from "../core/turns.ts";
 import { openEntry } from "../core/values.ts";
 import type { Workflow } from "../core/workflow.ts";
 import { type CommitSource, Committer } from "./committer.ts";
@@ -478,7 +477,7 @@ export class Worker {
       codec,
       log,
       random,
-      turns: new Turns(host),
+      turns: this.committer.turns,
       alarms: new Alarms(this.#store.clock),
       timeouts: new Timeouts(host),
       clock: this.#store.clock,

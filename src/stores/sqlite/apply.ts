@@ -1,5 +1,4 @@
-// Writing a run's part, once its conditions hold. One prepared statement per row: measured, neither rows in one statement nor
-// arrays as JSON are faster.
+// Writing a run's part, once its conditions hold.
 import type { StoredEntry } from "../../core/journal.ts";
 import type { CounterChange, NewChild, NewRun, RowPatch, RunCommit, WaitChange } from "../../core/store.ts";
 import { versionLine } from "../version-line.ts";
@@ -7,36 +6,15 @@ import { counterValue, heldBy } from "./conditions.ts";
 import type { Connection } from "./connection.ts";
 import { deliver } from "./deliver.ts";
 import type { SqlValue } from "./driver.ts";
+import type { EntryRows } from "./entry-rows.ts";
 
-const INSERT_ENTRY = "insert into journal (run, seq, at, type, key, data, hash) values (?, ?, ?, ?, ?, ?, ?)";
 const MARK_CANCELLING = "update runs set cancelling = 1 where n = ?";
 
-const INSERT_TWO = `${INSERT_ENTRY}, (?, ?, ?, ?, ?, ?, ?)`;
-
-/**
- * Their text was checked with the whole part, so the statements are called directly here. Two rows at a time: an outcome and the call it caused
- * are what most commits have of a run, and a call into the driver costs as much as the row.
- */
-export function appendEntries(db: Connection, n: number, entries: readonly StoredEntry[]): void {
-  let i = 0;
-  for (; i + 1 < entries.length; i += 2) {
-    const a = entries[i] as StoredEntry;
-    const b = entries[i + 1] as StoredEntry;
-    db.fault("statement");
-    const two = db.statement(INSERT_TWO);
-    two.run(n, a.seq, a.at, a.type, a.key, a.data, a.hash, n, b.seq, b.at, b.type, b.key, b.data, b.hash);
-    markCancelling(db, n, a);
-    markCancelling(db, n, b);
+export function appendEntries(db: Connection, rows: EntryRows, n: number, entries: readonly StoredEntry[]): void {
+  for (const entry of entries) {
+    rows.add(n, entry);
+    if (entry.type === "run.cancelling") db.run(MARK_CANCELLING, n);
   }
-  const last = entries[i];
-  if (last === undefined) return;
-  db.fault("statement");
-  db.statement(INSERT_ENTRY).run(n, last.seq, last.at, last.type, last.key, last.data, last.hash);
-  markCancelling(db, n, last);
-}
-
-function markCancelling(db: Connection, n: number, { type }: StoredEntry): void {
-  if (type === "run.cancelling") db.run(MARK_CANCELLING, n);
 }
 
 const INSERT_RUN = `insert into runs (id, workflow, version, line, patch, state, trace_id, key, tags, priority, parent, parent_key,
@@ -47,6 +25,7 @@ const INSERT_TAG = "insert or ignore into tags (tag, run) values (?, ?)";
 /** Adds a run with its first entries; returns its number. One that is due later only wakes then. */
 export function insertRun(
   db: Connection,
+  rows: EntryRows,
   id: string,
   create: NewRun,
   owner: string | null,
@@ -89,7 +68,7 @@ export function insertRun(
       create.codec,
     );
   const n = Number(inserted.lastInsertRowid);
-  appendEntries(db, n, entries);
+  appendEntries(db, rows, n, entries);
   for (const tag of create.tags) db.run(INSERT_TAG, tag, n);
   return n;
 }
@@ -97,9 +76,15 @@ export function insertRun(
 const IS_THERE = "select 1 from runs where id = ?";
 
 /** Creates a child unless it exists; returns its number if it was created (a pass that is repeated asks again). */
-export function insertChild(db: Connection, child: NewChild, owner: string | null, now: number): number | null {
+export function insertChild(
+  db: Connection,
+  rows: EntryRows,
+  child: NewChild,
+  owner: string | null,
+  now: number,
+): number | null {
   if (db.get(IS_THERE, child.run) !== undefined) return null;
-  return insertRun(db, child.run, child.create, owner, [child.entry], now);
+  return insertRun(db, rows, child.run, child.create, owner, [child.entry], now);
 }
 
 const CONSUME = "update inbox set consumed = 1, data = null where run = ? and id = ?";

@@ -21,11 +21,13 @@ import {
 } from "./apply.ts";
 import { findRun, readWake, whyNotConsumed, whyNotCounters, whyNotHere, whyNotKeys, whyNotNow } from "./conditions.ts";
 import type { Connection } from "./connection.ts";
+import { EntryRows } from "./entry-rows.ts";
 import type { OwnedRun, OwnedRuns } from "./owned-runs.ts";
 import { isStorageFault } from "./storage-error.ts";
 
 interface Batch {
   readonly db: Connection;
+  readonly rows: EntryRows;
   readonly owned: OwnedRuns;
   readonly worker: string | null;
   readonly now: number;
@@ -38,9 +40,11 @@ class BrokenPart extends Error {}
 
 export async function commit(db: Connection, owned: OwnedRuns, request: Commit, clock: Clock): Promise<Verdict[]> {
   const attempt = (commitPart: typeof commitRun, isCareful: boolean) =>
-    db.write(() =>
-      commitParts({ db, owned, worker: request.worker, now: clock.now(), isCareful }, request.runs, commitPart),
-    );
+    db.write(() => {
+      const { worker, runs } = request;
+      const batch = { db, rows: new EntryRows(db), owned, worker, now: clock.now(), isCareful };
+      return commitParts(batch, runs, commitPart);
+    });
   try {
     return await attempt(commitOrBreak, false);
   } catch (error) {
@@ -52,23 +56,31 @@ export async function commit(db: Connection, owned: OwnedRuns, request: Commit, 
 
 function commitParts(batch: Batch, runs: readonly RunCommit[], commitPart: typeof commitRun): Verdict[] {
   const { db, owned, worker } = batch;
-  if (worker === null || isRegistered(db, worker)) return runs.map((part) => commitPart(batch, part));
-  owned.forgetAll();
-  return runs.map(({ run }) => ({ run, kind: "refused", why: "fenced" }));
+  if (worker !== null && !isRegistered(db, worker)) {
+    owned.forgetAll();
+    return runs.map(({ run }) => ({ run, kind: "refused", why: "fenced" }));
+  }
+  const verdicts = runs.map((part) => commitPart(batch, part));
+  orBreak("The entries", () => batch.rows.flush());
+  return verdicts;
 }
 
 const IS_REGISTERED = "select 1 from workers where id = ?";
 
 export function isRegistered(db: Connection, worker: string): boolean {
-  return db.get(IS_REGISTERED, worker) !== undefined;
+  return db.statement(IS_REGISTERED).get(worker) !== undefined;
 }
 
 function commitOrBreak(batch: Batch, part: RunCommit): Verdict {
+  return orBreak(`The part of run ${part.run}`, () => commitRun(batch, part));
+}
+
+function orBreak<T>(what: string, write: () => T): T {
   try {
-    return commitRun(batch, part);
+    return write();
   } catch (error) {
     if (isStorageFault(error)) throw error;
-    throw new BrokenPart(`The part of run ${part.run} broke.`, { cause: error });
+    throw new BrokenPart(`${what} broke the transaction.`, { cause: error });
   }
 }
 
@@ -77,11 +89,13 @@ function commitOrFail(batch: Batch, part: RunCommit): Verdict {
   db.run("savepoint part");
   try {
     const verdict = commitRun(batch, part);
+    batch.rows.flush();
     db.run("release part");
     return verdict;
   } catch (error) {
     if (isStorageFault(error)) throw error;
     owned.forgetAll();
+    batch.rows.forget();
     db.run("rollback to part");
     db.run("release part");
     return { run: part.run, kind: "failed", error };
@@ -113,8 +127,11 @@ function commitKnown(batch: Batch, part: RunCommit, known: OwnedRun): Verdict {
 }
 
 function commitUnknown(batch: Batch, part: RunCommit): Verdict {
-  const { db, worker, isCareful } = batch;
-  const found = !isCareful && isPlainCreation(part) ? null : findRun(db, part.run);
+  const { db, rows, worker, isCareful } = batch;
+  const mustLook = isCareful || !isPlainCreation(part);
+  // A part before this one may have been the same run's.
+  if (mustLook) rows.flush();
+  const found = mustLook ? findRun(db, part.run) : null;
   const refusal =
     whyNotHere(db, worker, part, found) ?? whyNotNow(part, found) ?? whyNotTables(db, part, found?.n ?? null);
   if (refusal !== null) return refusal;
@@ -142,9 +159,9 @@ interface Target {
 }
 
 function apply(batch: Batch, part: RunCommit, target: Target): void {
-  const { db, now, worker } = batch;
-  const n = target.n ?? insertRun(db, part.run, part.create as NewRun, worker, part.entries, now);
-  if (target.n !== null) appendEntries(db, n, part.entries);
+  const { db, rows, now, worker } = batch;
+  const n = target.n ?? insertRun(db, rows, part.run, part.create as NewRun, worker, part.entries, now);
+  if (target.n !== null) appendEntries(db, rows, n, part.entries);
   consume(db, n, part.consumes);
   applyTables(db, n, part);
   for (const child of part.children ?? []) applyChild(batch, child);
@@ -154,8 +171,8 @@ function apply(batch: Batch, part: RunCommit, target: Target): void {
   sendMessages(db, part, now);
 }
 
-function applyChild({ db, owned, worker, now }: Batch, child: NewChild): void {
-  const n = insertChild(db, child, worker, now);
+function applyChild({ db, rows, owned, worker, now }: Batch, child: NewChild): void {
+  const n = insertChild(db, rows, child, worker, now);
   if (n === null || !child.create.claimed || worker === null) return;
   owned.remember(child.run, { n, owner: worker, head: 1, isBare: true });
 }

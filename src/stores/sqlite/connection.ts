@@ -42,7 +42,8 @@ const BUSY: unique symbol = Symbol("busy");
 
 // Captured at load: the determinism guard replaces the globals later. These waits are for the machine, never for virtual time.
 const { setTimeout: startTimer } = globalThis;
-const realNow = () => Number(process.hrtime.bigint()) / 1e6;
+const { performance } = globalThis;
+const realNow = () => performance.now();
 const pause = (ms: number): Promise<void> =>
   new Promise((resolve) => {
     startTimer(resolve, ms);
@@ -169,17 +170,32 @@ export class Connection {
   }
 
   /** Runs `work` in one write transaction. It may run again if the lock is taken, so it must change nothing outside the database. */
-  async write<T>(work: () => T): Promise<T> {
-    while (this.others() > 0 && realNow() - this.#lastCommitAt < COURTESY_MS) await pause(COURTESY_MS);
-    return this.#retry(() => this.#transaction(work));
+  write<T>(work: () => T): Promise<T> {
+    const attempt = () => this.#transaction(work);
+    return this.others() > 0 ? this.#politely(attempt) : this.#retry(attempt);
   }
 
-  async #retry<T>(attempt: () => T): Promise<T> {
+  async #politely<T>(attempt: () => T): Promise<T> {
+    while (this.others() > 0 && realNow() - this.#lastCommitAt < COURTESY_MS) await pause(COURTESY_MS);
+    return this.#retry(attempt);
+  }
+
+  /** The first attempt is nearly always the last; only others cost a promise more. */
+  #retry<T>(attempt: () => T): Promise<T> {
+    try {
+      const result = this.#unlessBusy(attempt, this.#giveUpMs <= 0);
+      return result === BUSY ? this.#keepTrying(attempt) : Promise.resolve(result);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  async #keepTrying<T>(attempt: () => T): Promise<T> {
     const giveUpAt = realNow() + this.#giveUpMs;
     for (;;) {
+      await pause(RETRY_MS);
       const result = this.#unlessBusy(attempt, realNow() >= giveUpAt);
       if (result !== BUSY) return result;
-      await pause(RETRY_MS);
     }
   }
 
