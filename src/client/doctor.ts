@@ -4,7 +4,8 @@
 import { readFileSync } from "node:fs";
 import { isSameBoot } from "../base/boot.ts";
 import { formatMs } from "../base/duration.ts";
-import { checksumText, type StoredEntry } from "../core/journal.ts";
+import { checksum } from "../core/checksum.ts";
+import type { StoredEntry } from "../core/journal.ts";
 import type { OrphanRow, ProcessIdentity, RunRow, Store, StoreReport, WorkerRow } from "../core/store.ts";
 import { isTerminal, RUN_STATES, type RunState } from "../core/transition.ts";
 import { nodeHost } from "../worker/node-host.ts";
@@ -64,8 +65,6 @@ export interface JournalCheck {
 }
 
 export interface DoctorOptions {
-  /** The digest that the journal's checksums are made with. */
-  readonly digest?: (text: string) => string;
   /** The most runs and entries to look at. */
   readonly maxRuns?: number;
   readonly maxEntries?: number;
@@ -215,13 +214,13 @@ export function neededVersion(workflow: string, version: string): string {
 // Journals
 
 async function checkJournals(store: Store, options: DoctorOptions): Promise<JournalCheck> {
-  const { maxRuns = DEFAULT_MAX_RUNS, maxEntries = DEFAULT_MAX_ENTRIES, digest = nodeHost.digest, progress } = options;
+  const { maxRuns = DEFAULT_MAX_RUNS, maxEntries = DEFAULT_MAX_ENTRIES, progress } = options;
   const faults: JournalFault[] = [];
   let runs = 0;
   let entries = 0;
   for await (const run of allRuns(store)) {
     if (runs >= maxRuns || entries >= maxEntries) return { runs, entries, faults, isComplete: false };
-    const check = await checkJournal(store, run, digest);
+    const check = await checkJournal(store, run);
     runs += 1;
     entries += check.entries;
     if (check.fault !== null) faults.push(check.fault);
@@ -234,14 +233,13 @@ async function checkJournals(store: Store, options: DoctorOptions): Promise<Jour
 export async function checkJournal(
   store: Store,
   run: Pick<RunRow, "id" | "head" | "headHash">,
-  digest: (text: string) => string,
 ): Promise<{ readonly entries: number; readonly fault: JournalFault | null }> {
   let previous = run.id;
   let position = 0;
   for (;;) {
     const page = await store.journal(run.id, { from: position, limit: ENTRY_PAGE });
     for (const entry of page) {
-      const fault = entryFault(run, entry, position, previous, digest);
+      const fault = entryFault(run, entry, position, previous);
       if (fault !== null) return { entries: position, fault };
       previous = entry.hash;
       position += 1;
@@ -258,9 +256,8 @@ function entryFault(
   entry: StoredEntry,
   position: number,
   previous: string,
-  digest: (text: string) => string,
 ): JournalFault | null {
-  const { seq, at, type, key, data, hash } = entry;
+  const { seq, type, key, hash } = entry;
   if (seq !== position)
     return {
       run: run.id,
@@ -268,7 +265,7 @@ function entryFault(
       message: `Run ${run.id} has no journal entry ${position}, though later ones exist. ${ADVICE}`,
     };
   const name = `Journal entry ${seq} (${type}${key === null ? "" : ` ${key}`}) of run ${run.id}`;
-  if (digest(checksumText(previous, seq, at, type, key, data)) !== hash) {
+  if (checksum(nodeHost, previous, entry) !== hash) {
     return { run: run.id, seq, message: `${name} does not match its checksum: it was damaged or edited. ${ADVICE}` };
   }
   if (seq === run.head - 1 && run.headHash !== "" && run.headHash !== hash) {

@@ -3,8 +3,9 @@
 // so that a batch whose answer was lost can be offered again byte for byte (P17).
 import { decode, encode } from "../base/codec.ts";
 import type { Codec } from "../base/envelope.ts";
+import { checksum } from "./checksum.ts";
 import type { Host } from "./host.ts";
-import { checksumText, type EntryType, type StoredEntry } from "./journal.ts";
+import type { EntryType, StoredEntry } from "./journal.ts";
 import { LIMITS } from "./limits.ts";
 import type { Message, NewChild, NewKey, NewRun, RowPatch, RunCommit, StateRow, WaitChange } from "./store.ts";
 
@@ -89,13 +90,13 @@ export class Draft {
     const seq = this.#head;
     const time = at > this.#at ? at : this.#at;
     const data = text === null ? null : this.#codec.seal(text, { run: this.#run, seq, field: "data" });
-    const hash = this.#host.digest(checksumText(this.#hash, seq, time, type, key, data));
-    const entry: StoredEntry = { seq, at: time, type, key, data, hash };
+    const entry = { seq, at: time, type, key, data, hash: "" };
+    entry.hash = checksum(this.#host, this.#hash, entry);
     // An array that is pushed to makes room for seventeen.
     if (this.#entries.length > 1) this.#entries.push(entry);
     else this.#entries = this.#entries[0] === undefined ? [entry] : [this.#entries[0], entry];
     this.#head = seq + 1;
-    this.#hash = hash;
+    this.#hash = entry.hash;
     this.#at = time;
     return seq;
   }

@@ -6,8 +6,8 @@ export interface Host {
   immediate(fn: () => void): void;
   /** Runs `fn` as soon as the microtasks that are queued now, and those they queue, have run. */
   tick(fn: () => void): void;
-  /** A collision-free digest of a text, in 22 characters. */
-  digest(text: string): string;
+  /** A collision-free digest of a text or of bytes, in 22 characters. */
+  digest(data: string | Uint8Array): string;
   /** The async context: which run, and whether its body or one of its steps is running. */
   enter<T>(frame: Frame | undefined, fn: () => T): T;
   enter<T, A>(frame: Frame | undefined, fn: (arg: A) => T, arg: A): T;

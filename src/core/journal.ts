@@ -173,23 +173,3 @@ export function entryKind(entry: Entry): "call" | "outcome" | "note" | "mark" | 
   if (entry.type === "step.failed" && (entry.payload as StepFailed).retryAt !== null) return "mark";
   return kind ?? "mark";
 }
-
-/** The text that an entry's checksum covers, its predecessor's checksum included. */
-export function checksumText(
-  previous: string,
-  seq: number,
-  at: number,
-  type: string,
-  key: string | null,
-  data: string | Uint8Array | null,
-): string {
-  return `${previous}\n${seq}\n${at}\n${type}\n${key ?? ""}\n${dataText(data)}`;
-}
-
-function dataText(data: string | Uint8Array | null): string {
-  if (data === null) return "";
-  if (typeof data === "string") return data;
-  let text = "";
-  for (const byte of data) text += String.fromCharCode(byte);
-  return text;
-}

@@ -2,10 +2,11 @@
 import { decode, encode } from "../base/codec.ts";
 import type { Codec, FieldAddress } from "../base/envelope.ts";
 import { PawlError } from "../base/errors.ts";
+import { checksum } from "./checksum.ts";
 import { encodePayload } from "./draft.ts";
 import { isWellFormed } from "./entry-shape.ts";
 import type { Host } from "./host.ts";
-import { checksumText, type Entry, type StoredEntry } from "./journal.ts";
+import type { Entry, StoredEntry } from "./journal.ts";
 import { LIMITS } from "./limits.ts";
 import type { RunRow } from "./store.ts";
 
@@ -33,7 +34,7 @@ export function openJournal(
   let previous = id;
   const entries = stored.map((entry, position) => {
     if (entry.seq !== position) throw missing(id, position);
-    const sum = host.digest(checksumText(previous, entry.seq, entry.at, entry.type, entry.key, entry.data));
+    const sum = checksum(host, previous, entry);
     const isReplaced = position === head - 1 && headHash !== "" && headHash !== sum;
     if (sum !== entry.hash || isReplaced) throw damaged(id, entry);
     previous = sum;

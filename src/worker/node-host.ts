@@ -13,7 +13,7 @@ export const nodeHost: Host = {
   // Callbacks run outside any frame: what they log or call must not pass for a body's doing.
   immediate: (fn) => void startImmediate(context.getStore() === undefined ? fn : () => context.run(undefined, fn)),
   tick: (fn) => nextTick(fn),
-  digest: (text) => hash("sha256", text, "base64url").slice(0, 22),
+  digest: (data) => hash("sha256", data, "base64url").slice(0, 22),
   enter: <T, A>(frame: Frame | undefined, fn: (arg: A) => T, arg?: A) => context.run(frame, fn, arg as A),
   frame: () => context.getStore(),
 };

@@ -7,8 +7,9 @@ import { type ManualClock, manualClock } from "../../src/base/clock.ts";
 import { jsonCodec } from "../../src/base/envelope.ts";
 import { seededRandom } from "../../src/base/random.ts";
 import { Pawl } from "../../src/client/pawl.ts";
+import { checksum } from "../../src/core/checksum.ts";
 import type { Context, Log } from "../../src/core/context.ts";
-import { checksumText, type Entry, type StatePatched, type StoredEntry } from "../../src/core/journal.ts";
+import type { Entry, StatePatched, StoredEntry } from "../../src/core/journal.ts";
 import type { RunRow, Store } from "../../src/core/store.ts";
 import { openEntry, sealValue } from "../../src/core/values.ts";
 import { workflow } from "../../src/core/workflow.ts";
@@ -119,7 +120,7 @@ export function stateOf(run: string, journal: readonly StoredEntry[]): Map<strin
 export function rechain(run: string, entries: readonly StoredEntry[]): StoredEntry[] {
   let hash = run;
   return entries.map((entry, seq) => {
-    hash = nodeHost.digest(checksumText(hash, seq, entry.at, entry.type, entry.key, entry.data));
+    hash = checksum(nodeHost, hash, { ...entry, seq });
     return { ...entry, seq, hash };
   });
 }
