@@ -100,12 +100,16 @@ export function consume(db: Connection, n: number, ids: readonly string[] | unde
 const SET_KEY = "insert or replace into keys (space, key, run, digest) values (?, ?, ?, ?)";
 const SET_STATE = "insert or replace into state (run, key, data) values (?, ?, ?)";
 
+// One for all: most parts have none of these.
+const NONE: readonly never[] = [];
+
 /** Everything of a part that stands beside the journal, the run's own row and the messages to others. */
 export function applyTables(db: Connection, n: number, part: RunCommit): void {
-  for (const { space, key, digest } of part.keys ?? []) db.run(SET_KEY, space, key, n, digest);
-  for (const change of part.counters ?? []) count(db, n, change);
-  for (const change of part.waits ?? []) changeWaits(db, n, change);
-  for (const { key, data } of part.state ?? []) db.run(SET_STATE, n, key, data);
+  const { keys = NONE, counters = NONE, waits = NONE, state = NONE } = part;
+  for (const { space, key, digest } of keys) db.run(SET_KEY, space, key, n, digest);
+  for (const change of counters) count(db, n, change);
+  for (const change of waits) changeWaits(db, n, change);
+  for (const { key, data } of state) db.run(SET_STATE, n, key, data);
 }
 
 const OPEN_WAIT = "insert or replace into waits (run, key, kind, name, due, detail) values (?, ?, ?, ?, ?, ?)";
@@ -209,5 +213,5 @@ export function endRun(db: Connection, n: number, mayHaveMail: boolean): void {
 
 /** Messages come last, so that a run which lets go in this commit is found free by its own (P24). */
 export function sendMessages(db: Connection, part: RunCommit, now: number): void {
-  for (const message of part.messages ?? []) deliver(db, message, now);
+  for (const message of part.messages ?? NONE) deliver(db, message, now);
 }

@@ -61,7 +61,11 @@ function commitParts(batch: Batch, runs: readonly RunCommit[], commitPart: typeo
     return runs.map(({ run }) => ({ run, kind: "refused", why: "fenced" }));
   }
   const verdicts = runs.map((part) => commitPart(batch, part));
-  orBreak("The entries", () => batch.rows.flush());
+  try {
+    batch.rows.flush();
+  } catch (error) {
+    throw broken(error);
+  }
   return verdicts;
 }
 
@@ -72,16 +76,15 @@ export function isRegistered(db: Connection, worker: string): boolean {
 }
 
 function commitOrBreak(batch: Batch, part: RunCommit): Verdict {
-  return orBreak(`The part of run ${part.run}`, () => commitRun(batch, part));
+  try {
+    return commitRun(batch, part);
+  } catch (error) {
+    throw broken(error);
+  }
 }
 
-function orBreak<T>(what: string, write: () => T): T {
-  try {
-    return write();
-  } catch (error) {
-    if (isStorageFault(error)) throw error;
-    throw new BrokenPart(`${what} broke the transaction.`, { cause: error });
-  }
+function broken(error: unknown): unknown {
+  return isStorageFault(error) ? error : new BrokenPart("A run's part broke the transaction.", { cause: error });
 }
 
 function commitOrFail(batch: Batch, part: RunCommit): Verdict {
@@ -164,7 +167,7 @@ function apply(batch: Batch, part: RunCommit, target: Target): void {
   if (target.n !== null) appendEntries(db, rows, n, part.entries);
   consume(db, n, part.consumes);
   applyTables(db, n, part);
-  for (const child of part.children ?? []) applyChild(batch, child);
+  if (part.children !== undefined) for (const child of part.children) applyChild(batch, child);
   if (part.row !== undefined) patchRow(db, n, part.row, now);
   if (part.row?.ended === true && !(target.isBare && !target.mayHaveMail)) endRun(db, n, target.mayHaveMail);
   remember(batch, part, n, target.isBare);

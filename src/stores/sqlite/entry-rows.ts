@@ -17,34 +17,42 @@ const [LARGEST] = INSERTS as [(typeof INSERTS)[number]];
  */
 export class EntryRows {
   readonly #db: Connection;
-  #values: SqlValue[] = [];
+  readonly #values: SqlValue[] = Array(LARGEST.values).fill(null);
+  #count = 0;
 
   constructor(db: Connection) {
     this.#db = db;
   }
 
   add(n: number, { seq, at, type, key, data, hash }: StoredEntry): void {
-    this.#values.push(n, seq, at, type, key, data, hash);
-    if (this.#values.length < LARGEST.values) return;
-    this.#insert(LARGEST.sql, this.#values);
-    this.#values = [];
+    const values = this.#values;
+    const i = this.#count;
+    values[i] = n;
+    values[i + 1] = seq;
+    values[i + 2] = at;
+    values[i + 3] = type;
+    values[i + 4] = key;
+    values[i + 5] = data;
+    values[i + 6] = hash;
+    this.#count = i + COLUMNS;
+    if (this.#count === LARGEST.values) this.flush();
   }
 
   /** Writes what is left. */
   flush(): void {
+    const count = this.#count;
+    this.#count = 0;
     let from = 0;
     for (const { values, sql } of INSERTS) {
-      if (this.#values.length - from < values) continue;
-      const isAll = this.#values.length === values;
-      this.#insert(sql, isAll ? this.#values : this.#values.slice(from, from + values));
+      if (count - from < values) continue;
+      this.#insert(sql, values === LARGEST.values ? this.#values : this.#values.slice(from, from + values));
       from += values;
     }
-    this.#values = [];
   }
 
   /** Drops what is left: the part it came from was rolled back. */
   forget(): void {
-    this.#values = [];
+    this.#count = 0;
   }
 
   #insert(sql: string, values: readonly SqlValue[]): void {
