@@ -2,6 +2,9 @@
 // Outcomes reach bodies one per turn. A turn opens and closes in two immediates of one check phase with all microtasks between
 // them, so nothing that a body awaits outside the engine can land inside it (P4). Runs do not see each other: those that have an outcome
 // at the same moment share the pair.
+//
+// Pairs are asked for ahead: the end of one is when to commit, and what a commit has set off is often over a moment later. It finds its
+// turn in the same phase, and the loop goes round once for both.
 import type { Host } from "./host.ts";
 
 export interface TurnTaker {
@@ -9,12 +12,16 @@ export interface TurnTaker {
   closeTurn(): void;
 }
 
+const PAIRS_AHEAD = 2;
+
 export class Turns {
   readonly #host: Host;
   readonly #closed: () => void;
+  readonly #openAll = () => this.#openWaiting();
+  readonly #closeAll = () => this.#closeOpen();
   #waiting: TurnTaker[] = [];
   #open: TurnTaker[] = [];
-  #isOpen = false;
+  #pairs = 0;
 
   /** `closed` is called when all turns of a pair are over: what they have to write is there. */
   constructor(host: Host, closed: () => void) {
@@ -23,31 +30,33 @@ export class Turns {
   }
 
   get isOpen(): boolean {
-    return this.#isOpen;
+    return this.#open.length > 0;
   }
 
   /** Gives `taker` one turn. It asks once for each. */
   request(taker: TurnTaker): void {
     this.#waiting.push(taker);
-    if (this.#waiting.length > 1) return;
-    this.#host.immediate(() => this.#openAll());
-    this.#host.immediate(() => this.#closeAll());
+    if (this.#pairs > 0) return;
+    for (; this.#pairs < PAIRS_AHEAD; this.#pairs++) {
+      this.#host.immediate(this.#openAll);
+      this.#host.immediate(this.#closeAll);
+    }
   }
 
-  #openAll(): void {
+  #openWaiting(): void {
+    this.#pairs--;
+    if (this.#waiting.length === 0) return;
     this.#open = this.#waiting;
     this.#waiting = [];
-    this.#isOpen = true;
     for (const taker of this.#open) taker.openTurn();
   }
 
-  #closeAll(): void {
-    const open = this.#open;
-    this.#open = [];
+  #closeOpen(): void {
+    if (this.#open.length === 0) return;
     try {
-      for (const taker of open) taker.closeTurn();
+      for (const taker of this.#open) taker.closeTurn();
     } finally {
-      this.#isOpen = false;
+      this.#open = [];
       this.#closed();
     }
   }
