@@ -13,6 +13,8 @@ export const LIMITS = {
   cancelGraceMs: 30_000,
   /** A sleeping pass stays in memory if it is due this soon: replaying it would cost more (P33). */
   lingerMs: 1000,
+  /** Deaths without progress after which a run is a suspect and runs alone: one death of a process may hit a thousand good runs (P28). */
+  deathsAmongOthers: 2,
   /** Deaths alone and without progress after which a run is parked (P28). */
   deathsAlone: 3,
   /** How many runs one claim may bring: bounds the journal bytes read at once. */

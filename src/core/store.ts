@@ -129,7 +129,7 @@ export interface ClaimRequest {
   readonly worker: string;
   readonly handles: readonly Handle[];
   readonly limit: number;
-  /** Whether a run that died before without progress may be among them; at most one is (P28). */
+  /** Whether a suspect, a run that died twice or more without progress, may be among them; at most one is (P28). */
   readonly suspect: boolean;
 }
 

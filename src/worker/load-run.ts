@@ -33,7 +33,8 @@ export function loadRun(claimed: ClaimedRun, workflow: Workflow | undefined, por
   if (claimed.cancel !== null && (!hasBegun || wasParked !== null || workflow === undefined))
     return cancelled(draft, claimed, ports, openChildren(entries));
   if (wasParked !== null && decision === undefined) return parked(draft, claimed, ports, null);
-  if (claimed.row.claims > 1 + LIMITS.deathsAlone) return parked(draft, claimed, ports, poisoned(claimed));
+  if (claimed.row.claims > LIMITS.deathsAmongOthers + LIMITS.deathsAlone)
+    return parked(draft, claimed, ports, poisoned(claimed));
   if (workflow === undefined)
     throw new PawlError(
       "unknown_workflow",

@@ -1,5 +1,5 @@
+import { LIMITS } from "../../core/limits.ts";
 import type { ClaimedRun, ClaimRequest, Mail } from "../../core/store.ts";
-import { isProgress } from "../progress.ts";
 import { isHandled } from "../version-line.ts";
 import { copyData, inCreationOrder, isOver, type MemoryRun, patchRow, type Tables, unreadOf } from "./tables.ts";
 
@@ -48,19 +48,14 @@ function readyRuns(tables: Tables, { handles }: ClaimRequest): MemoryRun[] {
     );
 }
 
-/** A run whose last claim ended without progress. */
+/** A run that died often enough to be dangerous to others (P28). */
 function isSuspect(run: MemoryRun): boolean {
-  return run.row.claims > 0 && !hasProgressed(run);
-}
-
-function hasProgressed(run: MemoryRun): boolean {
-  return run.journal.slice(run.claimedHead).some(isProgress);
+  return run.row.claims >= LIMITS.deathsAmongOthers;
 }
 
 function take(run: MemoryRun, worker: string): void {
-  const claims = hasProgressed(run) ? 1 : run.row.claims + 1;
   run.claimedHead = run.journal.length;
-  patchRow(run, { owner: worker, state: "running", readyAt: null, wakeAt: null, claims });
+  patchRow(run, { owner: worker, state: "running", readyAt: null, wakeAt: null, claims: run.row.claims + 1 });
 }
 
 /** Loads a run of this worker, or takes one that nobody owns without counting it as a claim: no body will run (P19). */

@@ -1,5 +1,6 @@
 import type { FenceReply, FenceRequest, NewWorker, WorkerRow } from "../../core/store.ts";
 import { leaseLeftMs } from "../lease.ts";
+import { isProgress } from "../progress.ts";
 import { mailOf } from "./claim.ts";
 import { inCreationOrder, type MemoryRun, mayRun, patchRow, type Tables } from "./tables.ts";
 
@@ -50,9 +51,12 @@ export function retire(tables: Tables, worker: string, now: number): void {
   release(runs, now);
 }
 
-/** Gives runs up; returns how many can be claimed now. */
+/** Gives runs up; returns how many can be claimed now. Deaths are counted since the last progress (P28). */
 function release(runs: readonly MemoryRun[], now: number): number {
-  for (const run of runs) patchRow(run, { owner: null, readyAt: mayRun(run) ? now : null });
+  for (const run of runs) {
+    const claims = run.journal.slice(run.claimedHead).some(isProgress) ? 0 : run.row.claims;
+    patchRow(run, { owner: null, readyAt: mayRun(run) ? now : null, claims });
+  }
   return runs.filter(mayRun).length;
 }
 

@@ -2,14 +2,16 @@
 // An idle worker asks every second, so the question is first put without a lock; only if there is an answer does a transaction follow,
 // which asks again.
 import type { Clock } from "../../base/clock.ts";
+import { hasCode } from "../../base/errors.ts";
+import { LIMITS } from "../../core/limits.ts";
 import type { ClaimedRun, ClaimRequest, Handle } from "../../core/store.ts";
 import { isTerminal } from "../../core/transition.ts";
-import { FINAL_FAILURE, PROGRESS_TYPES } from "../progress.ts";
 import { versionLine } from "../version-line.ts";
 import { isRegistered } from "./commit.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { OwnedRuns } from "./owned-runs.ts";
-import { entryRow, headOf, mailOf, READ_JOURNAL, RUN_COLUMNS, runRow } from "./rows.ts";
+import { entryRow, mailOf, READ_JOURNAL, RUN_COLUMNS, runRow } from "./rows.ts";
+import { storageError } from "./storage-error.ts";
 
 /** How many due runs one claim makes ready: a million timers of one moment must not hold the lock for seconds. */
 const WAKE_AT_ONCE = 10_000;
@@ -21,23 +23,17 @@ const ANY_DUE = `select 1 from runs where ${IS_DUE} limit 1`;
 const WAKE_DUE = `update runs set ready_at = min(coalesce(ready_at, wake_at), wake_at), wake_at = null
   where n in (select n from runs where ${IS_DUE} order by wake_at limit ${WAKE_AT_ONCE})`;
 
-const TYPES = PROGRESS_TYPES.filter((type) => type !== "step.failed")
-  .map((type) => `'${type}'`)
-  .join(", ");
-
-// An outcome since the last claim (P28), in the words of `isProgress`.
-const HAS_PROGRESSED = `exists (select 1 from journal where run = runs.n and seq >= claimed_head and (type in (${TYPES})
-  or (type = 'step.failed' and (typeof(data) <> 'text' or instr(data, '${FINAL_FAILURE}') > 0))))`;
-
-// The handles come as one JSON value, so that the statement is the same whatever a worker can do.
-const READY = `with handles (workflow, line, patch) as materialized
+// The handles come as one JSON value, so that the statement is the same whatever a worker can do. Each kind has an index of its own,
+// so that looking for one never walks the other.
+const readyWhere = (claims: string) => `with handles (workflow, line, patch) as materialized
     (select value ->> 0, value ->> 1, value ->> 2 from json_each(?1))
-  select ${RUN_COLUMNS}, unread, claims > 0 and not ${HAS_PROGRESSED} as is_suspect from runs
-  where ready_at is not null and owner is null and state not in ('succeeded', 'failed', 'cancelled')
+  select n, priority, ready_at from runs
+  where ready_at is not null and ${claims} and owner is null and state not in ('succeeded', 'failed', 'cancelled')
     and exists (select 1 from handles
       where handles.workflow = runs.workflow and handles.line = runs.line and runs.patch <= handles.patch)
-    and (claims > 0 and not ${HAS_PROGRESSED}) = ?2
-  order by priority desc, ready_at, n limit ?3`;
+  order by priority desc, ready_at, n limit ?2 offset ?3`;
+const SOUND = readyWhere(`claims < ${LIMITS.deathsAmongOthers}`);
+const SUSPECT = readyWhere(`claims >= ${LIMITS.deathsAmongOthers}`);
 
 const CLAIM = `update runs set owner = ?, state = 'running', ready_at = null, wake_at = null, claims = ?, claimed_head = ?
   where n = ?`;
@@ -50,9 +46,7 @@ export async function claim(
 ): Promise<ClaimedRun[]> {
   if (request.limit < 1) return [];
   const handles = handlesText(request.handles);
-  const isAnyThere = await db.read(
-    () => db.get(ANY_DUE, clock.now()) !== undefined || candidates(db, request, handles).length > 0,
-  );
+  const isAnyThere = await db.read(() => db.get(ANY_DUE, clock.now()) !== undefined || hasCandidate(db, request, handles));
   if (!isAnyThere) return [];
   const claimed = await db.write(() => claimNow(db, request, handles, clock.now()));
   for (const { n, run } of claimed)
@@ -72,20 +66,27 @@ interface Claimed {
 function claimNow(db: Connection, request: ClaimRequest, handles: string, now: number): Claimed[] {
   if (!isRegistered(db, request.worker)) return [];
   db.run(WAKE_DUE, now);
-  return candidates(db, request, handles).flatMap((row) => {
-    if (!isReadable(row)) return [];
-    const n = row.n as number;
-    const claims = row.is_suspect === 1 ? (row.claims as number) + 1 : 1;
-    db.run(CLAIM, request.worker, claims, headOf(db, n), n);
-    return [{ n, run: load(db, n) }];
+  return candidates(db, request, handles).map(({ n, run }) => {
+    const claims = run.row.claims + 1;
+    db.run(CLAIM, request.worker, claims, run.head, n);
+    const row = { ...run.row, owner: request.worker, state: "running" as const, readyAt: null, wakeAt: null, claims };
+    return { n, run: { ...run, row } };
   });
 }
 
+function hasCandidate(db: Connection, { suspect }: ClaimRequest, handles: string): boolean {
+  return db.get(SOUND, handles, 1, 0) !== undefined || (suspect && db.get(SUSPECT, handles, 1, 0) !== undefined);
+}
+
+interface Candidate extends Claimed {
+  readonly place: Row;
+}
+
 /** By priority and age; at most one suspect among them, in the place it has by the same order (P28). */
-function candidates(db: Connection, { limit, suspect }: ClaimRequest, handles: string): Row[] {
-  const sound = db.all(READY, handles, 0, limit);
-  const suspects = suspect ? db.all(READY, handles, 1, 1) : [];
-  return [...sound, ...suspects].sort(byPriorityAndAge).slice(0, limit);
+function candidates(db: Connection, { limit, suspect }: ClaimRequest, handles: string): Candidate[] {
+  const sound = readable(db, SOUND, handles, limit);
+  const suspects = suspect ? readable(db, SUSPECT, handles, 1) : [];
+  return [...sound, ...suspects].sort((a, b) => byPriorityAndAge(a.place, b.place)).slice(0, limit);
 }
 
 function byPriorityAndAge(a: Row, b: Row): number {
@@ -93,13 +94,24 @@ function byPriorityAndAge(a: Row, b: Row): number {
   return -difference("priority") || difference("ready_at") || difference("n");
 }
 
-// One damaged row must not keep all others from being claimed; `inspect` names it.
-function isReadable(row: Row): boolean {
+/** The first `limit` that can be read: damaged ones must not take the places of others (B69). `inspect` names them. */
+function readable(db: Connection, sql: string, handles: string, limit: number): Candidate[] {
+  const found: Candidate[] = [];
+  for (let offset = 0; found.length < limit; offset += limit) {
+    const places = db.all(sql, handles, limit, offset);
+    found.push(...places.flatMap((place) => candidate(db, place)));
+    if (places.length < limit) break;
+  }
+  return found.slice(0, limit);
+}
+
+function candidate(db: Connection, place: Row): Candidate[] {
+  const n = place.n as number;
   try {
-    runRow(row);
-    return true;
-  } catch {
-    return false;
+    return [{ n, run: load(db, n), place }];
+  } catch (error) {
+    if (hasCode(storageError(error, db.path), "corrupted_journal")) return [];
+    throw error;
   }
 }
 

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Store } from "../../core/store.ts";
-import { creation, newWorker } from "../../testing/store-cases/case.ts";
+import { claimRequest, creation, newWorker } from "../../testing/store-cases/case.ts";
 import { loadDriver } from "./driver.ts";
 import { LATEST_SCHEMA, MIGRATIONS, migrate, schemaVersion } from "./schema.ts";
 import { type SqliteStoreOptions, sqliteStore } from "./sqlite-store.ts";
@@ -216,23 +216,26 @@ describe("damage", () => {
     ["state", "update runs set state = 'odd' where id = 'r0'"],
     ["tags", "update runs set tags = '{' where id = 'r0'"],
   ])(
-    "a row with an impossible %s is named, is not claimed, and keeps no other from being claimed",
+    "B69 a row with an impossible %s is named, is not claimed, and keeps no other from being claimed",
     async (column, edit) => {
       await filled(2);
       sql(edit);
       const store = await open();
       await store.register(newWorker("w1"));
       await expect(store.run("r0")).rejects.toMatchObject({ code: "corrupted_journal", fields: { run: "r0", column } });
-      const claimed = await store.claim({ worker: "w1", handles: newWorker("w1").handles, limit: 9, suspect: true });
+      const claimed = await store.claim(claimRequest({ limit: 1 }));
       expect(claimed.map(({ run }) => run)).toEqual(["r1"]);
       expect((await store.inspect()).faults).toEqual([expect.stringContaining("row of run r0 is damaged")]);
     },
   );
 
-  it("a number that no Pawl wrote is damage too", async () => {
-    await filled();
+  it("B69 a number that no Pawl wrote is damage too", async () => {
+    await filled(2);
     sql("update runs set wake = 9223372036854775807 where id = 'r0'");
-    await expect((await open()).run("r0")).rejects.toMatchObject({ code: "corrupted_journal" });
+    const store = await open();
+    await expect(store.run("r0")).rejects.toMatchObject({ code: "corrupted_journal" });
+    await store.register(newWorker("w1"));
+    expect((await store.claim(claimRequest({ limit: 1 }))).map(({ run }) => run)).toEqual(["r1"]);
   });
 
   it("an entry that is missing in the middle still leaves the head where it is", async () => {

@@ -22,7 +22,13 @@ import { fence, heartbeat, listWorkers, mailOfOwned, newsOf, register, retire } 
 const FULL_WALK =
   /^SCAN (runs|child|journal|inbox|waits|state|tags|keys|counters|holds)\b(?!.* USING (COVERING )?INDEX (?!sqlite_autoindex))/;
 
-async function statementsOf(use: (db: Connection, owned: OwnedRuns) => Promise<void> | void): Promise<string[]> {
+interface Plan {
+  readonly sql: string;
+  readonly detail: string;
+}
+
+/** The plan of every statement that `use` prepares, line by line. */
+async function plansOf(use: (db: Connection, owned: OwnedRuns) => Promise<unknown> | void): Promise<Plan[]> {
   const folder = mkdtempSync(join(tmpdir(), "pawl-plans-"));
   const db = new Connection(join(folder, "pawl.db"), { durability: "process" }, () => {});
   await db.open();
@@ -34,18 +40,22 @@ async function statementsOf(use: (db: Connection, owned: OwnedRuns) => Promise<v
   };
   await use(db, new OwnedRuns());
   db.statement = prepare;
-  const walks = [...seen]
+  const plans = [...seen]
     .filter((sql) => /^(with|select|insert|update|delete)\b/i.test(sql))
-    .flatMap((sql) => db.all(`explain query plan ${sql}`).map(({ detail }) => ({ sql, detail: String(detail) })))
-    .filter(({ detail }) => FULL_WALK.test(detail))
-    .map(({ sql, detail }) => `${detail}: ${sql}`);
+    .flatMap((sql) => db.all(`explain query plan ${sql}`).map(({ detail }) => ({ sql, detail: String(detail) })));
   db.close();
   rmSync(folder, { recursive: true, force: true });
-  return walks;
+  return plans;
+}
+
+async function walksOf(use: (db: Connection, owned: OwnedRuns) => Promise<void> | void): Promise<string[]> {
+  return (await plansOf(use))
+    .filter(({ detail }) => FULL_WALK.test(detail))
+    .map(({ sql, detail }) => `${detail}: ${sql}`);
 }
 
 it("the hot path and the upkeep walk no table", async () => {
-  const walks = await statementsOf(async (db, owned) => {
+  const walks = await walksOf(async (db, owned) => {
     const moment = { now: 1, monotonic: 1 };
     register(db, newWorker("w1"), moment);
     const part = {
@@ -95,6 +105,13 @@ it("the hot path and the upkeep walk no table", async () => {
   expect(walks).toEqual([]);
 });
 
+it("P28 I11 a claim finds suspects and others in an index of each, in their order", async () => {
+  const plans = await plansOf((db, owned) => claim(db, owned, claimRequest({ suspect: true }), systemClock));
+  const ready = plans.filter(({ sql }) => sql.includes("order by priority desc, ready_at"));
+  const ways = ready.map(({ detail }) => detail).filter((detail) => /\bruns\b|order by/i.test(detail));
+  expect(ways).toEqual(["SCAN runs USING INDEX runs_ready", "SCAN runs USING INDEX runs_suspect"]);
+});
+
 it.each<Omit<RunQuery, "limit">>([
   { workflow: "order" },
   { states: ["failed"] },
@@ -103,5 +120,5 @@ it.each<Omit<RunQuery, "limit">>([
   { tag: "t" },
   { parent: "p" },
 ])("a list by %o walks no table", async (query) => {
-  expect(await statementsOf((db) => void listRuns(db, { ...query, limit: 10 }))).toEqual([]);
+  expect(await walksOf((db) => void listRuns(db, { ...query, limit: 10 }))).toEqual([]);
 });

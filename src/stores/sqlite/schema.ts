@@ -55,7 +55,8 @@ export const MIGRATIONS: readonly Migration[] = [
         cost text,
         codec text not null
       ) strict;
-      create index runs_ready on runs (priority desc, ready_at) where ready_at is not null;
+      create index runs_ready on runs (priority desc, ready_at) where ready_at is not null and claims < 2;
+      create index runs_suspect on runs (priority desc, ready_at) where ready_at is not null and claims >= 2;
       create index runs_wake on runs (wake_at) where wake_at is not null;
       create index runs_owner on runs (owner) where owner is not null;
       create index runs_news on runs (owner)

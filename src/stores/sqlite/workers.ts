@@ -1,6 +1,7 @@
 import type { FenceReply, FenceRequest, Handle, Mail, NewWorker, WorkerRow } from "../../core/store.ts";
 import { leaseLeftMs } from "../lease.ts";
 import type { Connection, Row } from "./connection.ts";
+import { HAS_PROGRESSED } from "./progress.ts";
 import { MAIL_COLUMNS, mailOf } from "./rows.ts";
 
 export interface Moment {
@@ -64,8 +65,8 @@ const DELETE = "delete from workers where id = ?";
 const MOVE = "update runs set owner = ? where owner = ?";
 const OWNED = `select ${MAIL_COLUMNS} from runs where owner = ? order by n`;
 
-// Claimable again, except a parked run that no decision and no unseen cancel concerns.
-const RELEASE = `update runs set owner = null, claims = case when ?3 then 0 else claims end,
+// Claimable again, except a parked run that no decision and no unseen cancel concerns. Deaths are counted since the last progress (P28).
+const RELEASE = `update runs set owner = null, claims = case when ?3 or ${HAS_PROGRESSED} then 0 else claims end,
   ready_at = case when state <> 'parked' or (cancel is not null and cancelling = 0)
       or exists (select 1 from inbox where run = runs.n and consumed = 0 and kind = 'decision')
     then ?2 end

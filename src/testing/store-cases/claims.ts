@@ -119,21 +119,26 @@ export const claimCases: readonly StoreCase[] = [
     assert.deepEqual(await store.runs({ limit: 9 }), before);
   }),
 
-  storeCase("P28 a claim that ends without progress is counted, and makes the run a suspect", async ({ store }) => {
-    await apply(store, creation("r", { claimed: true }));
-    await apply(store, appending("r", 1, 3));
-    await replaceWorker(store, "w1", "w2");
-    assert.deepEqual(await claimIds(store, { worker: "w2" }), []);
-    assert.equal((await claimOne(store, { worker: "w2", suspect: true })).row.claims, 2);
-    await replaceWorker(store, "w2", "w3");
-    assert.equal((await claimOne(store, { worker: "w3", suspect: true })).row.claims, 3);
-  }),
+  storeCase(
+    "P28 a claim that ends without progress is counted; from the second on, the run is a suspect",
+    async ({ store }) => {
+      await apply(store, creation("r", { claimed: true }));
+      await apply(store, appending("r", 1, 3));
+      await replaceWorker(store, "w1", "w2");
+      assert.equal((await claimOne(store, { worker: "w2" })).row.claims, 2);
+      await replaceWorker(store, "w2", "w3");
+      assert.deepEqual(await claimIds(store, { worker: "w3" }), []);
+      assert.equal((await claimOne(store, { worker: "w3", suspect: true })).row.claims, 3);
+      await replaceWorker(store, "w3", "w4");
+      assert.equal((await claimOne(store, { worker: "w4", suspect: true })).row.claims, 4);
+    },
+  ),
 
   storeCase("P28 the first entries of a run are no progress of its first claim", async ({ store }) => {
     await apply(store, creation("r"));
     assert.equal((await claimOne(store)).row.claims, 1);
     await replaceWorker(store, "w1", "w2");
-    assert.deepEqual(await claimIds(store, { worker: "w2" }), []);
+    assert.equal((await claimOne(store, { worker: "w2" })).row.claims, 2);
   }),
 
   storeCase("P28 a recorded outcome is progress; a mark and a failure that is retried are not", async ({ store }) => {
@@ -152,22 +157,37 @@ export const claimCases: readonly StoreCase[] = [
       await apply(store, { run, head: 1, entries: [second] });
     }
     await replaceWorker(store, "w1", "w2");
-    const expected = after.filter(([, , isProgress]) => isProgress).map(([run]) => run);
     const claimed = await store.claim(claimRequest({ worker: "w2", limit: 99 }));
     assert.deepEqual(
       claimed.map(({ run, row }) => [run, row.claims]),
-      expected.map((run) => [run, 1]),
+      after.map(([run, , isProgress]) => [run, isProgress ? 1 : 2]),
     );
+    // What counts is progress since the last claim, not ever.
     await apply2(store, "w2", appending("completed", 2));
     await replaceWorker(store, "w2", "w3");
-    assert.deepEqual(await claimIds(store, { worker: "w3", limit: 99 }), []);
+    const again = await store.claim(claimRequest({ worker: "w3", limit: 99 }));
+    assert.deepEqual(
+      again.map(({ run, row }) => [run, row.claims]),
+      after.filter(([, , isProgress]) => isProgress).map(([run]) => [run, 2]),
+    );
+  }),
+
+  storeCase("P28 deaths before progress are forgotten", async ({ store }) => {
+    await apply(store, creation("r", { claimed: true }));
+    await replaceWorker(store, "w1", "w2");
+    await claimOne(store, { worker: "w2" });
+    await apply2(store, "w2", { run: "r", head: 1, entries: [entry(1, "timer.fired")] });
+    await replaceWorker(store, "w2", "w3");
+    assert.equal((await claimOne(store, { worker: "w3" })).row.claims, 1);
   }),
 
   storeCase("P28 suspects come one at a time, in their place among the others", async ({ store }) => {
     await apply(store, creation("s1", { claimed: true, priority: 1 }), creation("s2", { claimed: true, priority: 1 }));
     await replaceWorker(store, "w1", "w2");
+    assert.deepEqual(await claimIds(store, { worker: "w2" }), ["s1", "s2"]);
+    await replaceWorker(store, "w2", "w3");
     await store.commit({ worker: null, runs: [creation("high", { priority: 2 }), creation("low"), creation("low2")] });
-    const claim = (limit: number, suspect: boolean) => claimIds(store, { worker: "w2", limit, suspect });
+    const claim = (limit: number, suspect: boolean) => claimIds(store, { worker: "w3", limit, suspect });
     assert.deepEqual(await claim(1, true), ["high"]);
     assert.deepEqual(await claim(2, true), ["s1", "low"]);
     assert.deepEqual(await claim(9, false), ["low2"]);
