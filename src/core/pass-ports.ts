@@ -57,6 +57,8 @@ export interface PassPorts {
   mailed(): void;
   /** Whether that run is in memory here and will answer soon (P33). */
   isHere(run: string): boolean;
+  /** Whether a run that is due soon may wait in memory: nobody else is known to need its place (P33). */
+  mayLinger(): boolean;
   /** The pass is over: it ended, was suspended or parked, and its last commit is durable. */
   over(pass: Pass, how: PassEnd): void;
   /** The pass cannot write what it has to: nothing of it is, and the run is loaded again later. */

@@ -5,10 +5,13 @@ import type { Pass } from "./pass.ts";
 import type { RowPatch } from "./store.ts";
 import { transition } from "./transition.ts";
 
-/** A run that wakes soon, or waits for a child that runs right here, is dearer to load again than to keep (P33). */
+/**
+ * A run that wakes soon is dearer to load again than to keep, while there is room for others (P33). One that waits for a child that runs
+ * right here stays in any case: it would be loaded again for each of its children, and they do not run for ever.
+ */
 export function lingers({ calls, ports }: Pass): boolean {
   const horizon = ports.clock.now() + LIMITS.lingerMs;
-  if ((calls.nextDue(null) ?? Number.POSITIVE_INFINITY) <= horizon) return true;
+  if (ports.mayLinger() && (calls.nextDue(null) ?? Number.POSITIVE_INFINITY) <= horizon) return true;
   for (const call of calls.waits()) if (call.type === "child.started" && ports.isHere(call.child)) return true;
   return false;
 }

@@ -4,6 +4,7 @@
 //   L1. Every incarnation has a random id of its own; a fenced one never comes back (B15, B20).
 //   L2. A step starts only while the lease surely runs, counted locally from when the last confirmed heartbeat was sent (P37).
 //   L3. Whoever was cut off takes a new incarnation first and looks second (P17).
+import { formatMs } from "../base/duration.ts";
 import { messageOf, PawlError } from "../base/errors.ts";
 import type { Log } from "../core/context.ts";
 import type { FenceReply, Handle, NewWorker, Pulse, Store } from "../core/store.ts";
@@ -32,11 +33,17 @@ export class Lease {
   #pulse: Pulse | null = null;
   #confirmedAt = Number.NEGATIVE_INFINITY;
   #heldSince = 0;
+  /** When the loop was last seen to wait for the next beat. */
+  #waitsSince = 0;
 
   constructor(store: Store, options: LeaseOptions) {
     this.#store = store;
     this.#options = options;
-    this.#loop = new Loop(store.leaseClock, Math.max(1, options.leaseMs / 3), () => this.#beat());
+    this.#loop = new Loop(store.leaseClock, this.#everyMs, () => this.#beat());
+  }
+
+  get #everyMs(): number {
+    return Math.max(1, this.#options.leaseMs / 3);
   }
 
   get id(): string | null {
@@ -59,6 +66,7 @@ export class Lease {
     const sentAt = this.#store.leaseClock.monotonic();
     await this.#store.register(worker);
     this.#hold(worker, sentAt);
+    this.#waitsSince = this.#store.leaseClock.monotonic();
     this.#loop.start();
     return worker.id;
   }
@@ -121,6 +129,7 @@ export class Lease {
   async #beat(): Promise<void> {
     const worker = this.#worker;
     if (worker === null) return;
+    this.#tellOfStall(worker.id);
     try {
       if (await this.#isAlive(worker.id)) return await this.#options.beat();
       if (this.#worker === worker) this.#options.lost();
@@ -128,7 +137,20 @@ export class Lease {
       this.#options.log.warn(`The heartbeat of worker ${worker.id} failed; it is tried again.`, {
         error: messageOf(error),
       });
+    } finally {
+      this.#waitsSince = this.#store.leaseClock.monotonic();
     }
+  }
+
+  /** A beat that comes later than the one after it was due: nothing in this process has moved for so long (I27). */
+  #tellOfStall(worker: string): void {
+    const stalledMs = Math.floor(this.#store.leaseClock.monotonic() - this.#waitsSince - this.#everyMs);
+    if (stalledMs < this.#everyMs) return;
+    this.#options.log.warn(
+      `The event loop of worker ${worker} stood still for ${formatMs(stalledMs)} or longer. Meanwhile no other run in this process went on. ` +
+        "Look for synchronous work in a step, and move it to a worker thread or a child process.",
+      { stalledMs },
+    );
   }
 
   async #isAlive(worker: string): Promise<boolean> {

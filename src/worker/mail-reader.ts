@@ -6,12 +6,15 @@ import type { PassTable } from "./pass-table.ts";
 export class MailReader {
   readonly #store: Store;
   readonly #passes: PassTable;
+  readonly #again: () => void;
   readonly #wanted = new Set<Pass>();
   readonly #seen = new Map<string, string>();
 
-  constructor(store: Store, passes: PassTable) {
+  /** `again` has `read` called once more. */
+  constructor(store: Store, passes: PassTable, again: () => void) {
     this.#store = store;
     this.#passes = passes;
+    this.#again = again;
   }
 
   get isWanted(): boolean {
@@ -21,6 +24,11 @@ export class MailReader {
   /** This pass needs to know its inbox as it is from now on. */
   want(pass: Pass): void {
     this.#wanted.add(pass);
+  }
+
+  /** What a pass had to write is durable: if it asked before its run was in the store, it can be told now. */
+  landed(pass: Pass): void {
+    if (this.#wanted.has(pass)) this.#again();
   }
 
   forget(pass: Pass): void {
@@ -60,12 +68,16 @@ export class MailReader {
 
   /** Passes that asked and have nothing new: they still need to know the counter as it is now. */
   async #readQuiet(worker: string, passes: readonly Pass[], readAt: number): Promise<void> {
+    const early = new Set(passes.filter((pass) => pass.durableHead === 0));
     const owned = new Map((await this.#store.owned(worker, { news: false })).map((mail) => [mail.run, mail]));
     for (const pass of passes) {
       const mail = owned.get(pass.id);
       if (mail !== undefined) pass.mail(mail, readAt);
-      // Not in the store yet: its first commit is still on the way, and the question stays.
-      else if (!pass.isOver) this.#wanted.add(pass);
+      else if (!pass.isOver) {
+        // Not in the store yet: its first commit is still on the way, and the question stays; or it has landed meanwhile.
+        this.#wanted.add(pass);
+        if (early.has(pass) && pass.durableHead > 0) this.#again();
+      }
     }
   }
 }

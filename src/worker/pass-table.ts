@@ -78,6 +78,7 @@ export class PassTable {
       const end = start + (batch?.commit.entries.length ?? 0);
       // Nothing of it was ever acknowledged. If it is there all the same, the store will say so.
       const wasNeverCreated = mail === undefined && start === 0;
+      if (wasNeverCreated && batch !== null) this.#sources.get(pass)?.doubt();
       if (mail !== undefined && mail.head === end && end > start) pass.applied();
       else if (mail?.head === start || wasNeverCreated) pass.offerAgain();
       else this.drop(pass);
@@ -94,6 +95,7 @@ class PassSource implements CommitSource {
   readonly #table: PassTable;
   readonly #events: PassTableEvents;
   readonly #started: Started;
+  #isInDoubt = false;
 
   constructor(pass: Pass, table: PassTable, events: PassTableEvents, started: Started) {
     this.id = pass.id;
@@ -115,9 +117,14 @@ class PassSource implements CommitSource {
     this.#pass.offerAgain();
   }
 
-  /** A run that was never accepted has a caller who can be told; all others wait for the store to come back. */
+  /** Its start may have been applied: nobody may be told any more that it was not (I2). */
+  doubt(): void {
+    this.#isInDoubt = true;
+  }
+
+  /** A run that was surely never accepted has a caller who can be told; all others wait for the store to come back. */
   givesUp(error: unknown): boolean {
-    if (this.#pass.inFlight?.commit.create === undefined) return false;
+    if (this.#isInDoubt || this.#pass.inFlight?.commit.create === undefined) return false;
     this.#started(error);
     this.#table.drop(this.#pass);
     return true;

@@ -14,21 +14,22 @@ import type { Log } from "../core/context.ts";
 import type { Chain, Draft } from "../core/draft.ts";
 import type { Host } from "../core/host.ts";
 import type { Entry } from "../core/journal.ts";
-import { LIMITS } from "../core/limits.ts";
 import { Pass } from "../core/pass.ts";
 import type { AdoptedChild, PassEnd, PassPorts } from "../core/pass-ports.ts";
-import type { ClaimedRun, NewRun, Store, Verdict } from "../core/store.ts";
+import type { NewRun, Store, Verdict } from "../core/store.ts";
 import { Timeouts } from "../core/timeouts.ts";
 import { openEntry } from "../core/values.ts";
 import type { Workflow } from "../core/workflow.ts";
-import { type CommitSource, Committer } from "./committer.ts";
+import { Claims } from "./claims.ts";
+import { Committer } from "./committer.ts";
 import { Lease } from "./lease.ts";
-import { loadRun, parkRefused } from "./load-run.ts";
 import { Loop } from "./loop.ts";
 import { MailReader } from "./mail-reader.ts";
 import { newRow } from "./new-row.ts";
 import { PassTable, type Started } from "./pass-table.ts";
 import type { Registry } from "./registry.ts";
+import { RunLoader } from "./run-loader.ts";
+import { SelfFence } from "./self-fence.ts";
 import { Sweeper } from "./sweeper.ts";
 
 export interface WorkerOptions {
@@ -62,22 +63,16 @@ export class Worker {
   readonly #options: WorkerOptions;
   readonly #events: WorkerEvents;
   readonly #lease: Lease;
-  readonly #claims: Loop;
+  readonly #claims: Claims;
+  readonly #selfFence: SelfFence;
+  readonly #loader: RunLoader;
   readonly #mail: Loop;
   readonly #sweeper: Sweeper;
   readonly #passes: PassTable;
   readonly #mailReader: MailReader;
-  readonly #held = new Set<string>();
-  #waitingForLease: (() => void)[] = [];
-  #fencing: Promise<void> | null = null;
-  #suspect: string | null = null;
-  /** Children that will be taken on the spot once they are durable. */
-  #promised = 0;
-  #mayHaveMore = true;
   #isStarted = false;
   #isStopping = false;
   #forgetHints: () => void = () => {};
-  #alarm: { readonly due: number; readonly forget: () => void } | null = null;
 
   constructor(store: Store, options: WorkerOptions, events: WorkerEvents) {
     this.#store = store;
@@ -88,11 +83,11 @@ export class Worker {
       verdict: (pass, verdict, started) => this.#verdict(pass, verdict, started),
       dropped: (pass) => this.#dropped(pass),
     });
-    this.#mailReader = new MailReader(store, this.#passes);
+    this.#mailReader = new MailReader(store, this.#passes, () => void this.#mail.tick());
     this.committer = new Committer(store, options.host, {
       unavailable: (error, failures) => this.#unavailable(error, failures),
-      unknown: (error, sources) => this.#cutOff(error, sources),
-      fenced: (sources) => this.#cutOff(null, sources),
+      unknown: (error, sources) => this.#selfFence.cutOff(error, sources),
+      fenced: (sources) => this.#selfFence.cutOff(null, sources),
     });
     this.#lease = new Lease(store, {
       name,
@@ -101,13 +96,41 @@ export class Worker {
       handles: registry.handles,
       log,
       newId,
-      lost: () => void this.#fenceSelf("its lease was taken away"),
+      lost: () => this.#selfFence.begin("its lease was taken away"),
       beat: () => this.#compareWithStore(),
     });
-    this.#claims = new Loop(store.leaseClock, options.pollMs, () => this.#guarded("claim", () => this.#claim()));
+    this.#selfFence = new SelfFence({
+      store,
+      lease: this.#lease,
+      committer: this.committer,
+      passes: this.#passes,
+      log,
+      isStopping: () => this.#isStopping,
+      unavailable: (error, failures) => this.#unavailable(error, failures),
+      renewed: () => this.#renewed(),
+    });
+    this.#claims = new Claims(store, options, this.#passes, {
+      worker: () => (this.#isStopping || this.committer.isPaused ? null : this.#lease.id),
+      load: (claimed, readAt, worker) => this.#loader.load(claimed, readAt, worker),
+      unknown: () => void this.#guarded("compare with the store", () => this.#compareWithStore()),
+      guarded: (what, body) => this.#guarded(what, body),
+    });
     this.#mail = new Loop(store.leaseClock, options.pollMs, () => this.#guarded("read mail", () => this.#readMail()));
     this.#sweeper = new Sweeper(store, this.#lease, options, () => void this.#claims.tick());
     this.ports = this.#makePorts();
+    this.#loader = new RunLoader({
+      store,
+      registry,
+      lease: this.#lease,
+      committer: this.committer,
+      passes: this.#passes,
+      claims: this.#claims,
+      ports: this.ports,
+      isStopping: () => this.#isStopping,
+      changed: (run) => events.changed(run),
+      guarded: (what, body) => this.#guarded(what, body),
+      guardedNow: (what, body) => this.#guardedNow(what, body),
+    });
   }
 
   get id(): string | null {
@@ -143,14 +166,13 @@ export class Worker {
     if (!this.#isStarted || this.#isStopping) return;
     this.#isStopping = true;
     this.#forgetHints();
-    this.#alarm?.forget();
     await Promise.all([this.#claims.stop(), this.#mail.stop(), this.#sweeper.stop()]);
     for (const pass of this.#passes.all()) pass.drain();
     await this.#until(() => this.#passes.all().every((pass) => pass.isQuiet), drainMs);
     await this.#until(() => !this.committer.isBusy, drainMs);
     for (const pass of this.#passes.all()) this.#passes.drop(pass);
     this.committer.close();
-    await this.#fencing;
+    await this.#selfFence.done();
     await this.#lease.stop();
   }
 
@@ -167,7 +189,7 @@ export class Worker {
   }
 
   #isResting(): boolean {
-    if (this.#fencing !== null || this.#mailReader.isWanted || this.committer.isBusy) return false;
+    if (this.#selfFence.isUnderWay || this.#mailReader.isWanted || this.committer.isBusy) return false;
     for (const pass of this.#passes.all()) if (!pass.isResting) return false;
     return true;
   }
@@ -189,7 +211,7 @@ export class Worker {
     return (
       this.isWorking &&
       !this.committer.isPaused &&
-      this.#passes.size + this.#promised < this.#options.concurrency &&
+      this.#claims.hasRoom &&
       this.#options.registry.forRun(workflow, version) !== undefined
     );
   }
@@ -207,7 +229,7 @@ export class Worker {
   /** Goes on with a run that was created, durably, as owned by this worker. */
   adopt({ run, workflow, create, entry }: AdoptedChild): void {
     if (this.#isStopping || this.#passes.has(run)) return;
-    if (this.#isFull) return void this.#handBack(run, 1, 1);
+    if (this.#claims.isFull) return void this.#loader.handBack(run, 1, 1);
     this.#guardedNow(`begin run ${run}`, () => {
       const chain = { head: 1, hash: entry.hash, at: entry.at };
       const pass = this.#newPass(run, workflow, create, [openEntry(this.#options.codec, run, entry)], chain);
@@ -216,101 +238,12 @@ export class Worker {
     });
   }
 
-  /** Others came first since this run was promised a place: it goes to whoever has room, as if nobody had claimed it. */
-  #handBack(run: string, head: number, claims: number): Promise<void> {
-    const row = { release: true, readyAt: this.#store.clock.now(), claims: Math.max(0, claims - 1) };
-    return this.#writeAndLetGo({ run, head, entries: [], row });
-  }
-
-  get #isFull(): boolean {
-    return this.#passes.size >= this.#options.concurrency;
-  }
-
   /** Takes a run that nobody is working on, to end it without its body (P19). False: it cannot be had. */
   async cancelWithoutBody(run: string): Promise<boolean> {
     await this.start();
     // Its owner may be dead, and nobody else there to find out.
     await this.#sweeper.sweep();
-    const worker = this.#lease.id;
-    const claimed = worker === null || this.#passes.has(run) ? null : await this.#store.take(worker, run);
-    if (claimed === null || claimed.cancel === null) return false;
-    this.#held.add(run);
-    try {
-      const loaded = loadRun(claimed, undefined, this.ports, this.#store.clock.now());
-      if (loaded.kind === "pass") return false;
-      const verdict = await this.committer.write(loaded.commit);
-      this.#events.changed(run);
-      return verdict.kind === "applied";
-    } finally {
-      this.#held.delete(run);
-    }
-  }
-
-  // Claims
-
-  async #claim(): Promise<void> {
-    const worker = this.#lease.id;
-    if (worker === null || this.#isStopping || this.committer.isPaused) return;
-    const room = Math.min(LIMITS.claimBatch, this.#options.concurrency - this.#passes.size - this.#promised);
-    // Whoever leaves asks again.
-    this.#mayHaveMore = true;
-    if (room <= 0) return this.#setAlarm(null);
-    const { handles } = this.#options.registry;
-    // The mail that comes along is as old as the question (P5).
-    const readAt = this.#store.clock.now();
-    const suspect = this.#suspect === null;
-    const claimed = await this.#store.claim({ worker, handles, limit: room, suspect });
-    for (const run of claimed) this.#load(run, readAt, worker);
-    this.#mayHaveMore = claimed.length === room || !suspect || this.#suspect !== null;
-    if (claimed.length === room) void this.#claims.tick();
-    this.#setAlarm(await this.#store.nextWake());
-  }
-
-  /** The next sleeping run anywhere in the store wakes this worker, without polling for it. */
-  #setAlarm(due: number | null): void {
-    if (due === this.#alarm?.due || this.#isStopping) return;
-    this.#alarm?.forget();
-    this.#alarm = null;
-    if (due === null) return;
-    const forget = this.#store.clock.at(due, () => {
-      this.#alarm = null;
-      void this.#claims.tick();
-    });
-    this.#alarm = { due, forget };
-  }
-
-  #load(claimed: ClaimedRun, readAt: number, worker: string): void {
-    if (worker !== this.#lease.id || this.#passes.has(claimed.run)) return;
-    // What cannot be loaded must not keep others from it; it is tried again with the next heartbeat (P23).
-    this.#guardedNow(`load run ${claimed.run}`, () => {
-      const workflow = this.#options.registry.forRun(claimed.row.workflow, claimed.row.version);
-      const loaded = loadRun(claimed, workflow, this.ports, readAt);
-      if (loaded.kind === "pass" && this.#isFull)
-        return void this.#handBack(claimed.run, claimed.head, claimed.row.claims);
-      if (claimed.row.claims >= 2) this.#suspect = claimed.run;
-      if (loaded.kind === "pass") {
-        this.#passes.hold(loaded.pass);
-        loaded.pass.begin();
-      } else void this.#writeAndLetGo(loaded.commit);
-    });
-  }
-
-  async #writeAndLetGo(commit: Parameters<Committer["write"]>[0]): Promise<void> {
-    this.#held.add(commit.run);
-    await this.#guarded("end a run", async () => {
-      const verdict = await this.committer.write(commit);
-      if (verdict.kind === "refused" && verdict.why === "cancel") await this.cancelWithoutBody(commit.run);
-    });
-    this.#held.delete(commit.run);
-    this.#letGo(commit.run, true);
-    this.#events.changed(commit.run);
-  }
-
-  /** Looks for more work if there may be some: a look costs as much as a step, and hints tell of what is new. */
-  #letGo(run: string, mayWake: boolean): void {
-    if (this.#suspect === run) this.#suspect = null;
-    const isWorker = this.isWorking && this.#options.registry.handles.length > 0;
-    if (isWorker && (mayWake || this.#mayHaveMore)) void this.#claims.tick();
+    return this.#loader.cancelWithoutBody(run);
   }
 
   #newPass(
@@ -340,8 +273,7 @@ export class Worker {
 
   #dropped(pass: Pass): void {
     this.#mailReader.forget(pass);
-    this.#promised = 0;
-    if (this.#suspect === pass.id) this.#suspect = null;
+    this.#claims.lost(pass.id);
   }
 
   #forget(pass: Pass): void {
@@ -355,7 +287,8 @@ export class Worker {
     if (pass.isOver) return;
     if (verdict.kind === "applied") {
       pass.applied();
-      if (this.#suspect === pass.id && pass.hasProgressed) this.#suspect = null;
+      if (pass.hasProgressed) this.#claims.progressed(pass.id);
+      this.#mailReader.landed(pass);
       return this.#events.changed(pass.id);
     }
     if (verdict.kind === "refused" && (verdict.why === "wake" || (verdict.why === "cancel" && !pass.isParking)))
@@ -366,25 +299,7 @@ export class Worker {
       run: pass.id,
       verdict: JSON.stringify(verdict),
     });
-    void this.#guarded("reload", () => this.#afterRefusal(pass.id, verdict));
-  }
-
-  async #afterRefusal(run: string, verdict: Verdict): Promise<void> {
-    // A park that a cancel has overtaken: nobody is left to decide anything (P19).
-    if (verdict.kind === "refused" && verdict.why === "cancel") return void (await this.cancelWithoutBody(run));
-    if (verdict.kind !== "failed") return this.#reload(run);
-    // Replay would lead to the same commit, again and again.
-    const worker = this.#lease.id;
-    const claimed = worker === null || this.#isStopping ? null : await this.#store.take(worker, run);
-    if (claimed !== null) await this.#writeAndLetGo(parkRefused(claimed, this.ports, verdict.error));
-  }
-
-  async #reload(run: string): Promise<void> {
-    const worker = this.#lease.id;
-    if (worker === null || this.#isStopping) return;
-    const readAt = this.#store.clock.now();
-    const claimed = await this.#store.take(worker, run);
-    if (claimed !== null) this.#load(claimed, readAt, worker);
+    void this.#guarded("reload", () => this.#loader.afterRefusal(pass.id, verdict));
   }
 
   async #unavailable(error: unknown, failures: number): Promise<void> {
@@ -402,52 +317,10 @@ export class Worker {
     await new Promise<void>((resolve) => this.#store.leaseClock.after(Math.max(5, ms), resolve));
   }
 
-  // Fencing
-
-  #cutOff(error: unknown, sources: readonly CommitSource[]): void {
-    const why = error === null ? "it was fenced" : `the outcome of a commit is unknown (${messageOf(error)})`;
-    void this.#fenceSelf(why, sources);
-  }
-
-  /** Takes a new incarnation and settles every pass by what the store then says (P17). */
-  #fenceSelf(why: string, unsettled: readonly CommitSource[] = []): Promise<void> {
-    this.#fencing ??= this.#takeNewIncarnation(why, unsettled).finally(() => {
-      this.#fencing = null;
-      const waiting = this.#waitingForLease;
-      this.#waitingForLease = [];
-      for (const fn of waiting) fn();
-    });
-    return this.#fencing;
-  }
-
-  async #takeNewIncarnation(why: string, unsettled: readonly CommitSource[]): Promise<void> {
-    // Whatever is still under way belongs to the old incarnation: its answer no longer counts (P17).
-    const cutOff = [...unsettled, ...this.committer.pause()];
-    this.#options.log.warn(`Worker ${this.#lease.id} takes a new incarnation: ${why}.`);
-    for (let failures = 1; ; failures++) {
-      try {
-        const readAt = this.#store.clock.now();
-        const { moved } = await this.#lease.renew();
-        this.#passes.settle(new Map(moved.map((mail) => [mail.run, mail])), readAt);
-        this.#settleWrites(cutOff);
-        break;
-      } catch (error) {
-        if (this.#isStopping && failures > 3) return;
-        await this.#unavailable(error, failures);
-      }
-    }
-    this.committer.worker = this.#lease.id;
-    this.committer.resume();
+  /** What a lost answer may have given this worker is loaded now, not with the next heartbeat (P23). */
+  #renewed(): void {
     void this.#claims.tick();
-  }
-
-  /** Single writes have no pass: offered again, they meet their own traces if they were applied (ST2). */
-  #settleWrites(unsettled: readonly CommitSource[]): void {
-    for (const source of new Set(unsettled)) {
-      if (this.#passes.owns(source)) continue;
-      source.offerAgain();
-      this.committer.dirty(source);
-    }
+    void this.#guarded("compare with the store", () => this.#compareWithStore());
   }
 
   // Mail
@@ -459,13 +332,8 @@ export class Worker {
 
   /** Loads what this worker owns and does not hold (P23). */
   async #compareWithStore(): Promise<void> {
-    const worker = this.#lease.id;
-    if (worker === null || this.#isStopping || this.committer.isPaused || this.#fencing !== null) return;
-    const owned = await this.#store.owned(worker, { news: false });
-    for (const { run } of owned) {
-      if (worker !== this.#lease.id || this.#passes.has(run) || this.#held.has(run)) continue;
-      await this.#guarded(`load run ${run}`, () => this.#reload(run));
-    }
+    if (this.#isStopping || this.committer.isPaused || this.#selfFence.isUnderWay) return;
+    await this.#loader.compareWithStore();
   }
 
   // What passes ask for
@@ -486,26 +354,24 @@ export class Worker {
         const source = this.#passes.sourceOf(pass);
         if (source !== undefined) this.committer.dirty(source);
       },
-      mayStart: () => this.#lease.isSure && this.#fencing === null,
-      whenSafe: (fn) => {
-        this.#waitingForLease.push(fn);
-        void this.#fenceSelf("its lease ran out before a step began");
-      },
+      mayStart: () => this.#lease.isSure && !this.#selfFence.isUnderWay,
+      whenSafe: (fn) => this.#selfFence.whenSafe(fn),
       readMail: (pass) => {
         this.#mailReader.want(pass);
         void this.#mail.tick();
       },
       adopts: (workflow, version) => {
         if (!this.hasRoomFor(workflow, version)) return false;
-        this.#promised++;
+        this.#claims.promise();
         return true;
       },
       adopt: (child) => {
-        this.#promised = Math.max(0, this.#promised - 1);
+        this.#claims.redeem();
         this.adopt(child);
       },
       mailed: () => this.hint(),
       isHere: (run) => this.holds(run),
+      mayLinger: () => !this.#claims.isCrowded,
       over: (pass, how) => this.#over(pass, how),
       broken: (pass, error) => {
         this.#options.log.error(`Run ${pass.id} cannot go on here and is loaded again later. ${messageOf(error)}`, {
@@ -539,7 +405,7 @@ export class Worker {
     }
     if (how.kind === "ended") this.#events.ended(pass.id, how);
     // A run that sleeps may be the next to wake; one that has ended leaves nothing to look for.
-    this.#letGo(pass.id, how.kind === "suspended");
+    this.#claims.left(pass.id, how.kind === "suspended");
     const parent = pass.row.parent === null ? undefined : this.#passes.get(pass.row.parent.run);
     if (parent !== undefined) parent.evaluate();
     if (pass.row.parent !== null) this.hint();

@@ -46,7 +46,9 @@ export async function claim(
 ): Promise<ClaimedRun[]> {
   if (request.limit < 1) return [];
   const handles = handlesText(request.handles);
-  const isAnyThere = await db.read(() => db.get(ANY_DUE, clock.now()) !== undefined || hasCandidate(db, request, handles));
+  const isAnyThere = await db.read(
+    () => db.get(ANY_DUE, clock.now()) !== undefined || hasCandidate(db, request, handles),
+  );
   if (!isAnyThere) return [];
   const claimed = await db.write(() => claimNow(db, request, handles, clock.now()));
   for (const { n, run } of claimed)

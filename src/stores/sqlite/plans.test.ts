@@ -28,7 +28,7 @@ interface Plan {
 }
 
 /** The plan of every statement that `use` prepares, line by line. */
-async function plansOf(use: (db: Connection, owned: OwnedRuns) => Promise<unknown> | void): Promise<Plan[]> {
+async function plansOf(use: (db: Connection, owned: OwnedRuns) => unknown): Promise<Plan[]> {
   const folder = mkdtempSync(join(tmpdir(), "pawl-plans-"));
   const db = new Connection(join(folder, "pawl.db"), { durability: "process" }, () => {});
   await db.open();

@@ -1,0 +1,124 @@
+// The run loader
+// Brings runs that this worker owns into memory, and writes what is to be written of those whose body is not needed.
+//
+//   RL1. A run is loaded only by the incarnation that owns it, and only once.
+//   RL2. What cannot be loaded keeps no other from it; it is tried again with the next heartbeat (P23).
+import type { PassPorts } from "../core/pass-ports.ts";
+import type { ClaimedRun, RunCommit, Store, Verdict } from "../core/store.ts";
+import type { Claims } from "./claims.ts";
+import type { Committer } from "./committer.ts";
+import type { Lease } from "./lease.ts";
+import { loadRun, parkRefused } from "./load-run.ts";
+import type { PassTable } from "./pass-table.ts";
+import type { Registry } from "./registry.ts";
+
+export interface RunLoaderParts {
+  readonly store: Store;
+  readonly registry: Registry;
+  readonly lease: Lease;
+  readonly committer: Committer;
+  readonly passes: PassTable;
+  readonly claims: Claims;
+  readonly ports: PassPorts;
+  isStopping(): boolean;
+  /** Something about this run has changed, durably. */
+  changed(run: string): void;
+  /** Runs a duty; if it fails, that is told, and it is tried again some time. */
+  guarded(what: string, body: () => Promise<void>): Promise<void>;
+  guardedNow(what: string, body: () => void): void;
+}
+
+export class RunLoader {
+  readonly #parts: RunLoaderParts;
+  /** Runs that are owned and are being written without a pass. */
+  readonly #held = new Set<string>();
+
+  constructor(parts: RunLoaderParts) {
+    this.#parts = parts;
+  }
+
+  load(claimed: ClaimedRun, readAt: number, worker: string): void {
+    const { lease, passes, claims, registry, ports, guardedNow } = this.#parts;
+    const { run, head, row } = claimed;
+    if (worker !== lease.id || passes.has(run)) return;
+    guardedNow(`load run ${run}`, () => {
+      const loaded = loadRun(claimed, registry.forRun(row.workflow, row.version), ports, readAt);
+      if (loaded.kind === "pass" && claims.isFull) return void this.handBack(run, head, row.claims);
+      claims.begun(run, row.claims);
+      if (loaded.kind === "pass") {
+        passes.hold(loaded.pass);
+        loaded.pass.begin();
+      } else void this.#writeAndLetGo(loaded.commit);
+    });
+  }
+
+  /** Others came first since this run was promised a place: it goes to whoever has room, as if nobody had claimed it. */
+  handBack(run: string, head: number, claims: number): Promise<void> {
+    const readyAt = this.#parts.store.clock.now();
+    const row = { release: true, readyAt, claims: Math.max(0, claims - 1) };
+    return this.#writeAndLetGo({ run, head, entries: [], row });
+  }
+
+  async #writeAndLetGo(commit: RunCommit): Promise<void> {
+    const { committer, claims, changed, guarded } = this.#parts;
+    this.#held.add(commit.run);
+    await guarded("end a run", async () => {
+      const verdict = await committer.write(commit);
+      if (verdict.kind === "refused" && verdict.why === "cancel") await this.cancelWithoutBody(commit.run);
+    });
+    this.#held.delete(commit.run);
+    claims.left(commit.run, true);
+    changed(commit.run);
+  }
+
+  /** Takes a run that nobody is working on, to end it without its body (P19). False: it cannot be had. */
+  async cancelWithoutBody(run: string): Promise<boolean> {
+    const { store, lease, passes, committer, ports, changed } = this.#parts;
+    const worker = lease.id;
+    const claimed = worker === null || passes.has(run) ? null : await store.take(worker, run);
+    if (claimed === null || claimed.cancel === null) return false;
+    this.#held.add(run);
+    try {
+      const loaded = loadRun(claimed, undefined, ports, store.clock.now());
+      if (loaded.kind === "pass") return false;
+      const verdict = await committer.write(loaded.commit);
+      changed(run);
+      return verdict.kind === "applied";
+    } finally {
+      this.#held.delete(run);
+    }
+  }
+
+  /** Goes on with a run whose commit was refused and whose pass was dropped for it. */
+  async afterRefusal(run: string, verdict: Verdict): Promise<void> {
+    // A park that a cancel has overtaken: nobody is left to decide anything (P19).
+    if (verdict.kind === "refused" && verdict.why === "cancel") return void (await this.cancelWithoutBody(run));
+    if (verdict.kind !== "failed") return this.#reload(run);
+    // Replay would lead to the same commit, again and again.
+    const claimed = await this.#take(run);
+    if (claimed !== null) await this.#writeAndLetGo(parkRefused(claimed, this.#parts.ports, verdict.error));
+  }
+
+  async #reload(run: string): Promise<void> {
+    const worker = this.#parts.lease.id;
+    const readAt = this.#parts.store.clock.now();
+    const claimed = await this.#take(run);
+    if (claimed !== null) this.load(claimed, readAt, worker as string);
+  }
+
+  async #take(run: string): Promise<ClaimedRun | null> {
+    const { store, lease, isStopping } = this.#parts;
+    return lease.id === null || isStopping() ? null : store.take(lease.id, run);
+  }
+
+  /** Loads what this worker owns and does not hold (P23). */
+  async compareWithStore(): Promise<void> {
+    const { store, lease, passes, guarded } = this.#parts;
+    const worker = lease.id;
+    if (worker === null) return;
+    for (const { run } of await store.owned(worker, { news: false })) {
+      if (worker !== lease.id || passes.has(run) || this.#held.has(run)) continue;
+      await guarded(`load run ${run}`, () => this.#reload(run));
+    }
+  }
+}
