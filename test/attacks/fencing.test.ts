@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { manualClock } from "../../src/base/clock.ts";
 import { PawlError } from "../../src/base/errors.ts";
-import type { Commit, NewWorker, Pulse, Store } from "../../src/core/store.ts";
+import type { ClaimRequest, Commit, NewWorker, Pulse, Store } from "../../src/core/store.ts";
 import { workflow } from "../../src/core/workflow.ts";
 import { faultStore } from "../../src/testing/fault-store.ts";
 import { gate, openWorld } from "../behaviour/harness.ts";
-import { openOn, rounds, stateOf } from "./rig.ts";
+import { openOn, rounds, silent, stateOf } from "./rig.ts";
 
 const lost = () => new PawlError("unknown_outcome", "The answer was lost.");
 
@@ -27,6 +27,17 @@ describe("fencing oneself", () => {
     ]);
     const run = await pawl.start(late, undefined, { delay: "1 day", id: "r" });
     expect(run.id).toBe("r");
+  });
+
+  it("I2 a start on the spot in doubt is not reported as failed because the store is away later", async () => {
+    const world = await openWorld("memory");
+    const instant = workflow("instant", async () => "done");
+    const faults = faultStore(world.store, { commits: { 1: "lose-answer", 2: "fail", 3: "fail" } });
+    const pawl = await openOn(faults, {}, [instant]);
+    const run = await pawl.start(instant);
+    expect(await run.result()).toBe("done");
+    expect(faults.commits.length).toBeGreaterThan(3);
+    expect(await world.store.runs({ limit: 10 })).toHaveLength(1);
   });
 
   it("P17 a start that waits behind a commit of unknown outcome is written after all", async () => {
@@ -267,6 +278,32 @@ describe("fencing oneself", () => {
     expect((await world.store.run("r"))?.state).toBe("succeeded");
   });
 
+  it("P23 a run whose creation was not answered is loaded with the new incarnation, not with the next heartbeat", async () => {
+    const world = await openWorld("memory", { leaseClock: manualClock() });
+    const any = workflow("any", async (ctx) => ctx.step("a", () => "done"));
+    const pawl = await openOn(faultStore(world.store, { commits: { 1: "lose-answer" } }), {}, [any]);
+    const run = await pawl.start(any, undefined, { key: "k" });
+    await rounds();
+    expect((await world.store.run(run.id))?.state).toBe("succeeded");
+  });
+
+  it("P23 runs of a claim that was not answered are loaded at once, not with the next heartbeat", async () => {
+    const leaseClock = manualClock();
+    const world = await openWorld("memory", { leaseClock });
+    const any = workflow("any", async (ctx) => ctx.step("a", () => "done"));
+    const claim = async (request: ClaimRequest) => {
+      if ((await world.store.claim(request)).length > 0) throw lost();
+      return [];
+    };
+    await openOn(world.store, { claim }, [any]);
+    const client = await openOn(world.store, {}, []);
+    for (const id of ["x", "y"]) await client.start("any", undefined, { id, version: "1.0.0" });
+    leaseClock.advance(1000);
+    await rounds();
+    const runs = await world.store.runs({ limit: 9 });
+    expect(runs.map(({ state }) => state)).toEqual(["succeeded", "succeeded"]);
+  });
+
   it("P23 a run that cannot be loaded does not keep those behind it from being loaded", async () => {
     const leaseClock = manualClock();
     const world = await openWorld("memory", { leaseClock });
@@ -295,5 +332,31 @@ describe("fencing oneself", () => {
     leaseClock.advance(5000);
     await rounds();
     expect((await world.store.run("y"))?.state).toBe("succeeded");
+  });
+});
+
+describe("an event loop that stands still", () => {
+  it("I27 B21 is warned of once, with how long, if a heartbeat was missed by it", async () => {
+    const leaseClock = manualClock();
+    const world = await openWorld("memory", { leaseClock });
+    const warned: string[] = [];
+    const logger = { ...silent, warn: (message: string) => void warned.push(message) };
+    let stoodMs = 0;
+    // Nothing fires while the loop stands; the clock goes on all the same.
+    const stalling = { ...leaseClock, monotonic: () => leaseClock.monotonic() + stoodMs };
+    const any = workflow("any", async () => 1);
+    await openOn(world.store, { leaseClock: stalling }, [any], { logger, lease: "15s" });
+    const beat = async () => {
+      leaseClock.advance(5000);
+      await rounds(20);
+    };
+    await beat();
+    stoodMs += 4000;
+    await beat();
+    expect(warned).toEqual([]);
+    stoodMs += 12_000;
+    await beat();
+    await beat();
+    expect(warned).toEqual([expect.stringMatching(/^The event loop of worker \S+ stood still for 12 s or longer\./)]);
   });
 });

@@ -44,6 +44,26 @@ describe.each(STORES)("an interrupted step on %s", (store) => {
     expect([first?.payload, second?.payload]).toEqual([null, { attempt: 2, rerun: true }]);
   });
 
+  it("P28 begins again only once that is recorded", async () => {
+    const world = await openWorld(store);
+    let seen: unknown[] = [];
+    const flow = workflow("flow", async (ctx) =>
+      ctx.step("s", async ({ attempt }) => {
+        if (attempt === 1) return new Promise<never>(() => {});
+        seen = (await world.store.journal("r")).map(({ type, data }) => [type, data]);
+        return "done";
+      }),
+    );
+    await (await world.open([flow])).start(flow, undefined, { id: "r" });
+    await world.settle();
+    const pawl = await world.restart([flow]);
+    expect(await pawl.get("r").result()).toBe("done");
+    expect(seen.slice(1)).toEqual([
+      ["step.started", null],
+      ["step.started", expect.stringMatching(/"attempt":2.*"rerun":true/)],
+    ]);
+  });
+
   it("S3-9 P28 uses up no retry by that", async () => {
     const world = await openWorld(store);
     const attempts: number[] = [];
@@ -203,4 +223,32 @@ describe.each(STORES)("an interrupted step on %s", (store) => {
     expect(await pawl.get("r").result()).toEqual(["done", "again"]);
     expect(starts).toEqual({ done: 1, hangs: 2 });
   });
+});
+
+describe.each(STORES)("a dead worker on %s", (store) => {
+  it("B14 I11 leaves 5,000 runs of 42 workflows: as many go on at once as there is room for, then the rest", async () => {
+    const world = await openWorld(store);
+    const hold = gate();
+    let begun = 0;
+    const workflows = Array.from({ length: 42 }, (_, kind) =>
+      workflow(`kind${kind}`, async (ctx) =>
+        ctx.step("s", ({ attempt }) => {
+          if (attempt === 1) return new Promise<never>(() => {});
+          begun++;
+          return hold.passed;
+        }),
+      ),
+    );
+    const first = await world.open(workflows, { concurrency: 5000 });
+    await Promise.all(Array.from({ length: 5000 }, (_, n) => first.start(workflows[n % 42] as (typeof workflows)[0])));
+    await world.settle();
+    const pawl = await world.restart(workflows, { concurrency: 1024 });
+    await world.settle();
+    expect(begun).toBe(1024);
+    hold.open();
+    await pawl.idle();
+    expect(begun).toBe(5000);
+    const states = ["running", "accepted", "waiting", "parked", "failed"] as const;
+    expect(await world.store.runs({ states, limit: 9 })).toEqual([]);
+  }, 30_000);
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Pawl } from "../../src/client/pawl.ts";
 import { workflow } from "../../src/core/workflow.ts";
-import { errorOf, openWorld, STORES, type World } from "./harness.ts";
+import { errorOf, gate, openWorld, STORES, type World } from "./harness.ts";
 
 const make = (version: string) =>
   workflow({ name: "versioned", version }, async (ctx) => {
@@ -133,6 +133,67 @@ describe.each(STORES)("poison on %s", (store) => {
     expect((await pawl.get("bad").status()).state).toBe("parked");
     await pawl.resolve("bad", "retry");
     expect(await pawl.get("bad").result()).toEqual([1, "fixed"]);
+  });
+
+  it("P28 I11 one death brings two hundred runs back at once: none of them is a suspect", async () => {
+    const world = await openWorld(store);
+    let begun = 0;
+    const hanging = workflow("hanging", async (ctx) =>
+      ctx.step("s", ({ attempt }) => {
+        if (attempt === 2) begun++;
+        return new Promise<never>(() => {});
+      }),
+    );
+    const first = await world.open([hanging]);
+    await Promise.all(Array.from({ length: 200 }, () => first.start(hanging)));
+    await world.settle();
+    await world.restart([hanging]);
+    await world.settle();
+    expect(begun).toBe(200);
+  });
+
+  it("P28 runs suspects one at a time, the next as soon as one has recorded an outcome; others do not wait", async () => {
+    const world = await openWorld(store);
+    // No poll: what happens, happens at once.
+    const poll = "1 hour";
+    const begun: string[] = [];
+    const holds = [gate(), gate()];
+    const risky = workflow("risky", async (ctx) => {
+      await ctx.step("s", ({ attempt }) => {
+        if (attempt < 3) return new Promise<never>(() => {});
+        begun.push(ctx.run.id);
+        return holds[begun.length - 1]?.passed;
+      });
+      await ctx.step("rest", () => new Promise<never>(() => {}));
+    });
+    const harmless = workflow("harmless", async (ctx) => ctx.step("s", () => "done"));
+    const first = await world.open([risky]);
+    for (const id of ["x", "y"]) await first.start(risky, undefined, { id });
+    await world.settle();
+    await world.restart([risky]);
+    await world.settle();
+    const pawl = await world.restart([risky, harmless], { poll });
+    expect(await pawl.run(harmless)).toBe("done");
+    await world.settle();
+    expect(begun).toEqual(["x"]);
+    holds[0]?.open();
+    await world.settle();
+    expect(begun).toEqual(["x", "y"]);
+    expect((await world.journal("x")).at(-1)).toBe("step.started rest");
+  });
+
+  it("P28 parks a run with its sixth claim: two deaths among others, three alone", async () => {
+    const world = await openWorld(store);
+    const hanging = workflow("hanging", async (ctx) => ctx.step("s", () => new Promise<never>(() => {})));
+    let pawl = await world.open([hanging]);
+    await pawl.start(hanging, undefined, { id: "r" });
+    for (let claims = 1; claims <= 5; claims++) {
+      await world.settle();
+      expect(await world.store.run("r")).toMatchObject({ state: "running", claims });
+      pawl = await world.restart([hanging]);
+    }
+    await world.settle();
+    expect((await pawl.get("r").status()).parked).toMatchObject({ reason: "poisoned", detail: { claims: 5 } });
   });
 
   it("P28 forgives deaths after progress: a long run that is unlucky is not parked", async () => {
