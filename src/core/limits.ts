@@ -11,7 +11,7 @@ export const LIMITS = {
   replayStallMs: 60_000,
   /** How long a cancelled body may take to end before the run is closed without it. */
   cancelGraceMs: 30_000,
-  /** A sleeping pass stays in memory if it is due this soon: replaying it would cost more (P33). */
+  /** A sleeping pass stays in memory if it is due this soon and others do not need its place: replaying it would cost more (P33). */
   lingerMs: 1000,
   /** Deaths without progress after which a run is a suspect and runs alone: one death of a process may hit a thousand good runs (P28). */
   deathsAmongOthers: 2,
