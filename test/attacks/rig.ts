@@ -1,5 +1,7 @@
 // Engines on stores that misbehave: any method of the store may be replaced, and every engine is closed when its test ends.
 import { onTestFinished } from "vitest";
+import type { ManualClock } from "../../src/base/clock.ts";
+import { PawlError } from "../../src/base/errors.ts";
 import { Pawl, type PawlOptions } from "../../src/client/pawl.ts";
 import type { Log } from "../../src/core/context.ts";
 import type { Store } from "../../src/core/store.ts";
@@ -26,6 +28,30 @@ export async function openOn(
 /** Lets the event loop go round until nothing that needs no time is left. */
 export async function rounds(n = 400): Promise<void> {
   for (let i = 0; i < n; i++) await new Promise<void>((resolve) => startImmediate(resolve));
+}
+
+/** Moves a clock second by second, and lets everything that falls due happen. */
+export async function tick(clock: ManualClock, seconds: number): Promise<void> {
+  for (let second = 0; second < seconds; second++) {
+    clock.advance(1000);
+    await rounds(60);
+  }
+}
+
+/** What a store says when it may or may not have done what it was asked. */
+export function lost(): PawlError {
+  return new PawlError("unknown_outcome", "The answer was lost.");
+}
+
+/** What a store says when it surely has done nothing. */
+export function away(): PawlError {
+  return new PawlError("storage_unavailable", "The store is away.");
+}
+
+/** A log that keeps its lines. */
+export function noting(lines: string[]): Log {
+  const note = (message: string) => void lines.push(message);
+  return { debug: note, info: note, warn: note, error: note };
 }
 
 /** What a promise has come to so far, without waiting for it. */
