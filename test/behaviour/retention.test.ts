@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { manualClock } from "../../src/base/clock.ts";
+import { type ManualClock, manualClock } from "../../src/base/clock.ts";
 import type { PawlOptions } from "../../src/client/pawl.ts";
 import type { Store } from "../../src/core/store.ts";
 import { workflow } from "../../src/core/workflow.ts";
 import { processIdentity } from "../../src/worker/process-identity.ts";
-import { DAY, errorOf, MINUTE, openWorld, STORES } from "./harness.ts";
+import { DAY, errorOf, gate, MINUTE, openWorld, STORES, type World } from "./harness.ts";
 
 const good = workflow("good", async (ctx) => ctx.step("s", () => 1));
 const bad = workflow("bad", async () => Promise.reject(new Error("x")));
@@ -71,29 +71,117 @@ describe.each(STORES)("retention on %s", (store) => {
 });
 
 describe.each(STORES)("dead workers on %s", (store) => {
-  it("P25 I11 are found by their lease: another worker takes their runs over, not before", async () => {
+  it("P25 I11 B22 are found by their lease: another worker takes their runs over, not before", async () => {
     const leaseClock = manualClock();
     const world = await openWorld(store, { leaseClock });
+    const attempts: number[] = [];
     const working = workflow("working", async (ctx) =>
-      ctx.step("s", ({ attempt }) => (attempt === 1 ? new Promise<never>(() => {}) : "taken over")),
+      ctx.step("s", ({ attempt }) => {
+        attempts.push(attempt);
+        return attempt === 1 ? new Promise<never>(() => {}) : "taken over";
+      }),
     );
     const first = await world.open([working]);
     await first.start(working, undefined, { id: "r" });
     await world.settle();
     const second = await world.open([working]);
-    const pass = async (seconds: number) => {
-      for (let i = 0; i < seconds; i++) {
-        leaseClock.advance(1000);
-        await world.settle();
-      }
-    };
-    await pass(60);
+    // Four leases long it works, and beats.
+    await pass(world, leaseClock, 60);
     expect((await second.get("r").status()).status).toBe("running");
     world.kill(first);
-    await pass(14);
+    await pass(world, leaseClock, 14);
     expect((await second.get("r").status()).status).toBe("running");
-    await pass(8);
+    expect(attempts).toEqual([1]);
+    await pass(world, leaseClock, 8);
     expect(await second.get("r").status()).toMatchObject({ status: "succeeded", output: "taken over" });
+    expect(attempts).toEqual([1, 2]);
+  });
+
+  it("B3 are known by their lease, never by their name: a new process of the same name leaves a draining one alone", async () => {
+    const leaseClock = manualClock();
+    const world = await openWorld(store, { leaseClock });
+    const hold = gate<string>();
+    const attempts: string[] = [];
+    const working = workflow("working", async (ctx) =>
+      ctx.step("s", ({ attempt }) => {
+        attempts.push(`${ctx.run.id} ${attempt}`);
+        return attempt === 1 ? hold.passed : "taken over";
+      }),
+    );
+    const first = await world.open([working], { name: "shop" });
+    await first.start(working, undefined, { id: "old" });
+    await world.settle();
+    const second = await world.open([working], { name: "shop" });
+    void first.close({ drain: "1 hour" });
+    await second.start(working, undefined, { id: "new" });
+    await pass(world, leaseClock, 60);
+    const workers = await world.store.workers();
+    expect(workers.map(({ name, runs }) => ({ name, runs }))).toEqual([
+      { name: "shop", runs: 1 },
+      { name: "shop", runs: 1 },
+    ]);
+    expect(attempts).toEqual(["old 1", "new 1"]);
+    world.kill(first);
+    await pass(world, leaseClock, 21);
+    expect(await second.get("old").result()).toBe("taken over");
+    expect(attempts).toEqual(["old 1", "new 1", "old 2"]);
+    expect((await world.store.workers()).map(({ id }) => id)).toEqual([(await world.store.run("new"))?.owner]);
+    hold.open("done");
+  });
+
+  it("B5 leave a run between two steps: a worker with room for one goes on with it, and then with those behind it", async () => {
+    const world = await openWorld(store);
+    const elsewhere = gate();
+    const begun: string[] = [];
+    const working = workflow("working", async (ctx) => {
+      const a = await ctx.step("a", ({ attempt }) => begun.push(`${ctx.run.id} a ${attempt}`));
+      await elsewhere.passed;
+      return [a, await ctx.step("b", ({ attempt }) => begun.push(`${ctx.run.id} b ${attempt}`))];
+    });
+    const first = await world.open([working], { concurrency: 1 });
+    await first.start(working, undefined, { id: "r" });
+    await world.settle();
+    await first.start(working, undefined, { id: "behind" });
+    await world.settle();
+    expect(await world.journal("r")).toEqual(["run.started", "step.started a", "step.completed a"]);
+    elsewhere.open();
+    const second = await world.restart([working], { concurrency: 1 });
+    await second.idle();
+    for (const id of ["r", "behind"]) expect((await second.get(id).status()).status).toBe("succeeded");
+    expect(begun).toEqual(["r a 1", "r b 1", "behind a 1", "behind b 1"]);
+  });
+
+  it("B24 are none among workers that a run sleeps through: it wakes once, though it slept for ten leases", async () => {
+    const leaseClock = manualClock();
+    const world = await openWorld(store, { leaseClock });
+    let steps = 0;
+    const sleeping = workflow("sleeping", async (ctx) => {
+      await ctx.sleep("150 s");
+      return ctx.step("s", () => ++steps);
+    });
+    const pawls = [await world.open([sleeping]), await world.open([sleeping]), await world.open([sleeping])];
+    const ids = async () => (await world.store.workers()).map(({ id }) => id).toSorted();
+    const before = await ids();
+    await pawls[0]?.start(sleeping, undefined, { id: "r" });
+    for (let second = 0; second < 149; second++) {
+      await pass(world, leaseClock, 1);
+      await world.advance(1000);
+    }
+    expect(await world.journal("r")).toEqual(["run.started", "timer.set sleep"]);
+    for (let second = 0; second < 20; second++) {
+      await pass(world, leaseClock, 1);
+      await world.advance(1000);
+    }
+    expect(await world.journal("r")).toEqual([
+      "run.started",
+      "timer.set sleep",
+      "timer.fired sleep",
+      "step.started s",
+      "step.completed s",
+      "run.succeeded",
+    ]);
+    expect(steps).toBe(1);
+    expect(await ids()).toEqual(before);
   });
 
   it("I10 puts a run back to work that nothing would wake, and says so", async () => {
@@ -114,6 +202,14 @@ describe.each(STORES)("dead workers on %s", (store) => {
     expect(world.lines.some((line) => line.level === "error" && line.message.includes(run.id))).toBe(true);
   });
 });
+
+/** Lets leases, polls and sweeps go on for so many seconds. */
+async function pass(world: World, leaseClock: ManualClock, seconds: number): Promise<void> {
+  for (let second = 0; second < seconds; second++) {
+    leaseClock.advance(1000);
+    await world.settle();
+  }
+}
 
 /** Does to a run what only a bug could: it waits, and for nothing. */
 async function strand(store: Store, run: string): Promise<void> {
