@@ -1,57 +1,249 @@
-import { expect, it } from "vitest";
+// Waiting for the store: what comes by polling when every hint is lost, and what must not happen before a commit is durable.
+import { describe, expect, it } from "vitest";
 import { manualClock } from "../../src/base/clock.ts";
+import type { Commit, Store } from "../../src/core/store.ts";
 import { workflow } from "../../src/core/workflow.ts";
-import { openWorld } from "../behaviour/harness.ts";
-import { openOn, rounds, stateOf } from "./rig.ts";
+import { faultStore } from "../../src/testing/fault-store.ts";
+import { gate, HOUR, openWorld, STORES } from "../behaviour/harness.ts";
+import { noting, openOn, rounds, stateOf, tick } from "./rig.ts";
 
-it("I12 with every hint lost, children, signals, results, events and cancels come by polling", async () => {
-  const leaseClock = manualClock();
-  const world = await openWorld("memory", { leaseClock });
-  const child = workflow("child", async (ctx) => ctx.waitFor("go"));
-  const parent = workflow("parent", async (ctx) => ctx.call(child));
-  const hints = () => () => {};
-  await openOn(world.store, { hints }, [parent]);
-  await openOn(world.store, { hints }, [child]);
-  const client = await openOn(world.store, { hints }, []);
-  const run = await client.start(parent);
-  const tick = async (n: number) => {
-    for (let i = 0; i < n; i++) {
-      leaseClock.advance(1000);
-      await rounds(60);
-    }
-  };
-  await tick(3);
-  const [kid] = (await client.list({ parent: run.id })).runs;
-  const result = run.result();
-  const events = (async () => {
-    let seen = 0;
-    for await (const _ of client.get(run.id).events()) seen++;
-    return seen;
-  })();
-  await client.signal(kid?.id ?? "", "go", 5);
-  await tick(4);
-  expect(await stateOf(result)).toBe("resolved");
-  expect(await stateOf(events)).toBe("resolved");
-  const second = await client.start(parent);
-  await tick(3);
-  const cancelled = second.cancel();
-  await tick(4);
-  expect(await stateOf(cancelled)).toBe("resolved");
-  await tick(3);
-  expect((await client.list({ status: "cancelled" })).runs).toHaveLength(2);
+const noHints = { hints: () => () => {} };
+
+function has(request: Commit, type: string): boolean {
+  return request.runs.some(({ entries }) => entries.some((entry) => entry.type === type));
+}
+
+describe("with every hint lost", () => {
+  async function openDeaf() {
+    const leaseClock = manualClock();
+    const world = await openWorld("memory", { leaseClock });
+    /** One poll interval: what happens by polling has happened then. */
+    const poll = () => tick(leaseClock, 1);
+    return { world, poll };
+  }
+
+  it("I12 starts, children, signals, results and events come within one poll each", async () => {
+    const { world, poll } = await openDeaf();
+    const child = workflow("child", async (ctx) => ctx.waitFor("go"));
+    const parent = workflow("parent", async (ctx) => ctx.call(child));
+    await openOn(world.store, noHints, [parent]);
+    await openOn(world.store, noHints, [child]);
+    const client = await openOn(world.store, noHints, []);
+    const run = await client.start(parent);
+    await poll();
+    const [kid] = (await client.list({ parent: run.id })).runs;
+    expect(kid?.id).toBeDefined();
+    await poll();
+    expect(await world.journal(kid?.id ?? "")).toContain("signal.awaited go");
+    const result = run.result();
+    const events = (async () => {
+      for await (const _ of client.get(run.id).events());
+    })();
+    await client.signal(kid?.id ?? "", "go", 5);
+    await poll();
+    expect((await world.store.run(kid?.id ?? ""))?.state).toBe("succeeded");
+    await poll();
+    expect((await world.store.run(run.id))?.state).toBe("succeeded");
+    await poll();
+    expect(await stateOf(result)).toBe("resolved");
+    expect(await stateOf(events)).toBe("resolved");
+  });
+
+  it("I12 a cancel of a run that waits, and of its child, comes within one poll each", async () => {
+    const { world, poll } = await openDeaf();
+    const child = workflow("child", async (ctx) => ctx.waitFor("go"));
+    const parent = workflow("parent", async (ctx) => ctx.call(child));
+    await openOn(world.store, noHints, [parent]);
+    await openOn(world.store, noHints, [child]);
+    const client = await openOn(world.store, noHints, []);
+    const run = await client.start(parent);
+    await poll();
+    await poll();
+    const [kid] = (await client.list({ parent: run.id })).runs;
+    const cancelled = run.cancel();
+    await rounds();
+    await poll();
+    expect((await world.store.run(run.id))?.state).toBe("cancelled");
+    await poll();
+    expect((await world.store.run(kid?.id ?? ""))?.state).toBe("cancelled");
+    expect(await stateOf(cancelled)).toBe("resolved");
+  });
+
+  it("I12 B36 a cancel from another process reaches a step that runs within one poll", async () => {
+    const { world, poll } = await openDeaf();
+    const held: { signal?: AbortSignal } = {};
+    const hanging = workflow("hanging", async (ctx) =>
+      ctx.step("a", ({ signal }) => {
+        held.signal = signal;
+        return new Promise<never>(() => {});
+      }),
+    );
+    const worker = await openOn(world.store, noHints, [hanging]);
+    const client = await openOn(world.store, noHints, []);
+    await worker.start(hanging, undefined, { id: "r" });
+    await rounds();
+    const cancelled = client.cancel("r");
+    await rounds();
+    expect(held.signal?.aborted).toBe(false);
+    await poll();
+    expect(held.signal?.reason).toMatchObject({ code: "cancelled" });
+    expect((await world.store.run("r"))?.state).toBe("cancelled");
+    await poll();
+    expect(await stateOf(cancelled)).toBe("resolved");
+  });
+
+  it("I12 a decision about a parked run comes within one poll", async () => {
+    const { world, poll } = await openDeaf();
+    const elsewhere = gate();
+    let bodies = 0;
+    const parking = workflow("parking", async (ctx) => {
+      const isFirst = ++bodies === 1;
+      const a = ctx.step("a", () => (isFirst ? new Promise<never>(() => {}) : "done"));
+      // A foreign await beside a pending call parks the run.
+      if (isFirst) await elsewhere.passed;
+      return Promise.all([a, ctx.step("b", () => "done")]);
+    });
+    const worker = await openOn(world.store, noHints, [parking]);
+    const client = await openOn(world.store, noHints, []);
+    await worker.start(parking, undefined, { id: "r" });
+    await rounds();
+    elsewhere.open();
+    await rounds();
+    expect((await world.store.run("r"))?.state).toBe("parked");
+    await client.resolve("r", "retry");
+    await rounds();
+    expect(bodies).toBe(1);
+    await poll();
+    expect((await world.store.run("r"))?.state).toBe("succeeded");
+  });
+
+  it("I12 a timer that another process has set fires here: at its time if it was polled for, else within one poll", async () => {
+    const { world, poll } = await openDeaf();
+    const sleeping = workflow("sleeping", async (ctx) => ctx.sleep("1 hour"));
+    await openOn(world.store, noHints, [sleeping]);
+    const other = await world.open([sleeping]);
+    await other.start(sleeping, undefined, { id: "known" });
+    await rounds();
+    await poll();
+    await other.start(sleeping, undefined, { id: "unknown", delay: "1 s" });
+    world.clock.advance(1000);
+    await rounds();
+    world.kill(other);
+    world.clock.advance(HOUR - 1000);
+    await rounds();
+    expect((await world.store.run("known"))?.state).toBe("succeeded");
+    world.clock.advance(1000);
+    await poll();
+    expect((await world.store.run("unknown"))?.state).toBe("succeeded");
+  });
 });
 
-it("I2 closing tells every start that the store has not answered", async () => {
+describe.each(STORES)("before a commit is durable on %s", (kind) => {
+  /** An engine whose commits that hold such an entry wait for the gate. */
+  function heldBack(store: Store, type: string, until: Promise<unknown>): Partial<Store> {
+    return {
+      commit: async (request) => {
+        if (has(request, type)) await until;
+        return store.commit(request);
+      },
+    };
+  }
+
+  it("P13 nothing is logged of what it led to", async () => {
+    const world = await openWorld(kind);
+    const commit = gate();
+    const lines: string[] = [];
+    const logging = workflow("logging", async (ctx) => {
+      ctx.log.info("before a");
+      await ctx.step("a", () => 1);
+      ctx.log.info("after a");
+    });
+    const overrides = heldBack(world.store, "step.completed", commit.passed);
+    const pawl = await openOn(world.store, overrides, [logging], { logger: noting(lines) });
+    const run = await pawl.start(logging);
+    await rounds();
+    expect(lines).toEqual(["before a"]);
+    commit.open();
+    await run.result();
+    expect(lines).toEqual(["before a", "after a"]);
+  });
+
+  it("P13 P19 no step is aborted by a cancel: once it is, the cancel can be read in the journal", async () => {
+    const world = await openWorld(kind);
+    const commit = gate();
+    const seen: Promise<string[]>[] = [];
+    const hanging = workflow("hanging", async (ctx) =>
+      ctx.step("a", ({ signal }) => {
+        signal.addEventListener("abort", () => seen.push(world.journal("r")));
+        return new Promise<never>(() => {});
+      }),
+    );
+    const pawl = await openOn(world.store, heldBack(world.store, "run.cancelling", commit.passed), [hanging]);
+    await pawl.start(hanging, undefined, { id: "r" });
+    await rounds();
+    const cancelled = pawl.cancel("r");
+    await rounds();
+    expect(seen).toEqual([]);
+    expect(await stateOf(cancelled)).toBe("pending");
+    commit.open();
+    await cancelled;
+    expect(await Promise.all(seen)).toEqual([expect.arrayContaining(["run.cancelling"])]);
+  });
+
+  it("I2 closing tells every start that the store has not answered", async () => {
+    const world = await openWorld(kind);
+    const any = workflow("any", async () => 1);
+    const pawl = await openOn(world.store, { commit: () => new Promise(() => {}) }, [any]);
+    const start = pawl.start(any);
+    const keyed = pawl.start(any, undefined, { key: "k" });
+    const settled = Promise.allSettled([start, keyed]);
+    await rounds(10);
+    await pawl.close({ drain: 5 });
+    expect(await settled).toMatchObject([
+      { status: "rejected", reason: { code: "unknown_outcome" } },
+      { status: "rejected", reason: { code: "unknown_outcome" } },
+    ]);
+  });
+});
+
+it.each(STORES)("P13 P19 ctx.signal fires at a place in the journal, live and in replay, on %s", async (kind) => {
+  const world = await openWorld(kind);
+  const hold = gate();
+  const lives: string[][] = [];
+  const watching = workflow("watching", async (ctx) => {
+    const seen: string[] = [];
+    lives.push(seen);
+    ctx.signal.addEventListener("abort", () => seen.push("abort"));
+    await ctx.step("a", () => 1);
+    seen.push(`after a: ${ctx.signal.aborted}`);
+    await ctx.waitFor("go").catch(() => seen.push(`after go: ${ctx.signal.aborted}`));
+    await hold.passed;
+  });
+  const first = await world.open([watching]);
+  await first.start(watching, undefined, { id: "r" });
+  await world.settle();
+  // The run is loaded with the cancel in hand, and must not know of it before its place.
+  await first.cancel("r");
+  await world.settle();
+  const pawl = await world.restart([watching]);
+  await world.settle();
+  const told = ["after a: false", "abort", "after go: true"];
+  expect(lives).toEqual([["after a: false"], told, told]);
+  hold.open();
+  await pawl.idle();
+  expect((await pawl.get("r").status()).status).toBe("cancelled");
+});
+
+it.each([1, 2, 5])("P13 a run of %s steps costs one commit for each, and one for its end", async (steps) => {
   const world = await openWorld("memory");
-  const any = workflow("any", async () => 1);
-  const pawl = await openOn(world.store, { commit: () => new Promise(() => {}) }, [any]);
-  const start = pawl.start(any);
-  const keyed = pawl.start(any, undefined, { key: "k" });
-  const settled = Promise.allSettled([start, keyed]);
-  await rounds(10);
-  await pawl.close({ drain: 5 });
-  expect(await settled).toMatchObject([
-    { status: "rejected", reason: { code: "unknown_outcome" } },
-    { status: "rejected", reason: { code: "unknown_outcome" } },
-  ]);
+  const sequence = workflow("sequence", async (ctx) => {
+    for (let n = 0; n < steps; n++) await ctx.step("s", () => rounds(2));
+  });
+  const store = faultStore(world.store, {});
+  const pawl = await openOn(store, {}, [sequence]);
+  await pawl.run(sequence);
+  expect(store.commits).toHaveLength(steps + 1);
+  // With an id or a key, its start has to be known first.
+  await pawl.run(sequence, undefined, { id: "r" });
+  expect(store.commits).toHaveLength(steps + 1 + steps + 2);
 });
