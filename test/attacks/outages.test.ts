@@ -1,195 +1,273 @@
-// Stores that are away for a while, for everybody, and answers that come too late.
-import { describe, expect, it } from "vitest";
+// A store that is away for a while, or fails once at any point: runs wait, go on by themselves when it is back, and none is lost.
+import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { type ManualClock, manualClock } from "../../src/base/clock.ts";
-import { PawlError } from "../../src/base/errors.ts";
-import type { Pawl } from "../../src/client/pawl.ts";
-import type { Commit, Store, Verdict } from "../../src/core/store.ts";
+import { Pawl } from "../../src/client/pawl.ts";
+import type { Context } from "../../src/core/context.ts";
+import type { Store } from "../../src/core/store.ts";
 import { workflow } from "../../src/core/workflow.ts";
-import { errorOf, type Gate, gate, openWorld, type Workflows } from "../behaviour/harness.ts";
-import { openOn, rounds, silent } from "./rig.ts";
+import { loadDriver } from "../../src/stores/sqlite/driver.ts";
+import { sqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
+import { errorOf, gate, openWorld } from "../behaviour/harness.ts";
+import { away, lost, noting, openOn, rounds, silent, tick } from "./rig.ts";
 
-const REACHES_THE_STORE = [
-  "register",
-  "heartbeat",
-  "workers",
-  "fence",
-  "claim",
-  "nextWake",
-  "take",
-  "owned",
-  "commit",
-  "deliver",
-  "orphans",
-  "purge",
-] as const;
+const LEASE = 15;
 
-interface Net {
-  isDown: boolean;
-  /** Calls that did not get through. */
-  refused: number;
-}
+/** All that an engine asks of a store while it works. */
+const METHODS = [
+  ...(["register", "heartbeat", "workers", "fence", "retire", "claim", "nextWake", "take", "owned", "commit"] as const),
+  ...(["deliver", "run", "runs", "journal", "inbox", "waits", "orphans", "adopt", "purge"] as const),
+];
 
-/** The store as one sees it whose network can go down. */
-function behind(net: Net, store: Store): Partial<Store> {
-  return Object.fromEntries(
-    REACHES_THE_STORE.map((name) => {
-      const call = store[name].bind(store) as (...args: unknown[]) => Promise<unknown>;
-      const guarded = async (...args: unknown[]) => {
-        if (!net.isDown) return call(...args);
-        net.refused++;
-        throw new PawlError("storage_unavailable", "The store is away.");
-      };
-      return [name, guarded];
-    }),
-  );
-}
-
-/** Two steps; the first waits for the gate. Counts how often each began, by run. */
-function counted(hold: Gate<void>): { begun: Map<string, number>; workflows: Workflows } {
-  const begun = new Map<string, number>();
-  const count = (key: string) => void begun.set(key, (begun.get(key) ?? 0) + 1);
-  const flow = workflow("flow", async (ctx) => {
-    await ctx.step("a", ({ key }) => {
-      count(key);
-      return hold.passed;
+/** A line to the store that can be cut: every method fails then, and notes when it was tried. */
+function cuttable(store: Store) {
+  const line = { error: null as (() => Error) | null, tries: [] as { method: string; at: number }[] };
+  const overrides = {};
+  for (const method of METHODS) {
+    const real = store[method] as (...args: unknown[]) => Promise<unknown>;
+    Object.assign(overrides, {
+      [method]: async (...args: unknown[]) => {
+        if (line.error === null) return real(...args);
+        line.tries.push({ method, at: store.leaseClock.monotonic() });
+        throw line.error();
+      },
     });
-    return ctx.step("b", ({ key }) => count(key));
-  });
-  return { begun, workflows: [flow] };
+  }
+  return { line, overrides: overrides as Partial<Store> };
 }
 
-async function pass(leaseClock: ManualClock, seconds: number): Promise<void> {
-  for (let second = 0; second < seconds; second++) {
-    leaseClock.advance(1000);
-    await rounds(20);
+async function moveBy(clock: ManualClock, ms: number, stepMs: number): Promise<void> {
+  for (let passed = 0; passed < ms; passed += stepMs) {
+    clock.advance(stepMs);
+    await rounds(10);
   }
 }
 
-async function startMany(pawl: Pawl, count: number): Promise<void> {
-  await Promise.all(Array.from({ length: count }, () => pawl.start("flow")));
-  await rounds();
-}
-
-describe("a store that is away for two leases", () => {
-  it("B70 I19 fails no run and starts no step twice: 1,000 runs go on when it is back, after few and spread tries", async () => {
+describe("an outage", () => {
+  it("B70 I19 of 30 s with 1,000 runs: none fails or is parked, no step begins twice, new starts are told", async () => {
     const leaseClock = manualClock();
     const world = await openWorld("memory", { leaseClock });
-    const net = { isDown: false, refused: 0 };
     const hold = gate();
-    const { begun, workflows } = counted(hold);
-    const pauses: number[] = [];
-    const after = (ms: number, fire: () => void) => {
-      if (net.isDown && ms < 1000) pauses.push(ms);
-      return leaseClock.after(ms, fire);
-    };
-    const pawl = await openOn(
-      world.store,
-      { ...behind(net, world.store), leaseClock: { ...leaseClock, after } },
-      workflows,
-    );
-    await startMany(pawl, 1000);
-    net.isDown = true;
+    let begun = 0;
+    const working = workflow("working", async (ctx) => {
+      await ctx.step("a", () => {
+        begun++;
+        return hold.passed;
+      });
+      await ctx.step("b", () => begun++);
+    });
+    const { line, overrides } = cuttable(world.store);
+    const pawl = await openOn(world.store, overrides, [working]);
+    const runs = await Promise.all(Array.from({ length: 1000 }, () => pawl.start(working)));
+    await rounds();
+    expect(begun).toBe(1000);
+    line.error = away;
     hold.open();
     await rounds();
-    const refused = errorOf(pawl.start("flow"));
-    await pass(leaseClock, 30);
+    const refused = errorOf(pawl.start(working));
+    await moveBy(leaseClock, 30_000, 100);
     expect(await refused).toMatchObject({ code: "storage_unavailable" });
-    expect(net.refused).toBeLessThan(150);
-    // Also when the pauses no longer grow, they differ.
-    const longest = pauses.slice(7);
-    expect(longest.length).toBeGreaterThan(5);
-    expect(new Set(longest).size).toBeGreaterThan(longest.length / 2);
-    net.isDown = false;
-    await pass(leaseClock, 5);
-    await rounds(2000);
-    const left = await world.store.runs({ states: ["accepted", "running", "waiting", "failed", "parked"], limit: 9 });
-    expect(left).toEqual([]);
-    expect([begun.size, Math.max(...begun.values())]).toEqual([2000, 1]);
+    line.error = null;
+    await tick(leaseClock, 2);
+    const states = await Promise.all(runs.map(async ({ id }) => (await world.store.run(id))?.state));
+    expect(new Set(states)).toEqual(new Set(["succeeded"]));
+    expect(begun).toBe(2000);
+    expect(await world.store.runs({ limit: 2000 })).toHaveLength(1000);
   });
 
-  it("B19 P25 ends with both workers alive and none of them taken for dead", async () => {
+  it("I19 B70 is met with a bounded number of tries, and two workers do not come back in step", async () => {
     const leaseClock = manualClock();
     const world = await openWorld("memory", { leaseClock });
     const hold = gate();
-    const { begun, workflows } = counted(hold);
-    const said: string[] = [];
-    const logger = { ...silent, info: (message: string) => void said.push(message) };
-    const nets: Net[] = [];
-    for (const name of ["one", "two"]) {
-      const net = { isDown: false, refused: 0 };
-      await startMany(await openOn(world.store, behind(net, world.store), workflows, { name, logger }), 20);
-      nets.push(net);
-    }
-    for (const net of nets) net.isDown = true;
-    await pass(leaseClock, 31);
-    // The first to come back sees that the other's lease is over.
-    for (const net of nets) {
-      net.isDown = false;
-      await pass(leaseClock, 8);
-    }
+    const workers = await Promise.all(
+      ["one", "two"].map(async (name) => {
+        const working = workflow(name, async (ctx) => ctx.step("a", () => hold.passed));
+        const { line, overrides } = cuttable(world.store);
+        const pawl = await openOn(world.store, overrides, [working]);
+        for (let n = 0; n < 100; n++) await pawl.start(working);
+        return line;
+      }),
+    );
+    for (const line of workers) line.error = away;
     hold.open();
-    await pass(leaseClock, 15);
-    expect((await world.store.runs({ limit: 99 })).map(({ state }) => state)).toEqual(Array(40).fill("succeeded"));
-    expect([begun.size, Math.max(...begun.values())]).toEqual([80, 1]);
-    await pass(leaseClock, 30);
-    expect((await world.store.workers()).map(({ name }) => name).toSorted()).toEqual(["one", "two"]);
-    expect(said.filter((message) => message.includes("is dead"))).toEqual([]);
+    await moveBy(leaseClock, 30_000, 10);
+    const times = workers.map(({ tries }) => tries.filter(({ method }) => method === "commit").map(({ at }) => at));
+    // The wait grows to a second at most, half of it on average: whatever the number of runs, not many more than two tries a second.
+    for (const list of times) {
+      expect(list.length).toBeGreaterThan(30);
+      expect(list.length).toBeLessThan(120);
+    }
+    const [one = [], two = []] = times;
+    const inStep = one.filter((at) => two.includes(at)).length;
+    expect(inStep).toBeLessThan(one.length / 2);
+    for (const { tries } of workers) expect(tries.length).toBeLessThan(300);
+    for (const line of workers) line.error = null;
+    await tick(leaseClock, 2);
+    const unfinished = (await world.store.runs({ limit: 300 })).filter(({ state }) => state !== "succeeded");
+    expect(unfinished).toEqual([]);
+  });
+
+  it.each([
+    [
+      "B19 P25 of two workers, refused for two leases: both go on with what they had, and neither fences the other",
+      away,
+    ],
+    [
+      "B19 P17 P25 of two workers, answers lost for two leases: both go on with what they had, and neither fences the other",
+      lost,
+    ],
+  ])("%s", async (_title, error) => {
+    const leaseClock = manualClock();
+    const world = await openWorld("memory", { leaseClock });
+    const lines: string[] = [];
+    const hold = gate();
+    const begun: string[] = [];
+    const cut: ReturnType<typeof cuttable>["line"][] = [];
+    for (const name of ["one", "two"]) {
+      const working = workflow(name, async (ctx) => {
+        for (const step of ["a", "b"])
+          await ctx.step(step, ({ attempt }) => {
+            begun.push(`${name} ${step} ${attempt}`);
+            return hold.passed;
+          });
+      });
+      const { line, overrides } = cuttable(world.store);
+      cut.push(line);
+      const pawl = await openOn(world.store, overrides, [working], { logger: noting(lines) });
+      await pawl.start(working, undefined, { id: name });
+    }
+    await tick(leaseClock, 2 * LEASE);
+    for (const line of cut) line.error = error;
+    hold.open();
+    await tick(leaseClock, 2 * LEASE);
+    // One of them is back before the other, and finds the other's lease long over.
+    for (const line of cut) {
+      line.error = null;
+      await tick(leaseClock, LEASE / 2);
+    }
+    for (const name of ["one", "two"]) expect((await world.store.run(name))?.state).toBe("succeeded");
+    expect(begun.toSorted()).toEqual(["one a 1", "one b 1", "two a 1", "two b 1"]);
+    expect(await world.store.workers()).toHaveLength(2);
+    // For two leases more, nobody is taken for dead.
+    await tick(leaseClock, 2 * LEASE);
+    expect(await world.store.workers()).toHaveLength(2);
+    expect(lines.filter((line) => line.includes("is dead"))).toEqual([]);
+  });
+
+  const due: [string, (ctx: Context) => Promise<unknown>, number][] = [
+    [
+      "B41 from before a sleep is over until after it: it wakes within a second of the end",
+      (ctx) => ctx.sleep("60 s"),
+      60,
+    ],
+    ["B41 while a nap is over in memory: it wakes within a second of the end", (ctx) => ctx.sleep("3 s"), 3],
+    [
+      "B41 while a step is to be tried again: it is, within a second of the end",
+      (ctx) =>
+        ctx.step(
+          "a",
+          ({ attempt }) => {
+            if (attempt === 1) throw new Error("not yet");
+          },
+          { retry: { max: 1, base: "3 s", jitter: false, on: "any" } },
+        ),
+      3,
+    ],
+  ];
+  it.each(due)("%s", async (_title, wait, seconds) => {
+    const leaseClock = manualClock();
+    const world = await openWorld("memory", { leaseClock });
+    const both = async (n: number) => {
+      for (let i = 0; i < 4 * n; i++) {
+        world.clock.advance(250);
+        leaseClock.advance(250);
+        await rounds(60);
+      }
+    };
+    const waiting = workflow("waiting", wait);
+    const { line, overrides } = cuttable(world.store);
+    const pawl = await openOn(world.store, overrides, [waiting]);
+    await pawl.start(waiting, undefined, { id: "r" });
+    await rounds();
+    await both(seconds - 2);
+    line.error = away;
+    await both(10);
+    expect((await world.store.run("r"))?.endedAt).toBeNull();
+    line.error = null;
+    await both(1);
+    expect((await world.store.run("r"))?.state).toBe("succeeded");
   });
 });
 
-describe("an answer that was lost", () => {
-  const isStartOf = (request: Commit, key: string) =>
-    request.runs.some(({ entries }) => entries.some((entry) => entry.type === "step.started" && entry.key === key));
+describe("a store that fails once during recovery", () => {
+  const RUNS = ["r1", "r2", "r3", "r4", "r5"];
+  const GONE = 4_194_305;
 
-  it("P17 drops a run that was not moved, even if its head is the end of the batch: its step begins elsewhere", async () => {
-    const world = await openWorld("memory", { leaseClock: manualClock() });
-    const begun: string[] = [];
-    const flow = (where: string) => workflow("flow", async (ctx) => ctx.step("a", () => void begun.push(where)));
-    let thief: Promise<Pawl> | null = null;
-    const commit = async (request: Commit): Promise<Verdict[]> => {
-      const verdicts = await world.store.commit(request);
-      if (thief !== null || !isStartOf(request, "a")) return verdicts;
-      await world.store.fence({ workers: [request.worker ?? ""] });
-      thief = openOn(world.store, {}, [flow("there")]);
-      await thief;
-      throw new PawlError("unknown_outcome", "The answer was lost.");
-    };
-    const pawl = await openOn(world.store, { commit }, [flow("here")]);
-    await pawl.start("flow", undefined, { id: "r" });
-    await rounds();
-    expect([begun, (await world.store.run("r"))?.state]).toEqual([["there"], "succeeded"]);
-  });
-
-  it("P17 is ignored when it comes after all: it was for an incarnation that is over", async () => {
-    const leaseClock = manualClock();
-    const world = await openWorld("memory", { leaseClock });
+  /** A file as a process has left it that died with five runs in their second step. */
+  async function leaveWreck(folder: string): Promise<string> {
+    const wreck = join(folder, "wreck.db");
     const hold = gate();
-    const { begun, workflows } = counted(hold);
-    const [late, said] = [gate(), [] as string[]];
-    let isHeld = false;
-    const commit = async (request: Commit): Promise<Verdict[]> => {
-      const verdicts = await world.store.commit(request);
-      if (isHeld || !isStartOf(request, "a")) return verdicts;
-      isHeld = true;
-      await late.passed;
-      return request.runs.map(({ run }) => ({ run, kind: "conflict", head: 0 }));
-    };
-    // A heartbeat says that the worker is fenced, so it takes over its own runs.
-    const heartbeat = async (worker: string) =>
-      isHeld ? { alive: false, others: 0 } : await world.store.heartbeat(worker);
-    const logger = { ...silent, warn: (message: string) => void said.push(message) };
-    const pawl = await openOn(world.store, { commit, heartbeat }, workflows, { logger });
-    await pawl.start("flow", undefined, { id: "r" });
+    const store = sqliteStore(join(folder, "live.db"), { leaseClock: manualClock(), durability: "process" });
+    const working = twoSteps(() => hold.passed);
+    const pawl = await Pawl.open(store, { workflows: [working], logger: silent, handleSignals: false });
+    for (const id of RUNS) await pawl.start(working, undefined, { id });
     await rounds();
-    leaseClock.advance(5000);
-    await rounds();
-    expect(begun.get("r:a")).toBe(1);
-    late.open();
-    await rounds();
+    for (const suffix of ["", "-wal"]) copyFileSync(join(folder, `live.db${suffix}`), wreck + suffix);
     hold.open();
-    await rounds();
-    expect((await world.store.run("r"))?.state).toBe("succeeded");
-    expect(begun.get("r:a")).toBe(1);
-    expect(said.filter((message) => message.includes("loaded again"))).toEqual([]);
+    await pawl.close();
+    const db = loadDriver().open(wreck);
+    db.exec(`update workers set pid = ${GONE}; pragma wal_checkpoint(truncate)`);
+    db.close();
+    return wreck;
+  }
+
+  const twoSteps = (b: () => Promise<void>, begun: string[] = []) =>
+    workflow("two", async (ctx) => {
+      await ctx.step("a", () => begun.push(`${ctx.run.id} a`));
+      await ctx.step("b", () => {
+        begun.push(`${ctx.run.id} b`);
+        return b();
+      });
+    });
+
+  it("B1 I10 at every point of it in turn: every run ends, and what was recorded is not run again", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "pawl-outage-"));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    const wreck = await leaveWreck(folder);
+    let n = 1;
+    for (let wasReached = true; wasReached; n++) {
+      const file = join(folder, `${n}.db`);
+      copyFileSync(wreck, file);
+      const begun: string[] = [];
+      const leaseClock = manualClock();
+      let reached = Number.NEGATIVE_INFINITY;
+      const fault = () => {
+        if (++reached === n)
+          throw Object.assign(new Error("disk I/O error"), { code: "ERR_SQLITE_ERROR", errcode: 10 });
+      };
+      const store = sqliteStore(file, { leaseClock, durability: "process", fault });
+      const own: Store = {
+        ...store,
+        pulse: undefined as never,
+        register: async (worker) => {
+          await store.register(worker);
+          reached = 0;
+        },
+      };
+      const workflows = [twoSteps(async () => {}, begun)];
+      const pawl = await Pawl.open(own, { workflows, logger: silent, handleSignals: false });
+      const isOver = async () =>
+        (await Promise.all(RUNS.map((id) => store.run(id)))).every((row) => row?.endedAt !== null);
+      for (let seconds = 0; seconds < 20 && !(await isOver()); seconds++) await tick(leaseClock, 1);
+      wasReached = reached >= n;
+      for (const id of RUNS) expect((await store.run(id))?.state, `${id}, failed at point ${n}`).toBe("succeeded");
+      expect(begun.toSorted(), `failed at point ${n}`).toEqual(RUNS.map((id) => `${id} b`));
+      expect(await store.orphans()).toEqual([]);
+      await pawl.close();
+    }
+    // Registering, fencing, claiming and the commits of five runs, each with several statements.
+    expect(n).toBeGreaterThan(30);
   });
 });
