@@ -3,8 +3,9 @@ import { describe, expect, it } from "vitest";
 import { manualClock } from "../../src/base/clock.ts";
 import type { Commit, Store, Verdict } from "../../src/core/store.ts";
 import { workflow } from "../../src/core/workflow.ts";
+import { type CommitFault, faultStore } from "../../src/testing/fault-store.ts";
 import { gate, openWorld, STORES, type World } from "../behaviour/harness.ts";
-import { lost, noting, openOn, rounds } from "./rig.ts";
+import { lost, noting, openOn, rounds, tick } from "./rig.ts";
 
 const noHints = { hints: () => () => {} };
 
@@ -248,6 +249,62 @@ describe.each(STORES)("an answer to an old incarnation on %s", (kind) => {
     expect(await onlyWorker(world)).toBe(worker);
     expect(lines.filter((line) => line.includes("loaded again"))).toEqual([]);
   });
+});
+
+describe("a step that must not run twice", () => {
+  /** Runs it to its end with a fault at commit `n`; `null` if there is no such commit. */
+  async function withFault(fault: CommitFault, n: number) {
+    const leaseClock = manualClock();
+    const isDeadly = fault.startsWith("kill");
+    // A dead process has no clock that could be moved.
+    const world = await openWorld("memory", isDeadly ? {} : { leaseClock });
+    let starts = 0;
+    const charging = workflow("charging", async (ctx) => {
+      await ctx.step("before", () => 1);
+      const receipt = await ctx.step("charge", () => `receipt ${++starts}`, { recovery: "fail", retry: false });
+      return ctx.step("after", () => receipt);
+    });
+    const store = faultStore(world.store, { commits: { [n]: fault } });
+    const pawl = await openOn(store, noHints, [charging]);
+    void pawl.start(charging, undefined, { id: "r" }).catch(() => {});
+    await rounds();
+    if (isDeadly) {
+      await world.store.fence({ workers: [await onlyWorker(world)] });
+      await openOn(world.store, noHints, [charging]);
+      await rounds();
+    } else await tick(leaseClock, 5);
+    const { stopReason = null } = (await world.store.run("r")) ?? {};
+    return store.commits.some((commit) => commit.fault !== null) ? { starts, stopReason } : null;
+  }
+
+  async function everywhere(fault: CommitFault) {
+    const ends: { starts: number; stopReason: string | null }[] = [];
+    for (let n = 1; ; n++) {
+      const end = await withFault(fault, n);
+      if (end === null) return ends;
+      ends.push(end);
+    }
+  }
+
+  it("I6 P17 begins once, whichever answer of the store is lost", async () => {
+    const ends = await everywhere("lose-answer");
+    expect(ends).toEqual(Array.from({ length: 5 }, () => ({ starts: 1, stopReason: "completed" })));
+  });
+
+  it.each(["kill-before", "kill-after"] as const)(
+    "I6 C-3 begins at most once, with death by %s at every commit",
+    async (fault) => {
+      const ends = await everywhere(fault);
+      expect(ends).toHaveLength(5);
+      for (const { starts, stopReason } of ends) {
+        expect(starts).toBeLessThanOrEqual(1);
+        expect(["completed", "step_interrupted", null]).toContain(stopReason);
+      }
+      expect(ends.filter(({ stopReason }) => stopReason === "step_interrupted")).toHaveLength(1);
+      // Without its start on record, there is no run.
+      expect(ends.filter(({ stopReason }) => stopReason === null)).toHaveLength(fault === "kill-before" ? 1 : 0);
+    },
+  );
 });
 
 it("P15 a run has at most one commit under way, whatever the number of lanes", async () => {
