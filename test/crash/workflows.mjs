@@ -13,6 +13,7 @@ function book(action, { key, attempt }) {
 export const gated = workflow("gated", async (ctx, { gate }) => {
   const by = await ctx.step("first", async (info) => {
     book("first", info);
+    info.signal.addEventListener("abort", () => book(info.signal.reason.code, info));
     await passGate(gate);
     return process.pid;
   });
@@ -49,4 +50,18 @@ export const failing = workflow("failing", async (ctx) => {
     book("fail", info);
     throw new Error("no such account");
   });
+});
+
+/** Fails once, and tells when it was tried again. */
+export const flaky = workflow("flaky", async (ctx, { wait }) => {
+  const retry = { max: 1, base: wait, jitter: false, on: "any" };
+  return ctx.step(
+    "try",
+    (info) => {
+      book("try", info);
+      if (info.attempt === 1) throw new Error("not yet");
+      return { attempt: info.attempt, at: Date.now() };
+    },
+    { retry },
+  );
 });

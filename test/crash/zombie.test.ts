@@ -46,7 +46,7 @@ async function snapshot(world: World, run: string): Promise<{ run: unknown; work
   return { run: rows, workers };
 }
 
-it("a worker frozen past its lease comes back as a stranger: its commit, heartbeat and release change nothing, and it goes on anew (I8, I9, B20, B32, D-6, P17, P20, S3-19, S3-20, E-19, X-18)", async () => {
+it("I8 I9 B20 B32 D-6 P17 P20 S3-19 S3-20 E-19 X-18 a worker frozen past its lease comes back as a stranger: its commit, heartbeat and release change nothing, and it goes on anew", async () => {
   const world = new World();
   const a = worker(world, { lease: "1s" });
   await a.hears("open");
@@ -85,10 +85,12 @@ it("a worker frozen past its lease comes back as a stranger: its commit, heartbe
     { action: "first", pid: a.pid, key: "g:first" },
     { action: "first", pid: b.pid, key: "g:first" },
     { action: "second", pid: b.pid, key: "g:second" },
+    // What the signal of the step says that was running when it was frozen.
+    { action: "lease_lost", pid: a.pid, key: "g:first" },
   ]);
 });
 
-it("while a lease runs, nobody else advances the run (S3-19, I9)", async () => {
+it("S3-19 I9 while a lease runs, nobody else advances the run", async () => {
   const world = new World();
   const a = worker(world, { lease: "1s" });
   a.send("start", { workflow: "gated", id: "g", input: { gate: "one" } });
@@ -107,7 +109,7 @@ it("while a lease runs, nobody else advances the run (S3-19, I9)", async () => {
   expect(await a.result("g")).toEqual({ by: a.pid, attempt: 1 });
 });
 
-it("a restart takes over at once what a dead process owned, long before its lease of 15 s is over (P27, S4-1, I11, B16)", async () => {
+it("P27 S4-1 I11 B16 a restart takes over at once what a dead process owned, long before its lease of 15 s is over", async () => {
   const world = new World();
   const a = worker(world);
   a.send("start", { workflow: "gated", id: "g", input: { gate: "one" } });
@@ -123,7 +125,7 @@ it("a restart takes over at once what a dead process owned, long before its leas
   expect(performance.now() - openedAt).toBeLessThan(5000);
 });
 
-it("a second worker that is there already takes over, too (S4-1, P20, I11)", async () => {
+it("S4-1 P20 I11 a second worker that is there already takes over, too", async () => {
   const world = new World();
   const a = worker(world, { lease: "1s" });
   a.send("start", { workflow: "gated", id: "g", input: { gate: "one" } });
@@ -137,7 +139,7 @@ it("a second worker that is there already takes over, too (S4-1, P20, I11)", asy
   expect(world.seenOf("g").map(({ action }) => action)).toEqual(["first", "first", "second"]);
 });
 
-it("an event loop that stands still for two leases keeps its runs: another thread renews them (P26, B21, I27)", async () => {
+it("P26 B21 I27 an event loop that stands still for two leases keeps its runs: another thread renews them", async () => {
   const world = new World();
   const b = worker(world, { lease: "1s" });
   await b.hears("open");
@@ -152,7 +154,7 @@ it("an event loop that stands still for two leases keeps its runs: another threa
   expect([...logged(a), ...logged(b)].filter((message) => !isStall(message))).toEqual([]);
 });
 
-it("an event loop that stands still for longer than the stall limit loses its runs (P26, B21, I8)", async () => {
+it("P26 B21 I8 an event loop that stands still for longer than the stall limit loses its runs", async () => {
   const world = new World();
   const b = worker(world, { lease: "1s" });
   await b.hears("open");
@@ -160,10 +162,11 @@ it("an event loop that stands still for longer than the stall limit loses its ru
   a.send("start", { workflow: "blocking", id: "x", input: { ms: 6000 } });
   await b.logged(/is dead; its runs are taken over/);
   expect(await a.result("x")).toBe(b.pid);
+  await a.logged(/takes a new incarnation/);
   expect(world.seenOf("x").map(({ pid }) => pid)).toEqual([a.pid, b.pid]);
 });
 
-it("a run that brings its process down is parked after a few deaths, and 99 neighbours finish (P28, B69, I19)", async () => {
+it("P28 B69 I19 a run that brings its process down is parked after a few deaths, and 99 neighbours finish", async () => {
   const world = new World();
   const neighbours = Array.from({ length: 99 }, (_, i) => ({ workflow: "harmless", id: `n${i}`, input: i }));
   const runs = [{ workflow: "poison", id: "poison", input: null }, ...neighbours];
@@ -185,7 +188,7 @@ it("a run that brings its process down is parked after a few deaths, and 99 neig
     expect(world.seenOf(id).filter(({ action }) => action === "b").length).toBeLessThanOrEqual(2);
 });
 
-it("SIGTERM lets running steps finish and hands the run back: nothing runs twice, no claim counts as failed (P14)", async () => {
+it("P28 SIGTERM lets running steps finish and hands the run back: nothing runs twice, no claim counts as failed", async () => {
   const world = new World();
   const a = worker(world);
   a.send("start", { workflow: "gated", id: "g", input: { gate: "one" } });
@@ -210,6 +213,37 @@ it("SIGTERM lets running steps finish and hands the run back: nothing runs twice
     { action: "second", pid: b.pid },
   ]);
 });
+
+it("S4-31 a process killed while a step waits for its next attempt: only the rest is waited for, and no attempt is forgotten", async () => {
+  const world = new World();
+  const a = worker(world);
+  a.send("start", { workflow: "flaky", id: "f", input: { wait: "2s" } });
+  await a.hears("started");
+  const failed = await untilFailed(world);
+  a.kill("SIGKILL");
+  await a.exited;
+  const { retryAt } = failed.payload as { retryAt: number };
+  expect(retryAt - failed.at).toBe(2000);
+
+  const b = worker(world);
+  b.send("start", { workflow: "flaky", id: "f", input: { wait: "2s" } });
+  const { attempt, at } = (await b.result("f")) as { attempt: number; at: number };
+  expect(attempt).toBe(2);
+  expect(at).toBeGreaterThanOrEqual(retryAt);
+  expect(at - retryAt).toBeLessThan(2000);
+  expect(world.seenOf("f").map(({ action, pid }) => ({ action, pid }))).toEqual([
+    { action: "try", pid: a.pid },
+    { action: "try", pid: b.pid },
+  ]);
+});
+
+/** The mark of the first failed attempt, once it is on disk. */
+async function untilFailed(world: World) {
+  for (;;) {
+    const mark = (await world.remains("f")).journal.find(({ type }) => type === "step.failed");
+    if (mark !== undefined) return mark;
+  }
+}
 
 /** Resolves when the child says that the run was started and the ledger shows that its step is running. */
 async function entered(child: Child, action: string, world: World): Promise<void> {
