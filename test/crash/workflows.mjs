@@ -13,7 +13,6 @@ function book(action, { key, attempt }) {
 export const gated = workflow("gated", async (ctx, { gate }) => {
   const by = await ctx.step("first", async (info) => {
     book("first", info);
-    info.signal.addEventListener("abort", () => book(info.signal.reason.code, info));
     await passGate(gate);
     return process.pid;
   });
