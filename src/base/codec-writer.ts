@@ -1,6 +1,6 @@
 import { viewKind, writeBytes } from "./codec-bytes.ts";
 import { builtinErrors } from "./codec-errors.ts";
-import { PawlError } from "./errors.ts";
+import { messageOf, PawlError } from "./errors.ts";
 import { MAX_DEPTH, MAX_NODES } from "./value-limits.ts";
 
 interface Writing {
@@ -34,7 +34,7 @@ export function writeTagged(value: unknown, root: string, maxChars: number): str
   try {
     return write(value, w);
   } catch (thrown) {
-    if (thrown instanceof Oversize || isOutOfText(thrown)) throw tooLarge(root, maxChars);
+    if (isA(Oversize, thrown) || isOutOfText(thrown)) throw tooLarge(root, maxChars);
     throw notSerializable(formatPath(root, w.path), thrown);
   }
 }
@@ -48,10 +48,10 @@ export function tooLarge(path: string, maxBytes: number): PawlError {
 }
 
 function notSerializable(path: string, thrown: unknown): PawlError {
-  if (thrown instanceof Refusal) {
+  if (isA(Refusal, thrown)) {
     return new PawlError("not_serializable", `${path} ${thrown.what}. ${thrown.advice}`, { fields: { path } });
   }
-  const reason = readText(() => (thrown as Error).message, String(thrown));
+  const reason = messageOf(thrown);
   return new PawlError(
     "not_serializable",
     `${path} cannot be stored, because reading it threw: ${reason}. Pass a plain copy of the data.`,
@@ -61,7 +61,12 @@ function notSerializable(path: string, thrown: unknown): PawlError {
 
 /** True for V8's way to say that a text would be longer than any text can be. */
 export function isOutOfText(thrown: unknown): boolean {
-  return thrown instanceof RangeError && thrown.message === "Invalid string length";
+  return isA(RangeError, thrown) && thrown.message === "Invalid string length";
+}
+
+/** Like `instanceof`, but a getter may throw anything at all, and a revoked proxy cannot even be asked what it is. */
+function isA<T>(maker: new (...args: never[]) => T, thrown: unknown): thrown is T {
+  return readOr(() => thrown instanceof maker, false);
 }
 
 function write(value: unknown, w: Writing): string {

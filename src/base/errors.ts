@@ -81,10 +81,26 @@ export class RetryableError extends Error {
 
 /** True for an error with this code. Use it instead of `instanceof`, which breaks across duplicate installs and decoding. */
 export function hasCode(error: unknown, code: ErrorCode): boolean {
-  return typeof error === "object" && error !== null && (error as { code?: unknown }).code === code;
+  return readProperty(error, "code") === code;
 }
 
-/** The message of whatever was thrown. */
+/** The message of whatever was thrown, also of what cannot be read. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  const message = readProperty(error, "message");
+  if (typeof message === "string") return message;
+  try {
+    return String(error);
+  } catch {
+    return "an error that cannot be read";
+  }
+}
+
+/** A property of whatever was thrown; `undefined` where there is none, or a getter or proxy refuses to tell. */
+export function readProperty(thrown: unknown, key: string): unknown {
+  if (typeof thrown !== "object" || thrown === null) return undefined;
+  try {
+    return (thrown as Record<string, unknown>)[key];
+  } catch {
+    return undefined;
+  }
 }

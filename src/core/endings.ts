@@ -1,6 +1,6 @@
 // Endings
 // How a run ends or is parked: the entries, the row and the messages that belong to it, written into the pass's draft in one piece.
-import { type ErrorCode, PawlError } from "../base/errors.ts";
+import { type ErrorCode, PawlError, readProperty } from "../base/errors.ts";
 import { type Draft, decodePayload, encodePayload } from "./draft.ts";
 import type { Cancelling, ChildEnded, Continued, Ended, Entry, Parked } from "./journal.ts";
 import type { Pass } from "./pass.ts";
@@ -51,7 +51,7 @@ function failedEnd(error: unknown): End {
 }
 
 function stopReasonOf(error: unknown): string {
-  const code = typeof error === "object" && error !== null ? (error as { code?: unknown }).code : undefined;
+  const code = readProperty(error, "code");
   return typeof code === "string" && /^[\w.:-]{1,100}$/.test(code) ? code : "error";
 }
 

@@ -8,7 +8,7 @@ import type { Resolved, StepFailed } from "./journal.ts";
 import type { Pass } from "./pass.ts";
 import type { Outcome } from "./steps.ts";
 import type { InboxRow } from "./store.ts";
-import { encodeFailure, openValue } from "./values.ts";
+import { encodeFailure, openValue, recordable } from "./values.ts";
 
 export const UNKNOWN_OUTCOME_CHOICES = ["rerun", "complete", "fail", "cancel"] as const;
 
@@ -81,7 +81,7 @@ export function stepFailure(run: string, call: StepCall, error: unknown, isExhau
     call,
     new PawlError("max_retries_exceeded", message, {
       fields: { run, step: call.key, attempts: call.attempt },
-      cause: error,
+      cause: recordable(error),
     }),
   );
 }

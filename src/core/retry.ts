@@ -2,7 +2,7 @@
 // Which errors deserve another attempt, and when. Only errors that mark themselves transient are retried by default.
 import { backoffMs } from "../base/backoff.ts";
 import { toMs } from "../base/duration.ts";
-import { PawlError } from "../base/errors.ts";
+import { PawlError, readProperty } from "../base/errors.ts";
 
 /** A duration: milliseconds, or text such as "90s", "3 days". */
 export type Duration = number | string;
@@ -79,7 +79,7 @@ export function isRetryable(policy: RetryPolicy, error: unknown): boolean {
   const facts = factsOf(error);
   if (facts.name === "TerminalError") return false;
   if (typeof policy.on === "function") return asked(policy.on, error);
-  if (policy.on === "any") return !NEVER.has(String(facts.code));
+  if (policy.on === "any") return !NEVER.has(facts.code);
   return isTransient(facts);
 }
 
@@ -93,9 +93,9 @@ function asked(on: (error: unknown) => boolean, error: unknown): boolean {
 }
 
 /** Errors of the program, not of the moment: another attempt would end the same way. */
-const NEVER = new Set(["not_serializable", "too_large", "call_in_step", "cancelled"]);
+const NEVER: ReadonlySet<unknown> = new Set(["not_serializable", "too_large", "call_in_step", "cancelled"]);
 
-const NETWORK_CODES = new Set([
+const NETWORK_CODES: ReadonlySet<unknown> = new Set([
   "ECONNREFUSED",
   "ECONNRESET",
   "ECONNABORTED",
@@ -119,23 +119,18 @@ interface ErrorFacts {
   readonly cause: unknown;
 }
 
+/** Somebody else's object: a getter or proxy that throws tells nothing, and the error counts without that fact (B66). */
 function factsOf(error: unknown): ErrorFacts {
-  if (typeof error !== "object" || error === null) return { name: null, code: null, status: null, cause: null };
-  const { name, code, status, statusCode, response, cause } = error as Record<string, unknown>;
-  const nested =
-    typeof response === "object" && response !== null ? (response as { status?: unknown }).status : undefined;
-  return { name, code, status: status ?? statusCode ?? nested, cause };
+  const read = (key: string) => readProperty(error, key);
+  const status = read("status") ?? read("statusCode") ?? readProperty(read("response"), "status");
+  return { name: read("name"), code: read("code"), status, cause: read("cause") };
 }
 
 function isTransient(facts: ErrorFacts): boolean {
   if (facts.name === "RetryableError" || facts.name === "TimeoutError" || facts.code === "step_timeout") return true;
-  if (NETWORK_CODES.has(String(facts.code)) || isTransientStatus(facts.status)) return true;
+  if (NETWORK_CODES.has(facts.code) || isTransientStatus(facts.status)) return true;
   // fetch reports a refused connection as TypeError("fetch failed") with the network error as its cause.
-  return (
-    typeof facts.cause === "object" &&
-    facts.cause !== null &&
-    NETWORK_CODES.has(String((facts.cause as { code?: unknown }).code))
-  );
+  return NETWORK_CODES.has(readProperty(facts.cause, "code"));
 }
 
 function isTransientStatus(status: unknown): boolean {
@@ -147,12 +142,12 @@ function isTransientStatus(status: unknown): boolean {
 
 /** What the error itself asks for: `retryAfter` of RetryableError, or a Retry-After header in seconds. */
 function retryAfterMs(error: unknown): number | null {
-  if (typeof error !== "object" || error === null) return null;
-  const { retryAfter, headers, response } = error as Record<string, unknown>;
+  const retryAfter = readProperty(error, "retryAfter");
   if (typeof retryAfter === "number" || typeof retryAfter === "string") return readableMs(retryAfter);
-  const header = headerOf(headers) ?? headerOf((response as { headers?: unknown } | undefined)?.headers);
+  const response = readProperty(error, "response");
+  const header = headerOf(readProperty(error, "headers")) ?? headerOf(readProperty(response, "headers"));
   const seconds = Number(header);
-  return header !== null && Number.isFinite(seconds) && seconds >= 0 ? seconds * 1000 : null;
+  return header === null || header.trim() === "" ? null : readableMs(seconds * 1000);
 }
 
 /** Somebody else's text: what cannot be read is as good as not said. */
@@ -165,9 +160,15 @@ function readableMs(duration: Duration): number | null {
 }
 
 function headerOf(headers: unknown): string | null {
-  if (typeof headers !== "object" || headers === null) return null;
-  const get = (headers as { get?: unknown }).get;
-  const value: unknown =
-    typeof get === "function" ? get.call(headers, "retry-after") : (headers as Record<string, unknown>)["retry-after"];
+  const get = readProperty(headers, "get");
+  const value = typeof get === "function" ? called(get, headers) : readProperty(headers, "retry-after");
   return typeof value === "string" || typeof value === "number" ? String(value) : null;
+}
+
+function called(get: { call(self: unknown, name: string): unknown }, headers: unknown): unknown {
+  try {
+    return get.call(headers, "retry-after");
+  } catch {
+    return null;
+  }
 }

@@ -1,7 +1,7 @@
 // Values on their way in and out of a store: encoded, sealed with their address, opened again.
 import { decode, encode } from "../base/codec.ts";
 import type { Codec, FieldAddress } from "../base/envelope.ts";
-import { PawlError } from "../base/errors.ts";
+import { messageOf, PawlError, readProperty } from "../base/errors.ts";
 import { checksum } from "./checksum.ts";
 import { encodePayload } from "./draft.ts";
 import { isWellFormed } from "./entry-shape.ts";
@@ -83,20 +83,28 @@ export function encodeFailure<P extends { readonly error: unknown }>(payload: P)
   }
 }
 
+/** The error itself if it can be recorded, otherwise what can be of it. */
+export function recordable(error: unknown): unknown {
+  try {
+    encode(error, { maxBytes: LIMITS.valueBytes });
+    return error;
+  } catch {
+    return plainError(error, 0);
+  }
+}
+
 function plainError(error: unknown, depth: number): Error {
-  const facts = (typeof error === "object" && error !== null ? error : { message: String(error) }) as Record<
-    string,
-    unknown
-  >;
-  const plain = new Error(text(facts["message"]) ?? "unknown error");
-  plain.name = text(facts["name"]) ?? "Error";
-  const { code, status } = facts;
-  if (typeof code === "string" || typeof code === "number") Object.assign(plain, { code });
+  const read = (key: string) => readProperty(error, key);
+  const plain = new Error(shortened(messageOf(error)));
+  const [name, code, status, cause] = [read("name"), read("code"), read("status"), read("cause")];
+  plain.name = typeof name === "string" ? shortened(name) : "Error";
+  if (typeof code === "number") Object.assign(plain, { code });
+  if (typeof code === "string") Object.assign(plain, { code: shortened(code) });
   if (typeof status === "number") Object.assign(plain, { status });
-  if (facts["cause"] !== undefined && depth < 4) plain.cause = plainError(facts["cause"], depth + 1);
+  if (cause !== undefined && depth < 4) plain.cause = plainError(cause, depth + 1);
   return plain;
 }
 
-function text(value: unknown): string | null {
-  return typeof value === "string" ? value.slice(0, 10_000) : null;
+function shortened(text: string): string {
+  return text.slice(0, 10_000);
 }

@@ -22,6 +22,52 @@ function fatalities(): unknown[] {
   return seen;
 }
 
+class PointError extends Error {
+  get code(): string {
+    return "E_POINT";
+  }
+}
+
+function refuse(): never {
+  throw new Error("not to be read");
+}
+
+/** An error of which one property cannot be read. */
+function withGetter(key: string): Error {
+  return Object.defineProperty(new Error("a getter throws"), key, { enumerable: true, get: refuse });
+}
+
+const unreadable: Readonly<Record<string, () => unknown>> = {
+  ...Object.fromEntries(
+    ["code", "name", "message", "cause", "status", "response", "headers", "retryAfter", "stack", "toString"].map(
+      (key) => [`an error whose ${key} throws`, () => withGetter(key)],
+    ),
+  ),
+  "an error whose code cannot be text": () => Object.assign(new Error("x"), { code: Object.create(null) }),
+  "an error whose headers throw when asked": () => Object.assign(new Error("x"), { headers: { get: refuse } }),
+  "a plain object that cannot be read": () => new Proxy({}, { get: refuse, ownKeys: refuse, getPrototypeOf: refuse }),
+  "a revoked proxy": () => {
+    const { proxy, revoke } = Proxy.revocable({}, {});
+    revoke();
+    return proxy;
+  },
+  "a getter that throws a revoked proxy": () =>
+    Object.defineProperty({}, "x", {
+      enumerable: true,
+      get: () => {
+        throw unreadable["a revoked proxy"]?.();
+      },
+    }),
+  "an object without a prototype": () => Object.assign(Object.create(null), { fn: refuse }),
+  "a symbol": () => Symbol("why"),
+  "a function": () => refuse,
+  undefined: () => undefined,
+  null: () => null,
+  NaN: () => Number.NaN,
+  "a frozen error": () => Object.freeze(new Error("frozen")),
+  "a message of 100 MiB": () => new Error("x".repeat(100 * 2 ** 20)),
+};
+
 describe("what users bring along", () => {
   it("P16 progress that cannot be stored is refused at the call and hurts no neighbour", async () => {
     const world = await openWorld("memory");
@@ -111,6 +157,60 @@ describe("what users bring along", () => {
     });
     const pawl = await openOn(world.store, {}, [odd]);
     expect(await errorOf(pawl.run(odd))).toMatchObject({ message: "odd" });
+  });
+
+  it.each(Object.keys(unreadable))(
+    "B66 a step and a body that throw %s: the run fails as with any other error",
+    async (what) => {
+      const world = await openWorld("memory");
+      const fatal = fatalities();
+      const lines: string[] = [];
+      const logger: Log = { ...silent, warn: (line) => void lines.push(line), error: (line) => void lines.push(line) };
+      const thrown = (unreadable[what] as () => unknown)();
+      const calls: string[] = [];
+      const throwing = workflow("throwing", async (ctx, where: "body" | "step" | "retried step") => {
+        if (where === "body") throw thrown;
+        const fn = () => {
+          calls.push(where);
+          throw thrown;
+        };
+        await ctx.step("s", fn, where === "step" ? {} : { retry: { max: 2, base: 0, on: "any" } });
+      });
+      const pawl = await openOn(world.store, {}, [throwing], { logger });
+      for (const where of ["body", "step", "retried step"] as const) {
+        const run = await pawl.start(throwing, where);
+        await world.settle();
+        await world.advance(1);
+        expect((await run.status()).state, where).toBe("failed");
+        await errorOf(run.result());
+      }
+      expect(calls).toEqual(["step", "retried step", "retried step", "retried step"]);
+      expect(lines.filter((line) => line.includes("again"))).toEqual([]);
+      expect(fatal).toEqual([]);
+    },
+  );
+
+  it("B66 what can be read of an error that cannot be stored is kept, its cause included", async () => {
+    const world = await openWorld("memory");
+    const odd = Object.assign(new PointError("odd"), { socket: Symbol("s"), cause: unreadable["a symbol"]?.() });
+    const throwing = workflow("throwing", async (ctx) =>
+      ctx.step("s", () => Promise.reject(odd), { retry: { max: 1, base: 0, on: "any" } }),
+    );
+    const symbols = workflow("symbols", async (ctx) =>
+      ctx.step("s", () => Promise.reject(Symbol("why")), { retry: { max: 1, base: 0, on: "any" } }),
+    );
+    const pawl = await openOn(world.store, {}, [throwing, symbols]);
+    const [first, second] = [await pawl.start(throwing), await pawl.start(symbols)];
+    await world.advance(1);
+    expect((await errorOf(first.result()))["cause"]).toMatchObject({
+      message: "odd",
+      name: "PointError",
+      code: "E_POINT",
+    });
+    expect(await errorOf(second.result())).toMatchObject({
+      code: "max_retries_exceeded",
+      cause: { message: "Symbol(why)" },
+    });
   });
 
   it("P16 a commit that the store can never take parks its run instead of trying for ever", async () => {
