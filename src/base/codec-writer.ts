@@ -1,7 +1,13 @@
 import { viewKind, writeBytes } from "./codec-bytes.ts";
 import { builtinErrors } from "./codec-errors.ts";
 import { messageOf, PawlError } from "./errors.ts";
-import { MAX_DEPTH, MAX_NODES } from "./value-limits.ts";
+import { MAX_NODES } from "./value-limits.ts";
+
+/** How many levels and values one value may have. */
+export interface Room {
+  readonly depth: number;
+  readonly nodes: number;
+}
 
 interface Writing {
   /** Keys and indexes from the root to the value at hand. Left as it is on a throw: then it points at the culprit. */
@@ -11,6 +17,7 @@ interface Writing {
   nodes: number;
   chars: number;
   readonly maxChars: number;
+  readonly room: Room;
   /** Values visited inside fields that were then left out. */
   wasted: number;
 }
@@ -29,8 +36,8 @@ class Refusal {
 class Oversize {}
 
 /** Writes a value that plain JSON cannot say, reading every property once. */
-export function writeTagged(value: unknown, root: string, maxChars: number): string {
-  const w: Writing = { path: [], around: [], nodes: 1, chars: 0, maxChars, wasted: 0 };
+export function writeTagged(value: unknown, root: string, maxChars: number, room: Room): string {
+  const w: Writing = { path: [], around: [], nodes: 1, chars: 0, maxChars, room, wasted: 0 };
   try {
     return write(value, w);
   } catch (thrown) {
@@ -110,9 +117,9 @@ function writeContained(value: object, w: Writing): string {
       "Store an id in place of the reference.",
     );
   }
-  if (w.around.length >= MAX_DEPTH) {
+  if (w.around.length >= w.room.depth) {
     throw new Refusal(
-      `is nested more than ${MAX_DEPTH} levels deep`,
+      `is nested more than ${w.room.depth} levels deep`,
       "Flatten the data, or keep it elsewhere and pass a reference to it.",
     );
   }
@@ -324,9 +331,9 @@ function writeAt(key: string | number, value: unknown, w: Writing): string {
 }
 
 function count(w: Writing, nodes: number, chars: number): void {
-  if (w.nodes + nodes > MAX_NODES) {
+  if (w.nodes + nodes > w.room.nodes) {
     throw new Refusal(
-      `brings the number of values to more than ${MAX_NODES}`,
+      `brings the number of values to more than ${w.room.nodes}`,
       "Split the data, or keep it elsewhere and pass a reference to it.",
     );
   }

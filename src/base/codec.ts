@@ -17,21 +17,24 @@
 // come back without a stack, under their name, and as their class only if JavaScript itself defines it.
 
 import { readTagged } from "./codec-reader.ts";
-import { isOutOfText, tooLarge, writeTagged } from "./codec-writer.ts";
+import { isOutOfText, type Room, tooLarge, writeTagged } from "./codec-writer.ts";
 import { PawlError } from "./errors.ts";
 import { utf8Length } from "./utf8.ts";
-import { MAX_DEPTH, MAX_NODES } from "./value-limits.ts";
+import { MAX_DEPTH, MAX_NODES, MAX_TEXT, WRAP_DEPTH, WRAP_NODES } from "./value-limits.ts";
 
 export interface EncodeOptions {
   /** What the value is called in errors: `input` gives `input.items[3]`. */
   readonly path?: string;
   /** The most bytes of UTF-8 the text may take. */
   readonly maxBytes?: number;
+  /** The value will stand inside another one: levels and values stay free for it. */
+  readonly willBeWrapped?: boolean;
 }
 
+const ALONE: Room = { depth: MAX_DEPTH, nodes: MAX_NODES };
+const WRAPPED: Room = { depth: MAX_DEPTH - WRAP_DEPTH, nodes: MAX_NODES - WRAP_NODES };
+
 const DOLLAR = 36;
-// V8 ends at 2^29 - 24 characters; other engines later.
-const LONGEST_TEXT = 2 ** 29 - 24;
 // A text of 65 containers inside each other has at least 65 brackets to open and 65 to close.
 const SURELY_SHALLOW = 2 * (MAX_DEPTH + 1);
 
@@ -41,8 +44,9 @@ const SURELY_SHALLOW = 2 * (MAX_DEPTH + 1);
  */
 export function encode(value: unknown, options: EncodeOptions = {}): string {
   const path = options.path ?? "value";
-  const maxBytes = options.maxBytes ?? LONGEST_TEXT;
-  const text = encodeJson(value, path, maxBytes) ?? writeTagged(value, path, maxBytes);
+  const maxBytes = options.maxBytes ?? MAX_TEXT;
+  const room = options.willBeWrapped === true ? WRAPPED : ALONE;
+  const text = encodeJson(value, path, maxBytes, room) ?? writeTagged(value, path, maxBytes, room);
   if (text.length * 3 > maxBytes && utf8Length(text) > maxBytes) throw tooLarge(path, maxBytes);
   return text;
 }
@@ -56,6 +60,12 @@ export function decode(text: string): unknown {
 }
 
 function parse(text: string): unknown {
+  if (text.length > MAX_TEXT) {
+    throw new PawlError(
+      "corrupt_value",
+      `A stored value cannot be read: it has ${text.length} characters, more than the ${MAX_TEXT} of any value. Restore the row from a backup.`,
+    );
+  }
   try {
     return JSON.parse(text);
   } catch {
@@ -68,8 +78,8 @@ function parse(text: string): unknown {
 }
 
 /** The text of a value that is plain JSON, or null: then the writer says it in tags, or why it cannot. */
-function encodeJson(value: unknown, path: string, maxChars: number): string | null {
-  const tally: Tally = { nodes: 1, chars: 0, maxChars };
+function encodeJson(value: unknown, path: string, maxChars: number, room: Room): string | null {
+  const tally: Tally = { nodes: 1, chars: 0, maxChars, room };
   try {
     if (isJson(value, 0, tally)) return JSON.stringify(value);
   } catch (thrown) {
@@ -86,6 +96,7 @@ interface Tally {
   nodes: number;
   chars: number;
   readonly maxChars: number;
+  readonly room: Room;
 }
 
 function isJson(value: unknown, depth: number, tally: Tally): boolean {
@@ -99,7 +110,7 @@ function isJson(value: unknown, depth: number, tally: Tally): boolean {
       return true;
     case "object":
       if (value === null) return true;
-      if (depth >= MAX_DEPTH) return false;
+      if (depth >= tally.room.depth) return false;
       return Array.isArray(value) ? isJsonArray(value, depth, tally) : isJsonObject(value, depth, tally);
     default:
       return false;
@@ -108,7 +119,7 @@ function isJson(value: unknown, depth: number, tally: Tally): boolean {
 
 function isJsonArray(array: readonly unknown[], depth: number, tally: Tally): boolean {
   tally.nodes += array.length;
-  if (tally.nodes > MAX_NODES || Object.getPrototypeOf(array) !== Array.prototype) return false;
+  if (tally.nodes > tally.room.nodes || Object.getPrototypeOf(array) !== Array.prototype) return false;
   // Holes, and properties such as the `groups` of a match, which JSON.stringify would drop.
   if (Object.keys(array).length !== array.length) return false;
   for (let i = 0; i < array.length; i++) {
@@ -122,7 +133,7 @@ function isJsonObject(object: object, depth: number, tally: Tally): boolean {
   if (prototype !== Object.prototype && prototype !== null) return false;
   const keys = Object.keys(object);
   tally.nodes += keys.length;
-  if (tally.nodes > MAX_NODES || Object.getOwnPropertySymbols(object).length > 0) return false;
+  if (tally.nodes > tally.room.nodes || Object.getOwnPropertySymbols(object).length > 0) return false;
   if (keys.length === 1 && keys[0]!.charCodeAt(0) === DOLLAR) return false;
   for (let i = 0; i < keys.length; i++) {
     const key = keys[i]!;

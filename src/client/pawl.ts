@@ -6,6 +6,7 @@ import { type Duration, toMs } from "../base/duration.ts";
 import { type Codec, compressing, jsonCodec } from "../base/envelope.ts";
 import { PawlError } from "../base/errors.ts";
 import { assertName, createIds, type Ids } from "../base/ids.ts";
+import { utf8Length } from "../base/utf8.ts";
 import type { Log } from "../core/context.ts";
 import type { Resolved } from "../core/journal.ts";
 import { DEFAULTS, LIMITS } from "../core/limits.ts";
@@ -20,11 +21,13 @@ import { shieldRejections } from "../worker/rejections.ts";
 import { Worker } from "../worker/worker.ts";
 import { Changes } from "./changes.ts";
 import { consoleLog, harmless } from "./console-log.ts";
+import { assertSameDecision, sealDecision } from "./decision.ts";
 import { forkCommit, forkPoint, retryPoint } from "./fork.ts";
 import { DEFAULT_STORE, storeOf } from "./open-store.ts";
 import {
   type CancelOptions,
   type CancelOutcome,
+  parkOf,
   type Run,
   RunHandle,
   type RunSource,
@@ -241,9 +244,10 @@ export class Pawl {
   async cancel(id: string, options: CancelOptions = {}): Promise<CancelOutcome> {
     this.#assertOpen();
     assertName("run id", id);
+    const reason = options.reason ?? "";
+    assertReason(reason);
     const listener = this.#changes.listen(id);
     try {
-      const reason = options.reason ?? "";
       const delivery = await this.store.deliver({
         to: id,
         id: this.#ids.next(),
@@ -322,7 +326,7 @@ export class Pawl {
         { fields: { run: id, state: row.state } },
       );
     }
-    const { choices, detail } = JSON.parse(wait.detail) as { choices: string[]; detail?: { step?: string } };
+    const { choices, detail } = parkOf(id, wait.detail);
     if (!choices.includes(decision.choice)) {
       throw new PawlError(
         "invalid_argument",
@@ -334,14 +338,11 @@ export class Pawl {
     // One decision per park: a second caller's is the same message.
     const messageId = `decision-${row.head}`;
     const resolved: Resolved = { choice: decision.choice, value: decision.value };
-    const data = sealValue(this.#codec, resolved, { run: id, seq: -1, field: `inbox:${messageId}` }, "decision");
-    await this.store.deliver({
-      to: id,
-      id: messageId,
-      kind: "decision",
-      name: decision.step ?? detail?.step ?? "",
-      data,
-    });
+    const name = decision.step ?? textOf(detail?.["step"]) ?? "";
+    const data = sealDecision(this.#codec, id, messageId, resolved);
+    const delivery = await this.store.deliver({ to: id, id: messageId, kind: "decision", name, data });
+    if (delivery === "ended") throw runHasEnded(id, `the decision "${decision.choice}"`);
+    if (delivery === "duplicate") await assertSameDecision(this.#source, id, messageId, resolved);
     this.#worker.hint();
   }
 
@@ -389,11 +390,26 @@ function statesOf({ status, state }: RunQuery): RunState[] | null {
   return status === undefined ? null : RUN_STATES.filter((one) => publicStatus(one) === status);
 }
 
+function textOf(value: unknown): string | null {
+  return typeof value === "string" ? value : null;
+}
+
 function positive(what: string, value: number): number {
   if (Number.isFinite(value) && value >= 1) return Math.floor(value);
   throw new PawlError("invalid_argument", `${what} is ${value}. Give a number of at least 1.`, {
     fields: { [what]: value },
   });
+}
+
+function assertReason(reason: unknown): void {
+  if (typeof reason !== "string")
+    throw new PawlError("invalid_argument", `The reason of a cancel is text, not ${typeof reason}. Give a sentence.`);
+  if (utf8Length(reason) <= LIMITS.reasonBytes) return;
+  throw new PawlError(
+    "too_large",
+    `The reason takes more than ${LIMITS.reasonBytes} bytes. Give a sentence, and keep the rest elsewhere.`,
+    { fields: { path: "reason", maxBytes: LIMITS.reasonBytes } },
+  );
 }
 
 function runHasEnded(id: string, what: string): PawlError {

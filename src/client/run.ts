@@ -207,16 +207,66 @@ async function statusOf(id: string, source: RunSource): Promise<RunStatus> {
   return {
     ...summaryOf(row),
     waits: waits.map(({ kind, key, name, due }) => ({ kind, key, name, due: due === null ? null : new Date(due) })),
-    ...(park === null ? {} : { parked: JSON.parse(park) as Parked }),
+    ...(park === null ? {} : { parked: parkOf(id, park) }),
     ...(await endFields(id, row, source)),
-    ...(row.progress === null ? {} : { progress: decode(row.progress) }),
-    ...(row.cost === null ? {} : { cost: JSON.parse(row.cost) as Record<string, number> }),
+    ...(row.progress === null ? {} : { progress: progressOf(id, row.progress) }),
+    ...(row.cost === null ? {} : { cost: costOf(id, row.cost) }),
     data: Object.fromEntries(data),
     traceId: row.traceId,
     deadline: row.deadline === null ? null : new Date(row.deadline),
     owner: row.owner,
     origin: row.origin,
   };
+}
+
+/** What the store keeps beside the journal, for people: why a run is parked. */
+export function parkOf(run: string, detail: string): Parked {
+  return readField(run, "the reason why it is parked", detail, parseJson, isPark);
+}
+
+function costOf(run: string, cost: string): Record<string, number> {
+  return readField(run, "its cost", cost, parseJson, isCost);
+}
+
+function progressOf(run: string, progress: string): unknown {
+  return readField(run, "its progress", progress, decode, (_value): _value is unknown => true);
+}
+
+/** Reads a column that is written by no one but the engine; whoever damaged it, the run itself can still be put away. */
+function readField<T>(
+  run: string,
+  what: string,
+  text: string,
+  read: (text: string) => unknown,
+  isSound: (value: unknown) => value is T,
+): T {
+  let value: unknown;
+  try {
+    value = read(text);
+    if (isSound(value)) return value;
+  } catch {
+    // Named below.
+  }
+  throw new PawlError(
+    "corrupt_value",
+    `The row of run ${run} is damaged: ${what} cannot be read. Restore the store from a backup, or cancel the run; its journal is not touched by this.`,
+    { fields: { run, what } },
+  );
+}
+
+function parseJson(text: string): unknown {
+  return JSON.parse(text);
+}
+
+function isPark(value: unknown): value is Parked {
+  if (typeof value !== "object" || value === null) return false;
+  const { reason, message, choices } = value as Record<string, unknown>;
+  return typeof reason === "string" && typeof message === "string" && Array.isArray(choices);
+}
+
+function isCost(value: unknown): value is Record<string, number> {
+  if (typeof value !== "object" || value === null) return false;
+  return Object.values(value).every((amount) => typeof amount === "number");
 }
 
 async function endFields(id: string, row: RunRow, source: RunSource): Promise<{ output?: unknown; error?: unknown }> {

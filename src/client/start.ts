@@ -5,7 +5,7 @@ import type { Codec } from "../base/envelope.ts";
 import { PawlError } from "../base/errors.ts";
 import { assertName, type Ids } from "../base/ids.ts";
 import { compareVersions, parseVersion } from "../base/semver.ts";
-import { Draft, decodePayload, encodePayload } from "../core/draft.ts";
+import { Draft, decodePayload, encodePayload, encodeRecord } from "../core/draft.ts";
 import type { Host } from "../core/host.ts";
 import type { Entry, RunStarted } from "../core/journal.ts";
 import { DEFAULTS } from "../core/limits.ts";
@@ -68,7 +68,7 @@ export async function startRun(
   const deadline = deadlineOf(options, target, now);
   const draft = new Draft(id, { head: 0, hash: id, at: 0 }, ports.host, ports.codec);
   const { name, version } = target;
-  const started = encodePayload(
+  const started = encodeRecord(
     { workflow: name, version, input: checked, seed: id, deadline } satisfies RunStarted,
     "input",
   );

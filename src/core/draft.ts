@@ -82,7 +82,7 @@ export class Draft {
 
   /** Appends an entry with this payload; returns its position. */
   append(at: number, type: EntryType, key: string | null, payload: unknown): number {
-    return this.appendText(at, type, key, payload === null ? null : encodePayload(payload, type));
+    return this.appendText(at, type, key, payload === null ? null : encodeRecord(payload, type));
   }
 
   /** Appends an entry whose payload is encoded already. */
@@ -183,9 +183,14 @@ export class Draft {
   }
 }
 
-/** The text of a payload; refuses what cannot be recorded, naming the path to it. */
-export function encodePayload(payload: unknown, path: string): string {
-  return encode(payload, { path, maxBytes: LIMITS.valueBytes });
+/** The text of a user's value; refuses at the door what cannot be recorded later, wrapped as it may be, naming the path to it. */
+export function encodePayload(value: unknown, path: string): string {
+  return encode(value, { path, maxBytes: LIMITS.valueBytes, willBeWrapped: true });
+}
+
+/** The text of what the engine records, a user's value among it: one that has passed `encodePayload` always fits (B65). */
+export function encodeRecord(payload: unknown, path: string): string {
+  return encode(payload, { path, maxBytes: LIMITS.valueBytes + LIMITS.envelopeBytes });
 }
 
 /** What a reader of the journal will see of it. */

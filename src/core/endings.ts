@@ -1,8 +1,10 @@
 // Endings
 // How a run ends or is parked: the entries, the row and the messages that belong to it, written into the pass's draft in one piece.
 import { type ErrorCode, PawlError, readProperty } from "../base/errors.ts";
-import { type Draft, decodePayload, encodePayload } from "./draft.ts";
+import { utf8Length } from "../base/utf8.ts";
+import { type Draft, decodePayload, encodePayload, encodeRecord } from "./draft.ts";
 import type { Cancelling, ChildEnded, Continued, Ended, Entry, Parked } from "./journal.ts";
+import { LIMITS } from "./limits.ts";
 import type { Pass } from "./pass.ts";
 import type { PassEnd, PassPorts } from "./pass-ports.ts";
 import { validateNow } from "./schema.ts";
@@ -68,13 +70,20 @@ function endOfCancelled(run: string, cancelling: Cancelling): End {
 
 /** Writes that the run is to stop; its bodies are told once that is durable (P13, P19). */
 export function recordCancel(pass: Pass, cause: Cancelling["cause"]): Cancelling {
-  const reason = cause === "cancel" ? (pass.mailbox.cancel ?? "") : "The run's deadline has passed.";
+  const reason = cause === "cancel" ? recordableReason(pass.mailbox.cancel) : "The run's deadline has passed.";
   const cancelling: Cancelling = { cause, reason };
   pass.draft.append(pass.ports.clock.now(), "run.cancelling", null, cancelling);
   pass.draft.wait({ closeAll: true });
   cancelChildren(pass, reason);
   pass.draft.onDurable(() => pass.steps.abortAll(() => cancelError(pass.id, cancelling)));
   return cancelling;
+}
+
+/** What is stored as a reason may have got there past every check: it is mended, or nothing could cancel the run (I20, P19). */
+export function recordableReason(stored: string | null): string {
+  if (typeof stored !== "string") return "";
+  const short = utf8Length(stored) > LIMITS.reasonBytes ? `${stored.slice(0, LIMITS.reasonBytes / 4)}…` : stored;
+  return short.replaceAll(/[\0\ud800-\udfff]/gu, "\ufffd");
 }
 
 /** Children that were called go with their parent; spawned ones live (P12). */
@@ -127,7 +136,7 @@ function tellParent(draft: Draft, row: RunRow, parent: ParentLink, ports: Pick<P
   const ended = { child: row.id, status: end.state };
   const text =
     end.state === "succeeded"
-      ? encodePayload({ ...ended, value: end.value } satisfies ChildEnded, "output")
+      ? encodeRecord({ ...ended, value: end.value } satisfies ChildEnded, "output")
       : encodeFailure({ ...ended, value: null, error: end.value });
   const data = ports.codec.seal(text, { run: parent.run, seq: -1, field: `inbox:${id}` });
   draft.send({ to: parent.run, id, kind: "child", name: parent.key, data });
@@ -137,7 +146,8 @@ function tellParent(draft: Draft, row: RunRow, parent: ParentLink, ports: Pick<P
 export function continueRun(pass: Pass, input: unknown): PassEnd {
   const { state, costs } = pass.notes;
   const continued: Continued = { generation: pass.generation + 1, input, state, cost: costs };
-  const text = encodePayload(continued, "continueAs");
+  encodePayload(input, "input of continueAs");
+  const text = encodeRecord(continued, "run state and input of continueAs");
   cancelChildren(pass, `Its parent ${pass.id} continued as a new generation.`);
   pass.draft.wait({ closeAll: true });
   const seq = pass.draft.appendText(pass.ports.clock.now(), "run.continued", null, text);

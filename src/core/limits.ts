@@ -3,6 +3,10 @@
 export const LIMITS = {
   /** One encoded value (64 MiB). Larger ones belong in files or object stores, with the journal holding the address. */
   valueBytes: 67_108_864,
+  /** What the engine writes around a value (names, ids, digests) does not count: a value within its limit is always recorded. */
+  envelopeBytes: 65_536,
+  /** The reason of a cancel: a sentence for people, copied to every child. */
+  reasonBytes: 4096,
   /** Values above this are compressed; below it brotli costs more than it saves. */
   compressAboveBytes: 4096,
   /** Entries in one commit: keeps the time that a single sync holds the lock bounded. */

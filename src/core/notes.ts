@@ -2,10 +2,9 @@
 // What a body says about itself: state, cost, notes, patch marks. Recorded once, whatever the number of replays (P9).
 import type { Cost } from "./context.ts";
 import { decodePayload, encodePayload } from "./draft.ts";
-import type { Continued, NoteType, StatePatched } from "./journal.ts";
+import type { Continued, NoteType } from "./journal.ts";
 import type { Pass } from "./pass.ts";
 import type { Replay } from "./replay.ts";
-import { sealValue } from "./values.ts";
 
 export class Notes {
   readonly #pass: Pass;
@@ -48,13 +47,12 @@ export class Notes {
   }
 
   set(key: string, value: unknown): void {
-    const payload: StatePatched = { value };
-    const text = encodePayload(payload, `state "${key}"`);
+    const text = encodePayload(value, `state "${key}"`);
     // The body sees what the next generation and everybody else will: the value as it was recorded (I21).
-    this.#state.set(key, (decodePayload(text) as StatePatched).value);
-    if (this.#record("state.patched", key, text) !== "new") return;
+    this.#state.set(key, decodePayload(text));
+    if (this.#record("state.patched", key, `{"value":${text}}`) !== "new") return;
     const at = { run: this.#pass.id, seq: -1, field: `state:${key}` };
-    this.#pass.draft.state({ key, data: sealValue(this.#pass.ports.codec, value, at, key) });
+    this.#pass.draft.state({ key, data: this.#pass.ports.codec.seal(text, at) });
   }
 
   addCost(amounts: Cost): void {
@@ -65,7 +63,7 @@ export class Notes {
   }
 
   note(text: string): void {
-    this.#record("note", null, encodePayload({ text }, "note"));
+    this.#record("note", null, `{"text":${encodePayload(text, "note")}}`);
   }
 
   /** True where new code is reached for the first time, false where older code has gone past. */

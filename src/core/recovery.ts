@@ -3,7 +3,7 @@
 import { PawlError } from "../base/errors.ts";
 import type { StepCall } from "./call.ts";
 import { describeCall } from "./divergence.ts";
-import { decodePayload, encodePayload } from "./draft.ts";
+import { decodePayload, encodeRecord } from "./draft.ts";
 import type { Resolved, StepFailed } from "./journal.ts";
 import type { Pass } from "./pass.ts";
 import type { Outcome } from "./steps.ts";
@@ -53,7 +53,7 @@ function decide(pass: Pass, call: StepCall, row: InboxRow): void {
   pass.resolved(row, decision);
   if (decision.choice === "rerun") return pass.steps.startAgain(call, { rerun: true });
   if (decision.choice === "fail") return pass.steps.settle(interruptedFailure(pass, call, decision.value));
-  const text = encodePayload(decision.value, "decision");
+  const text = encodeRecord(decision.value, "decision");
   pass.steps.settle({ call, type: "step.completed", text, payload: decision.value });
 }
 

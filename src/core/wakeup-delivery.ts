@@ -1,4 +1,4 @@
-import { decodePayload, encodePayload } from "./draft.ts";
+import { decodePayload, encodeRecord } from "./draft.ts";
 import type { ChildEnded, OutcomeType, SignalReceived } from "./journal.ts";
 import type { Pass } from "./pass.ts";
 import { validateNow } from "./schema.ts";
@@ -45,7 +45,7 @@ function signalText(pass: Pass, wakeup: Extract<Wakeup, { kind: "signal" }>): st
   const value = mailValue(pass, wakeup);
   try {
     const payload = validateNow(call.spec.schema, value, `The payload of signal "${call.spec.name}"`);
-    return encodePayload({ id: row.id, payload } satisfies SignalReceived, `signal "${call.spec.name}"`);
+    return encodeRecord({ id: row.id, payload } satisfies SignalReceived, `signal "${call.spec.name}"`);
   } catch (error) {
     return encodeFailure({ id: row.id, payload: null, error });
   }

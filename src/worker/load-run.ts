@@ -2,7 +2,7 @@
 // Decides what a claim leads to: a pass, or an end that needs no body (corrupted, poisoned, cancelled while nothing of it was running).
 import { messageOf, PawlError } from "../base/errors.ts";
 import { Draft } from "../core/draft.ts";
-import { cancelWithoutBody, writePark } from "../core/endings.ts";
+import { cancelWithoutBody, recordableReason, writePark } from "../core/endings.ts";
 import type { ChildEnded, ChildStarted, Entry, Parked, Resolved } from "../core/journal.ts";
 import { LIMITS } from "../core/limits.ts";
 import { Pass } from "../core/pass.ts";
@@ -106,7 +106,7 @@ function openChildren(entries: readonly Entry[]): string[] {
 }
 
 function cancelled(draft: Draft, claimed: ClaimedRun, ports: PassPorts, children: readonly string[]): Loaded {
-  cancelWithoutBody(draft, claimed.row, ports, { cause: "cancel", reason: claimed.cancel ?? "" }, children);
+  cancelWithoutBody(draft, claimed.row, ports, { cause: "cancel", reason: recordableReason(claimed.cancel) }, children);
   return { kind: "write", commit: draft.take().commit, ended: "cancelled" };
 }
 
