@@ -37,9 +37,15 @@ export class LenientJournal {
     return left > 0;
   }
 
+  /** A key comes twice only where the entry between two generations was trimmed: the body begins in the first one. */
+  #addCall(call: Entry): void {
+    const id = `${call.type} ${call.key}`;
+    if (!this.#calls.has(id)) this.#calls.set(id, { call, marks: [], outcome: null });
+  }
+
   #add(entry: Entry): void {
     const kind = entryKind(entry);
-    if (kind === "call") this.#calls.set(`${entry.type} ${entry.key}`, { call: entry, marks: [], outcome: null });
+    if (kind === "call") this.#addCall(entry);
     else if (kind === "note")
       this.#notes.set(entry.type as NoteType, (this.#notes.get(entry.type as NoteType) ?? 0) + 1);
     else {
@@ -47,7 +53,7 @@ export class LenientJournal {
       const recorded = this.#calls.get(`${type} ${entry.key}`);
       if (recorded === undefined) return;
       if (kind === "mark") recorded.marks.push(entry);
-      else if (kind === "outcome") recorded.outcome = entry;
+      else if (kind === "outcome") recorded.outcome ??= entry;
     }
   }
 }

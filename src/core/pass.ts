@@ -7,7 +7,7 @@
 //   PA3. A call outside a turn is held in replay, and live refused unless nothing else is pending (P4).
 //   PA4. At most one batch is in flight; what follows waits in the draft (P15).
 //   PA5. After the end, a park or a suspension has joined, nothing else does (P12).
-import { messageOf, PawlError } from "../base/errors.ts";
+import { messageOf, PawlError, readProperty } from "../base/errors.ts";
 import { type SeededRandom, seededRandom } from "../base/random.ts";
 import { BodyContext } from "./body-context.ts";
 import { type Call, rejectCall } from "./call.ts";
@@ -208,7 +208,8 @@ export class Pass implements TurnTaker {
     // A draft that was cut short must not be written.
     if (this.#isLive || this.draft.size > this.#begunWith) return this.ports.broken(this, error);
     const message = `Run ${this.id} cannot go on: ${messageOf(error)} Restore its journal, or fork it before the entry in question.`;
-    this.park({ reason: "corrupted_journal", message, choices: ["retry", "cancel"] });
+    const detail = { error: messageOf(error), code: readProperty(error, "code") ?? null };
+    this.park({ reason: "corrupted_journal", message, choices: ["retry", "cancel"], detail });
   }
 
   /** Asks for one turn; once is enough. */
@@ -401,8 +402,8 @@ export class Pass implements TurnTaker {
       this.draft.appendText(this.ports.clock.now(), type, call.key, text);
       this.#delivered(type, call.key, payload);
     } else if (wakeup !== null) {
-      const { type, key, payload } = recordWakeup(this, wakeup);
-      this.#delivered(type, key, payload);
+      const recorded = recordWakeup(this, wakeup);
+      if (recorded !== null) this.#delivered(recorded.type, recorded.key, recorded.payload);
     }
   }
 

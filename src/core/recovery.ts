@@ -8,13 +8,14 @@ import type { Resolved, StepFailed } from "./journal.ts";
 import type { Pass } from "./pass.ts";
 import type { Outcome } from "./steps.ts";
 import type { InboxRow } from "./store.ts";
-import { encodeFailure, openValue, recordable } from "./values.ts";
+import { encodeFailure, recordable } from "./values.ts";
+import { readMail } from "./wakeup-delivery.ts";
 
 export const UNKNOWN_OUTCOME_CHOICES = ["rerun", "complete", "fail", "cancel"] as const;
 
 /** Reruns, asks or fails each interrupted step by its `recovery`. One that asks parks the whole run before anything else starts. */
 export function recoverSteps(pass: Pass, interrupted: readonly StepCall[]): void {
-  const decided = new Map<StepCall, InboxRow>();
+  const decided = new Map<StepCall, Decision>();
   for (const call of interrupted) {
     if (call.policy.recovery !== "ask") continue;
     const decision = decisionFor(pass, call);
@@ -29,8 +30,21 @@ export function recoverSteps(pass: Pass, interrupted: readonly StepCall[]): void
   }
 }
 
-function decisionFor(pass: Pass, call: StepCall): InboxRow | undefined {
-  return pass.mailbox.rows.find((row) => row.kind === "decision" && (row.name === call.key || row.name === ""));
+interface Decision {
+  readonly row: InboxRow;
+  readonly decision: Resolved;
+}
+
+/** What a person has decided about this step. One that cannot be read is used up: the person is asked again. */
+function decisionFor(pass: Pass, call: StepCall): Decision | undefined {
+  for (const row of pass.mailbox.rows) {
+    if (row.kind !== "decision" || (row.name !== call.key && row.name !== "")) continue;
+    const mail = readMail(pass.ports.codec, pass.id, row);
+    if (mail.error === undefined) return { row, decision: mail.value as Resolved };
+    pass.ports.log.error(mail.error.message, { run: pass.id });
+    pass.mailbox.consume(row, pass.draft);
+  }
+  return undefined;
 }
 
 function ask(pass: Pass, call: StepCall): void {
@@ -44,12 +58,7 @@ function ask(pass: Pass, call: StepCall): void {
   });
 }
 
-function decide(pass: Pass, call: StepCall, row: InboxRow): void {
-  const decision = openValue(pass.ports.codec, row.data, {
-    run: pass.id,
-    seq: -1,
-    field: `inbox:${row.id}`,
-  }) as Resolved;
+function decide(pass: Pass, call: StepCall, { row, decision }: Decision): void {
   pass.resolved(row, decision);
   if (decision.choice === "rerun") return pass.steps.startAgain(call, { rerun: true });
   if (decision.choice === "fail") return pass.steps.settle(interruptedFailure(pass, call, decision.value));

@@ -24,26 +24,46 @@ export function openEntry(codec: Codec, run: string, stored: StoredEntry): Entry
   return { seq: stored.seq, at: stored.at, type: stored.type, key: stored.key, payload };
 }
 
-/** Opens a journal from its first entry on; a gap, a lost end, a damaged or an edited row is found and named (E-22, P35). */
+/**
+ * Opens a journal from its first entry on; a gap, a lost end, a damaged or an edited row is found and named (E-22, P35).
+ * `mayBeTrimmed` accepts entries that are not there, all but the first; the first one behind a gap has lost what its checksum stands on and
+ * is taken as it is.
+ */
 export function openJournal(
   host: Host,
   codec: Codec,
   { id, head, headHash }: Pick<RunRow, "id" | "head" | "headHash">,
   stored: readonly StoredEntry[],
+  mayBeTrimmed = false,
 ): Entry[] {
-  let previous = id;
-  const entries = stored.map((entry, position) => {
-    if (entry.seq !== position) throw missing(id, position);
-    const sum = checksum(host, previous, entry);
-    const isReplaced = position === head - 1 && headHash !== "" && headHash !== sum;
+  let previous: string | null = id;
+  let next = 0;
+  const isGap = (seq: number) => mayBeTrimmed && next > 0 && seq > next;
+  const entries = stored.map((entry) => {
+    if (entry.seq !== next && !isGap(entry.seq)) throw missing(id, next);
+    if (entry.seq !== next) previous = null;
+    const { seq } = entry;
+    const sum = previous === null ? entry.hash : checksum(host, previous, entry);
+    const isReplaced = seq === head - 1 && headHash !== "" && headHash !== sum;
     if (sum !== entry.hash || isReplaced) throw damaged(id, entry);
     previous = sum;
-    const opened = openEntry(codec, id, entry);
-    if (!isWellFormed(opened)) throw malformed(id, entry);
-    return opened;
+    next = seq + 1;
+    return openSound(codec, id, entry);
   });
-  if (entries.length < head) throw missing(id, entries.length);
+  if (next < head && !isGap(head)) throw missingEnd(id, next);
   return entries;
+}
+
+/** A checksum proves that a row is what was written, not that it can be read or makes sense. */
+function openSound(codec: Codec, run: string, entry: StoredEntry): Entry {
+  let opened: Entry;
+  try {
+    opened = openEntry(codec, run, entry);
+  } catch (cause) {
+    throw malformed(run, entry, cause);
+  }
+  if (!isWellFormed(opened)) throw malformed(run, entry);
+  return opened;
 }
 
 function missing(run: string, seq: number): PawlError {
@@ -54,11 +74,20 @@ function missing(run: string, seq: number): PawlError {
   );
 }
 
-function malformed(run: string, entry: StoredEntry): PawlError {
+function missingEnd(run: string, seq: number): PawlError {
+  return new PawlError(
+    "journal_entry_missing",
+    `Run ${run} has no journal entry ${seq} nor any after it, though more were recorded. Restore the store from a backup, or fork the run before that entry. ` +
+      '"retry" goes on without them: what they recorded is done again.',
+    { fields: { run, seq } },
+  );
+}
+
+function malformed(run: string, entry: StoredEntry, cause?: unknown): PawlError {
   return new PawlError(
     "corrupted_journal",
     `Journal entry ${entry.seq} (${entry.type}) of run ${run} has a payload that cannot be its own. Restore the store from a backup, or fork the run before that entry.`,
-    { fields: { run, seq: entry.seq, type: entry.type } },
+    { fields: { run, seq: entry.seq, type: entry.type }, cause },
   );
 }
 

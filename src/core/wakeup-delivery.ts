@@ -1,15 +1,33 @@
+import type { Codec } from "../base/envelope.ts";
+import { messageOf, PawlError } from "../base/errors.ts";
 import { decodePayload, encodeRecord } from "./draft.ts";
-import type { ChildEnded, OutcomeType, SignalReceived } from "./journal.ts";
+import { isWellFormed } from "./entry-shape.ts";
+import type { ChildEnded, OutcomeType, Parked, SignalReceived } from "./journal.ts";
 import type { Pass } from "./pass.ts";
 import { validateNow } from "./schema.ts";
+import type { InboxRow } from "./store.ts";
 import { encodeFailure, openValue } from "./values.ts";
 import type { Wakeup } from "./wakeups.ts";
 
-/** Writes a wake-up's outcome and the end of its wait into the draft, and returns what the body is to see. */
-export function recordWakeup(
-  pass: Pass,
-  wakeup: Wakeup,
-): { readonly type: OutcomeType; readonly key: string; readonly payload: unknown } {
+export interface Recorded {
+  readonly type: OutcomeType;
+  readonly key: string;
+  readonly payload: unknown;
+}
+
+/**
+ * Writes a wake-up's outcome and the end of its wait into the draft, and returns what the body is to see. A message that cannot be read parks
+ * the run instead, and stays where it is: it may be repaired.
+ */
+export function recordWakeup(pass: Pass, wakeup: Wakeup): Recorded | null {
+  const isMail = wakeup.kind === "signal" || wakeup.kind === "child";
+  const mail = isMail ? readMail(pass.ports.codec, pass.id, wakeup.row) : null;
+  if (mail?.error === undefined) return record(pass, wakeup, mail?.value);
+  pass.park(mail.error);
+  return null;
+}
+
+function record(pass: Pass, wakeup: Wakeup, value: unknown): Recorded {
   const at = pass.ports.clock.now();
   const { key } = wakeup.call;
   switch (wakeup.kind) {
@@ -22,14 +40,14 @@ export function recordWakeup(
       pass.draft.wait({ close: `signal:${key}` });
       return { type: "timer.fired", key, payload: { wait: true } };
     case "signal": {
-      const text = signalText(pass, wakeup);
+      const text = signalText(wakeup, value);
       pass.draft.appendText(at, "signal.received", key, text);
       pass.draft.wait({ close: `signal:${key}` });
       pass.mailbox.consume(wakeup.row, pass.draft);
       return { type: "signal.received", key, payload: decodePayload(text) };
     }
     case "child": {
-      const ended = mailValue(pass, wakeup) as ChildEnded & { error?: unknown };
+      const ended = value as ChildEnded & { error?: unknown };
       const payload: ChildEnded = { child: ended.child, status: ended.status, value: ended.error ?? ended.value };
       pass.draft.append(at, "child.ended", key, payload);
       pass.draft.wait({ close: `child:${key}` });
@@ -40,9 +58,7 @@ export function recordWakeup(
 }
 
 /** A payload that does not fit the wait's schema is recorded as what it is: a signal that came, and an error (P7). */
-function signalText(pass: Pass, wakeup: Extract<Wakeup, { kind: "signal" }>): string {
-  const { call, row } = wakeup;
-  const value = mailValue(pass, wakeup);
+function signalText({ call, row }: Extract<Wakeup, { kind: "signal" }>, value: unknown): string {
   try {
     const payload = validateNow(call.spec.schema, value, `The payload of signal "${call.spec.name}"`);
     return encodeRecord({ id: row.id, payload } satisfies SignalReceived, `signal "${call.spec.name}"`);
@@ -51,6 +67,35 @@ function signalText(pass: Pass, wakeup: Extract<Wakeup, { kind: "signal" }>): st
   }
 }
 
-function mailValue(pass: Pass, { row }: Extract<Wakeup, { row: unknown }>): unknown {
-  return openValue(pass.ports.codec, row.data, { run: pass.id, seq: -1, field: `inbox:${row.id}` });
+type Mail = { readonly value: unknown; readonly error?: undefined } | { readonly error: Parked };
+
+/** Opens a message, or says why its run has to be parked. */
+export function readMail(codec: Codec, run: string, row: InboxRow): Mail {
+  try {
+    const value = openValue(codec, row.data, { run, seq: -1, field: `inbox:${row.id}` });
+    if (isSound(row, value)) return { value };
+    return {
+      error: damagedMail(run, row, new PawlError("corrupt_value", "Its content is not what such a message holds.")),
+    };
+  } catch (error) {
+    return { error: damagedMail(run, row, error) };
+  }
+}
+
+/** A signal may hold anything. */
+function isSound({ kind }: InboxRow, value: unknown): boolean {
+  if (kind === "child") return isWellFormed({ seq: 1, at: 0, type: "child.ended", key: "child", payload: value });
+  return kind === "signal" || isWellFormed({ seq: 1, at: 0, type: "run.resolved", key: null, payload: value });
+}
+
+function damagedMail(run: string, { id, kind, name }: InboxRow, error: unknown): Parked {
+  const what = kind === "signal" ? `signal "${name}"` : kind;
+  return {
+    reason: "corrupted_journal",
+    message:
+      `Run ${run} cannot go on: message ${id} (${what}) in its inbox cannot be read. ${messageOf(error)} ` +
+      'Repair it from a backup and resolve the run with "retry", or cancel the run.',
+    choices: ["retry", "cancel"],
+    detail: { code: "corrupt_value", message: id, kind, name },
+  };
 }

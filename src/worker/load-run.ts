@@ -1,38 +1,48 @@
 // Loading a claimed run
 // Decides what a claim leads to: a pass, or an end that needs no body (corrupted, poisoned, cancelled while nothing of it was running).
-import { messageOf, PawlError } from "../base/errors.ts";
-import { Draft } from "../core/draft.ts";
+import { messageOf, PawlError, readProperty } from "../base/errors.ts";
+import { type Chain, Draft } from "../core/draft.ts";
 import { cancelWithoutBody, recordableReason, writePark } from "../core/endings.ts";
 import type { ChildEnded, ChildStarted, Entry, Parked, Resolved } from "../core/journal.ts";
 import { LIMITS } from "../core/limits.ts";
 import { Pass } from "../core/pass.ts";
 import type { PassPorts } from "../core/pass-ports.ts";
 import type { ClaimedRun, InboxRow, RunCommit } from "../core/store.ts";
-import { openJournal, openValue } from "../core/values.ts";
+import { openJournal } from "../core/values.ts";
+import { readMail } from "../core/wakeup-delivery.ts";
 import type { Workflow } from "../core/workflow.ts";
 
 export type Loaded =
   | { readonly kind: "pass"; readonly pass: Pass }
   /** Nothing of the body is needed: this is what remains to be written. */
-  | { readonly kind: "write"; readonly commit: RunCommit; readonly ended: "cancelled" | "parked" };
+  | { readonly kind: "write"; readonly commit: RunCommit; readonly ended: "cancelled" | "parked" }
+  /** It is cancelled, and its journal cannot tell which children go with it: look at its waits, and come again. */
+  | { readonly kind: "childless" };
 
-export function loadRun(claimed: ClaimedRun, workflow: Workflow | undefined, ports: PassPorts, readAt: number): Loaded {
-  const last = claimed.journal.at(-1);
-  const chain = { head: (last?.seq ?? -1) + 1, hash: last?.hash ?? claimed.run, at: last?.at ?? 0 };
-  const draft = new Draft(claimed.run, chain, ports.host, ports.codec);
+/** `children` are those that the run waits for as the store knows them; its journal knows them better, if it can be read. */
+export function loadRun(
+  claimed: ClaimedRun,
+  workflow: Workflow | undefined,
+  ports: PassPorts,
+  readAt: number,
+  children?: readonly string[],
+): Loaded {
+  const draft = new Draft(claimed.run, endOf(claimed), ports.host, ports.codec);
+  const mayBeTrimmed = workflow?.definition.onMissing === "execute";
   let entries: Entry[];
   try {
-    entries = openJournal(ports.host, ports.codec, claimed.row, claimed.journal);
+    entries = openJournal(ports.host, ports.codec, claimed.row, claimed.journal, mayBeTrimmed);
   } catch (error) {
-    if (claimed.cancel !== null) return cancelled(draft, claimed, ports, []);
-    return parked(draft, claimed, ports, corrupted(claimed.run, error));
+    if (claimed.cancel === null) return parked(draft, claimed, ports, corrupted(claimed.run, error));
+    return children === undefined ? { kind: "childless" } : cancelled(draft, claimed, ports, children);
   }
   const wasParked = openPark(entries);
-  const decision = claimed.inbox.find((row) => row.kind === "decision");
+  const decision = decisionOf(claimed, ports, wasParked);
   const hasBegun = entries.length > 1;
   if (claimed.cancel !== null && (!hasBegun || wasParked !== null || workflow === undefined))
     return cancelled(draft, claimed, ports, openChildren(entries));
   if (wasParked !== null && decision === undefined) return parked(draft, claimed, ports, null);
+  if (decision?.error !== undefined) return askAgain(draft, claimed, ports, wasParked as Parked, decision);
   if (claimed.row.claims > LIMITS.deathsAmongOthers + LIMITS.deathsAlone)
     return parked(draft, claimed, ports, poisoned(claimed));
   if (workflow === undefined)
@@ -40,7 +50,62 @@ export function loadRun(claimed: ClaimedRun, workflow: Workflow | undefined, por
       "unknown_workflow",
       `Workflow "${claimed.row.workflow}" ${claimed.row.version} is not registered here.`,
     );
-  return { kind: "pass", pass: passOf(claimed, workflow, entries, draft, ports, readAt, wasParked, decision) };
+  const inbox = mendTrimmed(claimed, entries, draft, ports);
+  return { kind: "pass", pass: passOf({ ...claimed, inbox }, workflow, entries, draft, ports, readAt, decision) };
+}
+
+/** Where the journal ends now. */
+function endOf({ run, journal }: ClaimedRun): Chain {
+  const last = journal.at(-1);
+  return { head: (last?.seq ?? -1) + 1, hash: last?.hash ?? run, at: last?.at ?? 0 };
+}
+
+type Decision = { readonly row: InboxRow } & ReturnType<typeof readMail>;
+
+/** What a person has said about an open park. An unknown outcome is decided later, when replay has reached the step. */
+function decisionOf(claimed: ClaimedRun, ports: PassPorts, wasParked: Parked | null): Decision | undefined {
+  const row = claimed.inbox.find(({ kind }) => kind === "decision");
+  if (row === undefined || wasParked === null) return undefined;
+  if (wasParked.reason === "unknown_outcome") return { row, value: null };
+  return { row, ...readMail(ports.codec, claimed.run, row) };
+}
+
+/** A decision that cannot be read is used up, and the person who made it is asked again. */
+function askAgain(draft: Draft, claimed: ClaimedRun, ports: PassPorts, park: Parked, { row, error }: Decision): Loaded {
+  draft.consume(row.id);
+  const { choices, detail } = park;
+  const message = `${error?.message ?? ""} Before that: ${park.message}`;
+  return parked(draft, claimed, ports, {
+    reason: park.reason,
+    message,
+    choices,
+    ...(detail === undefined ? {} : { detail }),
+  });
+}
+
+/**
+ * Makes a run whose journal was trimmed fit to go on, and says what is missing. Where the end is gone, the row must forget it, and with it a park
+ * that nobody can see any more.
+ */
+function mendTrimmed(
+  claimed: ClaimedRun,
+  entries: readonly Entry[],
+  draft: Draft,
+  ports: PassPorts,
+): readonly InboxRow[] {
+  const { head, hash } = draft.chain;
+  const missing = Math.max(head, claimed.row.head) - entries.length;
+  if (missing === 0) return claimed.inbox;
+  ports.log.warn(`The journal of run ${claimed.run} lacks ${missing} entries. What they recorded is done again.`, {
+    run: claimed.run,
+    missing,
+  });
+  if (head >= claimed.row.head) return claimed.inbox;
+  draft.row({ head, headHash: hash });
+  if (openPark(entries) !== null) return claimed.inbox;
+  draft.wait({ close: "decision" });
+  for (const { id, kind } of claimed.inbox) if (kind === "decision") draft.consume(id);
+  return claimed.inbox.filter(({ kind }) => kind !== "decision");
 }
 
 function passOf(
@@ -50,8 +115,7 @@ function passOf(
   draft: Draft,
   ports: PassPorts,
   readAt: number,
-  wasParked: Parked | null,
-  decision: InboxRow | undefined,
+  decision: Decision | undefined,
 ): Pass {
   const { row, wake, cancel, inbox } = claimed;
   if (workflow.version !== row.version) {
@@ -78,13 +142,8 @@ function passOf(
     },
     ports,
   );
-  // An unknown outcome is decided when replay has reached the step; any other park is over once a person says "retry".
-  if (wasParked !== null && wasParked.reason !== "unknown_outcome" && decision !== undefined) {
-    pass.resolved(
-      decision,
-      openValue(ports.codec, decision.data, { run: row.id, seq: -1, field: `inbox:${decision.id}` }) as Resolved,
-    );
-  }
+  // A park is over once a person says "retry"; an unknown outcome has no value here yet.
+  if (decision?.error === undefined && decision?.value != null) pass.resolved(decision.row, decision.value as Resolved);
   return pass;
 }
 
@@ -121,22 +180,25 @@ function parked(draft: Draft, claimed: ClaimedRun, ports: PassPorts, park: Parke
 
 /** Parks a run whose commit the store can never take. */
 export function parkRefused(claimed: ClaimedRun, ports: PassPorts, error: unknown): RunCommit {
-  const last = claimed.journal.at(-1);
-  const chain = { head: (last?.seq ?? -1) + 1, hash: last?.hash ?? claimed.run, at: last?.at ?? 0 };
   const message =
     `Run ${claimed.run} cannot go on: the store refuses what it has to write. ${messageOf(error)} ` +
     'Deploy code that avoids it and resolve the run with "retry", or cancel it.';
   const park: Parked = { reason: "commit_refused", message, choices: ["retry", "cancel"] };
-  return parked(new Draft(claimed.run, chain, ports.host, ports.codec), claimed, ports, park).commit;
+  return parked(new Draft(claimed.run, endOf(claimed), ports.host, ports.codec), claimed, ports, park).commit;
 }
 
 function corrupted(run: string, error: unknown): Parked {
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
+  const fields = readProperty(error, "fields");
   return {
     reason: "corrupted_journal",
     message: `Run ${run} cannot be replayed. ${message}`,
     choices: ["retry", "cancel"],
-    detail: { error: message },
+    detail: {
+      error: message,
+      code: readProperty(error, "code") ?? null,
+      seq: readProperty(fields, "seq") ?? null,
+    },
   };
 }
 

@@ -38,11 +38,13 @@ export class RunLoader {
   }
 
   load(claimed: ClaimedRun, readAt: number, worker: string): void {
-    const { lease, passes, claims, registry, ports, guardedNow } = this.#parts;
+    const { lease, passes, claims, registry, ports, guarded, guardedNow } = this.#parts;
     const { run, head, row } = claimed;
     if (worker !== lease.id || passes.has(run)) return;
     guardedNow(`load run ${run}`, () => {
       const loaded = loadRun(claimed, registry.forRun(row.workflow, row.version), ports, readAt);
+      if (loaded.kind === "childless")
+        return void guarded("end a run", async () => void (await this.cancelWithoutBody(run)));
       if (loaded.kind === "pass" && claims.isFull) return void this.handBack(run, head, row.claims);
       claims.begun(run, row.claims);
       if (loaded.kind === "pass") {
@@ -79,8 +81,9 @@ export class RunLoader {
     if (claimed === null || claimed.cancel === null) return false;
     this.#held.add(run);
     try {
-      const loaded = loadRun(claimed, undefined, ports, store.clock.now());
-      if (loaded.kind === "pass") return false;
+      const children = (await store.waits({ run, kind: "child" })).map((wait) => wait.name);
+      const loaded = loadRun(claimed, undefined, ports, store.clock.now(), children);
+      if (loaded.kind !== "write") return false;
       const verdict = await committer.write(loaded.commit);
       changed(run);
       return verdict.kind === "applied";
