@@ -8,7 +8,7 @@ export const WRAP_DEPTH = 2;
 export const WRAP_NODES = 1000;
 
 /** Characters of one text: twice what any value may take, so that a stored one cannot ask for gigabytes (Q8). */
-export const MAX_TEXT = 2 ** 27;
+export const MAX_TEXT: number = 2 ** 27;
 
 /** Values inside one value, itself included. Bounds the time and memory a hostile or runaway value can take (Q8). */
 export const MAX_NODES = 1_000_000;

@@ -49,7 +49,7 @@ function withDisk(folder: string, options: string): string[] {
 
 // A disk of one's own needs user namespaces, which some machines do not allow.
 describe.skipIf(!canMount)("a small disk", () => {
-  it("when it is full, runs wait with the reason in the log, and go on by themselves when there is room (D-14, E-27, I1, I20)", async () => {
+  it("D-14 E-27 I1 I20 when it is full, runs wait with the reason in the log, and go on by themselves when there is room", async () => {
     const world = new World();
     const disk = `${world.folder}/disk`;
     const engines = [{ store: `${disk}/pawl.db` }];
@@ -77,7 +77,7 @@ describe.skipIf(!canMount)("a small disk", () => {
     expect(await child.result("late")).toBe(3);
   });
 
-  it("when it is read-only, opening says so and says what to do (D-14, E-27)", async () => {
+  it("D-14 E-27 when it is read-only, opening says so and says what to do", async () => {
     const world = new World();
     const pawl = await open(world, { workflows: [checkout] });
     await pawl.run(checkout, order);
@@ -101,7 +101,7 @@ for (const [what, errcode, text] of [
   ["full", 13, "database or disk is full"],
   ["read-only", 8, "attempt to write a readonly database"],
 ] as const) {
-  it(`a disk that is ${what} for a while: nothing is lost, nothing is parked, nothing runs twice (D-14, E-27, I1)`, async () => {
+  it(`D-14 E-27 I1 a disk that is ${what} for a while: nothing is lost, nothing is parked, nothing runs twice`, async () => {
     const world = new World();
     let refusals = 0;
     let isBroken = false;
@@ -126,7 +126,7 @@ for (const [point, what] of [
   ["commit", "was not applied"],
   ["after-commit", "was applied"],
 ] as const) {
-  it(`an I/O error at a COMMIT that ${what}: the file is read again, and nothing runs twice (I2, P17, E-27)`, async () => {
+  it(`I2 B30 P17 E-27 an I/O error at a COMMIT that ${what}: the file is read again, and nothing runs twice`, async () => {
     for (let n = 1, hasFailed = true; hasFailed; n++) {
       const world = new World();
       let commits = 0;
@@ -189,7 +189,7 @@ describe("damage", () => {
   ];
 
   for (const [what, sql, position] of damages) {
-    it(`${what}: the run is parked and the position named (Q15, E-22, I4)`, async () => {
+    it(`Q15 E-22 S3-24 E-21 ${what}: nothing is executed, and the park names the position`, async () => {
       const world = await waitingReport();
       edit(world, sql);
       const effects = world.ledger().length;
@@ -199,13 +199,18 @@ describe("damage", () => {
       const status = await pawl.get("r").status();
       expect(status).toMatchObject({ state: "parked", parked: { reason: "corrupted_journal" } });
       expect(status.parked?.message).toMatch(position);
+      const isMissing = what.includes("missing");
+      expect(status.parked?.detail).toMatchObject({
+        code: isMissing ? "journal_entry_missing" : "corrupted_journal",
+        seq: Number(/\d+/.exec(String(position))?.[0]),
+      });
       expect(world.ledger().length).toBe(effects);
       // It can still be put away.
       expect(await pawl.cancel("r")).toEqual({ outcome: "cancelled" });
     });
   }
 
-  it("one damaged run does not keep the others from going on (Q15, B69)", async () => {
+  it("Q15 B69 one damaged run does not keep the others from going on", async () => {
     const world = await waitingReport();
     const pawl = await open(world, { workflows: [report] });
     const other = await pawl.start(report, { topic: "winds", to: "board@example.com" }, { id: "s" });
@@ -218,7 +223,7 @@ describe("damage", () => {
     expect(await again.get(other.id).result()).toMatchObject({ delivered: true });
   });
 
-  it("a truncated database is refused by name, before anything is written to it (D-14, E-27)", async () => {
+  it("D-14 E-27 a truncated database is refused by name, before anything is written to it", async () => {
     for (const bytes of [100, 4096, 20_000]) {
       const world = await waitingReport();
       truncateSync(world.store(), bytes);
@@ -231,7 +236,7 @@ describe("damage", () => {
     }
   });
 
-  it("a file of something else, and one of a newer Pawl, are refused and left alone (D-14, I23)", async () => {
+  it("D-14 I23 a file of something else, and one of a newer Pawl, are refused and left alone", async () => {
     const world = await waitingReport();
     edit(world, "update meta set value = '999' where key = 'schema_version'");
     const before = readFileSync(world.store());

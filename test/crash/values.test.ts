@@ -1,19 +1,15 @@
-// Every value of the fuzz list through every door of a run: input, step result, thrown error, signal and state. It is the same after a
-// restart, or refused at the call with the path to what cannot be kept.
+// Every value of the fuzz list through every door of a run, on every store. It is the same after a crash, or refused at the call with the path
+// to what cannot be kept.
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { inspect, isDeepStrictEqual } from "node:util";
-import { afterAll, expect, it, vi } from "vitest";
-import { type Entry, Pawl, workflow } from "../../src/index.ts";
+import { describe, expect, it, vi } from "vitest";
+import { type Context, type Entry, type Pawl, workflow } from "../../src/index.ts";
+import { gate, openWorld, STORES, type World } from "../behaviour/harness.ts";
 
 // Other work may slow the machine down.
 vi.setConfig({ testTimeout: 60_000 });
 
 const MIB = 2 ** 20;
-const folder = mkdtempSync(join(tmpdir(), "pawl-values-"));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 class PaymentError extends Error {
   readonly code = "card_declined";
@@ -60,9 +56,10 @@ const kept: Record<string, unknown> = {
   "lone surrogates": ["\ud800", "a\udc00b", { "\udfff": 1 }],
   "NUL, separators, emoji, right to left": ["\0", "a\u0000b", "\u2028\u2029", "👩‍👩‍👧", "שלום \u202e", "\ufeffBOM"],
   "SQL and HTML": ["'; drop table runs; --", "<script>alert(1)</script>", "%00", "../../etc"],
-  "a key of 2 MB": { ["k".repeat(2 * MIB)]: 1 },
+  "a key of half a megabyte": { ["k".repeat(MIB / 2)]: 1 },
   "1 MiB and one byte around it": ["x".repeat(MIB - 1), "x".repeat(MIB), "x".repeat(MIB + 1)],
   "depth 60": nested(60),
+  "a Proxy that behaves": new Proxy({ a: [1, new Date(0)] }, {}),
 };
 
 const circular: Record<string, unknown> = { a: {} };
@@ -85,12 +82,25 @@ const refused: Record<string, [value: unknown, code: "not_serializable" | "too_l
     }),
     "not_serializable",
   ],
+  "a Proxy that throws": [new Proxy({ a: 1 }, { get: refuse }), "not_serializable"],
+  "a Proxy that lists nothing": [new Proxy({ a: 1 }, { ownKeys: refuse }), "not_serializable"],
+  "a revoked Proxy": [revoked(), "not_serializable"],
   circular: [circular, "not_serializable"],
   "toJSON that returns itself": [toItself, "not_serializable"],
   "depth 10,000": [nested(10_000), "not_serializable"],
   "array of 1e8 holes": [new Array(1e8), "not_serializable"],
   "64 MiB of text": ["x".repeat(64 * MIB), "too_large"],
 };
+
+function refuse(): never {
+  throw new Error("no");
+}
+
+function revoked(): unknown {
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  return proxy;
+}
 
 function nested(levels: number): unknown {
   let value: unknown = 1;
@@ -123,99 +133,158 @@ function once<T>(value: T): T {
   throw new Error("a recorded step ran again");
 }
 
-const doors = workflow("doors", async (ctx, { name }: { name: string; value: unknown }) => {
-  ctx.set("state", kept[name]);
-  const result = await ctx.step("result", () => once(kept[name]));
-  const error = await ctx
-    .step("error", () => {
-      throw once({ thrown: kept[name] });
-    })
-    .catch((thrown: unknown) => thrown);
-  const signal = await ctx.waitFor("value");
-  return { result, error, signal };
-});
-
-const quiet = { debug() {}, info() {}, warn() {}, error() {} };
-
-async function open(file: string): Promise<Pawl> {
-  return Pawl.open(join(folder, file), { workflows: [doors, badDoors], logger: quiet, handleSignals: false });
+function argument(value: unknown): unknown {
+  return once(value);
 }
 
-const badDoors = workflow("bad-doors", async (ctx, name: string) => {
-  const bad = { deep: [0, { bad: refused[name]?.[0] }] };
-  const result = await ctx.step("result", () => bad).catch((error: unknown) => error);
-  const error = await ctx
-    .step("error", () => {
-      throw Object.assign(new Error("with baggage"), bad, { code: "E_BAGGAGE" });
-    })
-    .catch((thrown: unknown) => thrown);
-  let state: unknown = null;
-  try {
-    ctx.set("state", bad);
-  } catch (thrown) {
-    state = thrown;
-  }
-  return { result, error, state };
+function thrownBy(promise: Promise<unknown>): Promise<unknown> {
+  return promise.catch((thrown: unknown) => thrown);
+}
+
+const echo = workflow("echo", async (_ctx, input: unknown) => input);
+
+const doors = workflow("doors", async (ctx, { name }: { name: string; value: unknown }) => {
+  const value = kept[name];
+  ctx.set("state", value);
+  const throwing = (what: unknown) => () => {
+    once(1);
+    throw what;
+  };
+  const seen = {
+    "the result of a step": await ctx.step("result", () => once(value)),
+    "an argument of a step": await ctx.step(argument, value),
+    "an error": ((await thrownBy(ctx.step("error", throwing({ thrown: value })))) as { thrown: unknown }).thrown,
+    "what is thrown": await thrownBy(ctx.step("thrown", throwing(value), { retry: false })),
+    "a child's input and output": await ctx.call(echo, value),
+    "run state": ctx.get("state"),
+  };
+  ctx.progress(value);
+  await ctx.step("after", () => once(1));
+  return { ...seen, "a signal": await ctx.waitFor("value") };
 });
 
-it("every value that can be kept is the same after a restart, at every door (I21, B64, B66, B67, Q8)", async () => {
-  const first = await open("kept.db");
-  for (const [name, value] of Object.entries(kept)) await first.start(doors, { name, value }, { id: name });
-  await first.idle();
-  await first.close();
+const throwing = workflow("throwing", async (ctx, name: string) => {
+  await ctx.waitFor("value");
+  throw kept[name];
+});
 
-  isFirstLife = false;
-  const second = await open("kept.db");
-  const wrong: string[] = [];
-  for (const [name, value] of Object.entries(kept)) {
-    await second.signal(name, "value", value);
-    const run = second.get<{ result: unknown; error: { thrown: unknown }; signal: unknown }>(name);
-    const { result, error, signal } = await run.result();
-    const [started] = await run.journal();
-    const { data } = await run.status();
-    const { input } = (started as Entry<{ input: { value: unknown } }>).payload;
-    const seen = { input: input.value, result, error: error.thrown, signal, state: data["state"] };
-    for (const [door, actual] of Object.entries(seen)) {
-      if (!isSame(actual, value)) wrong.push(`${name} as ${door}: ${inspect(actual).slice(0, 200)}`);
+const generations = workflow("generations", async (ctx, input: { name: string; value?: unknown }) => {
+  if (!("value" in input)) return ctx.continueAs({ name: input.name, value: kept[input.name] });
+  await ctx.waitFor("value");
+  return input.value;
+});
+
+const asking = workflow("asking", async (ctx) => ctx.step("s", () => gate().passed, { recovery: "ask" }));
+
+const all = [doors, echo, throwing, generations, asking];
+
+async function startAll(pawl: Pawl, name: string, value: unknown): Promise<void> {
+  await pawl.start(doors, { name, value }, { id: `doors ${name}` });
+  await pawl.start(throwing, name, { id: `throwing ${name}` });
+  await pawl.start(generations, { name }, { id: `generations ${name}` });
+  await pawl.start(asking, undefined, { id: `asking ${name}` });
+}
+
+/** What came out of each door. */
+async function seenOf(pawl: Pawl, name: string, value: unknown): Promise<Record<string, unknown>> {
+  for (const flow of ["doors", "throwing", "generations"]) await pawl.signal(`${flow} ${name}`, "value", value);
+  await pawl.resolve(`asking ${name}`, { choice: "complete", value });
+  const run = pawl.get<Record<string, unknown>>(`doors ${name}`);
+  const inBody = await run.result();
+  const [started] = await run.journal();
+  const { data, progress } = await run.status();
+  return {
+    ...inBody,
+    "the input": (started as Entry<{ input: { value: unknown } }>).payload.input.value,
+    "run state, read from outside": data["state"],
+    progress,
+    "what a body throws": await thrownBy(pawl.get(`throwing ${name}`).result()),
+    "the next generation's input": await pawl.get(`generations ${name}`).result(),
+    "a decision": await pawl.get(`asking ${name}`).result(),
+  };
+}
+
+describe.each(STORES)("values on %s", (store) => {
+  it("I21 B64 B66 B67 Q8 every value that can be kept is the same after a crash, at every door", async () => {
+    isFirstLife = true;
+    const world = await openWorld(store);
+    const first = await world.open(all);
+    for (const [name, value] of Object.entries(kept)) await startAll(first, name, value);
+    await world.settle();
+    isFirstLife = false;
+    const second = await world.restart(all);
+    await world.settle();
+    const wrong: string[] = [];
+    for (const [name, value] of Object.entries(kept)) {
+      for (const [door, actual] of Object.entries(await seenOf(second, name, value)))
+        if (!isSame(actual, value)) wrong.push(`${name} as ${door}: ${inspect(actual).slice(0, 200)}`);
     }
-  }
-  await second.close();
-  expect(wrong).toEqual([]);
-  expect(Object.keys(Object.prototype)).toEqual([]);
-  expect(({} as { isAdmin?: boolean }).isAdmin).toBeUndefined();
-});
-
-it("live code sees what a replay will see: the value after the codec, never the one before it (B67, I21)", async () => {
-  const value = { list: [1], at: new Date(0) };
-  const live = workflow("live", async (ctx) => {
-    const result = await ctx.step("s", () => value);
-    return { isSameObject: result === value, isEqual: isDeepStrictEqual(result, value) };
+    expect(wrong).toEqual([]);
+    expect(Object.keys(Object.prototype)).toEqual([]);
+    expect(({} as { isAdmin?: boolean }).isAdmin).toBeUndefined();
   });
-  const pawl = await Pawl.open(join(folder, "live.db"), { workflows: [live], logger: quiet, handleSignals: false });
-  expect(await pawl.run(live)).toEqual({ isSameObject: false, isEqual: true });
-  await pawl.close();
+
+  it("B67 I21 live code sees what a replay will see: the value after the codec, never the one before it", async () => {
+    const value = { list: [1], at: new Date(0) };
+    const live = workflow("live", async (ctx) => {
+      const result = await ctx.step("s", () => value);
+      return { isSameObject: result === value, isEqual: isDeepStrictEqual(result, value) };
+    });
+    const world = await openWorld(store);
+    expect(await (await world.open([live])).run(live)).toEqual({ isSameObject: false, isEqual: true });
+  });
+
+  it("I21 I20 B65 B66 every value that cannot be kept is refused at the call, with the path to it, and harms nothing", async () => {
+    const world = await openWorld(store);
+    const pawl = await world.open([...all, badDoors, badOutput]);
+    const waiting = await pawl.start(throwing, "null", { id: "waiting" });
+    for (const [name, [value, code]] of Object.entries(refused)) {
+      const bad = { deep: [0, { bad: value }] };
+      const path = code === "too_large" ? /./ : /deep\[1\]\.bad/;
+      const told = (door: string, error: unknown) => {
+        expect(error, `${name} as ${door}`).toBeInstanceOf(Error);
+        expect(error, `${name} as ${door}`).toMatchObject({ code, message: expect.stringMatching(path) });
+      };
+      told("the input", await thrownBy(pawl.start(echo, bad)));
+      told("a signal", await thrownBy(waiting.signal("value", bad)));
+      told("the output", await thrownBy(pawl.run(badOutput, name)));
+      const { error, ...seen } = await pawl.run(badDoors, name);
+      for (const [door, refusal] of Object.entries(seen)) told(door, refusal);
+      // An error that drags something along is recorded without it: never a second failure instead of the first.
+      expect(error, name).toMatchObject({ message: "with baggage", code: "E_BAGGAGE" });
+    }
+    expect((await pawl.list({ workflow: "echo" })).runs.length).toBe(0);
+    await expectNothingAskedTwice(world);
+    await pawl.cancel("waiting");
+  });
 });
 
-it("every value that cannot be kept is refused at the call, with the path to it, and harms nothing (I21, I20, B65, B66)", async () => {
-  const pawl = await open("refused.db");
-  const waiting = await pawl.start(doors, { name: "null", value: null }, { id: "waiting" });
-  for (const [name, [value, code]] of Object.entries(refused)) {
-    const bad = { deep: [0, { bad: value }] };
-    const path = code === "too_large" ? /./ : /deep\[1\]\.bad/;
-    const told = (error: unknown) => {
-      expect(error, name).toBeInstanceOf(Error);
-      expect(error, name).toMatchObject({ code, message: expect.stringMatching(path) });
-      return true;
-    };
-    told(await pawl.start(doors, { name, value: bad }).catch((error: unknown) => error));
-    told(await waiting.signal("value", bad).catch((error: unknown) => error));
-    const { result, error, state } = await pawl.run(badDoors, name);
-    told(result);
-    told(state);
-    // An error that drags something along is recorded without it: never a second failure instead of the first.
-    expect(error, name).toMatchObject({ message: "with baggage", code: "E_BAGGAGE" });
-  }
-  expect(await pawl.store.orphans()).toEqual([]);
-  expect((await pawl.list({ workflow: "doors" })).runs.length).toBe(1);
-  await pawl.close();
+async function expectNothingAskedTwice(world: World): Promise<void> {
+  await world.settle();
+  expect(world.lines.filter(({ message }) => message.includes("again"))).toEqual([]);
+}
+
+function badOf(name: string): unknown {
+  return { deep: [0, { bad: refused[name]?.[0] }] };
+}
+
+const badOutput = workflow("bad-output", async (_ctx, name: string) => badOf(name));
+
+const badDoors = workflow("bad-doors", async (ctx: Context, name: string) => {
+  const bad = badOf(name);
+  const refusalOf = (call: () => unknown) => thrownBy((async () => call())());
+  const withBaggage = () => {
+    throw Object.assign(new Error("with baggage"), bad, { code: "E_BAGGAGE" });
+  };
+  return {
+    "the result of a step": await refusalOf(() => ctx.step("result", () => bad)),
+    "an argument of a step": await refusalOf(() => ctx.step(argument, bad)),
+    "run state": await refusalOf(() => ctx.set("state", bad)),
+    "a child's input": await refusalOf(() => ctx.call(echo, bad)),
+    "a child's output": ((await refusalOf(() => ctx.call(badOutput, name))) as Error).cause,
+    "the next generation's input": await refusalOf(() => ctx.continueAs(bad)),
+    progress: await refusalOf(() => ctx.progress(bad)),
+    "a heartbeat": await refusalOf(() => ctx.step("beat", ({ heartbeat }) => heartbeat(bad))),
+    error: await thrownBy(ctx.step("error", withBaggage)),
+  };
 });
