@@ -92,6 +92,10 @@ it("base and core read neither clock nor dice", () => {
   expect(linesMatching(pure, /\bDate\.now\b|\bDate\(\s*\)|\bnew Date\b(?!\()|\bMath\.random\b/)).toEqual([]);
 });
 
+it("Q9 nothing in src turns text into code", () => {
+  expect(linesMatching(sources, /\beval\(|\bnew Function\b|(?<![\w.])Function\(|["']node:vm["']/)).toEqual([]);
+});
+
 it(`no file in src is longer than ${MAX_LINES} lines`, () => {
   const long = code
     .filter((file) => file.path.startsWith("src/"))

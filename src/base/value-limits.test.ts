@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { decode, encode } from "./codec.ts";
 import { PawlError } from "./errors.ts";
-import { MAX_DEPTH, MAX_NODES } from "./value-limits.ts";
+import { MAX_DEPTH, MAX_NODES, MAX_TEXT, WRAP_DEPTH, WRAP_NODES } from "./value-limits.ts";
 
 const MIB = 2 ** 20;
 
@@ -10,7 +10,7 @@ function trip(value: unknown): unknown {
 }
 
 /** The refusal of a value; fails the test if it is accepted. */
-function refusal(value: unknown, options?: { path?: string; maxBytes?: number }): PawlError {
+function refusal(value: unknown, options?: { path?: string; maxBytes?: number; willBeWrapped?: boolean }): PawlError {
   try {
     encode(value, options);
   } catch (error) {
@@ -84,6 +84,23 @@ describe("limits", () => {
       expect(error.code).toBe("too_large");
       expect(error.message).toMatch(/^input takes more than 1048576 bytes when stored\. Keep the data elsewhere/);
     }
+  });
+
+  it("Q8 refuses a text that no value can have, before it is parsed", () => {
+    const text = `"${"x".repeat(MAX_TEXT)}"`;
+    expect(() => decode(text)).toThrow(/more than the 134217728 of any value/);
+    expect(refusal("x".repeat(MAX_TEXT + 1)).code).toBe("too_large");
+  });
+
+  it("Q8 B65 leaves room for what wraps a value, where it is asked to", () => {
+    const wrapped = { path: "input", willBeWrapped: true };
+    const deepest = nested(MAX_DEPTH - WRAP_DEPTH, (inner) => [inner]);
+    expect(encode(deepest, wrapped)).toBe(encode(deepest));
+    expect(refusal([deepest], wrapped).message).toMatch(/nested more than 62 levels/);
+    expect(refusal([deepest, undefined], wrapped).message).toMatch(/nested more than 62 levels/);
+    const most = new Array(MAX_NODES - WRAP_NODES - 1).fill(0);
+    expect(encode(most, wrapped)).toBe(encode(most));
+    expect(refusal([...most, 0], wrapped).message).toMatch(/more than 999000/);
   });
 
   it("B65 refuses what is far too large before building its text", () => {

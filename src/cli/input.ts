@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
-import { text } from "node:stream/consumers";
+import { buffer } from "node:stream/consumers";
 import { PawlError } from "../base/errors.ts";
 
 /** Reads a value from the command line: JSON, `@file` with JSON in it, or `-` for JSON on stdin. None: `undefined`. */
 export async function readValue(argument: string | undefined, what: string): Promise<unknown> {
   if (argument === undefined) return undefined;
-  if (argument === "-") return parse(await text(process.stdin), `${what} on stdin`, null);
+  if (argument === "-") return parse(textOf(await buffer(process.stdin), `${what} on stdin`), `${what} on stdin`, null);
   if (argument.startsWith("@"))
     return parse(readText(argument.slice(1), what), `${what} in ${argument.slice(1)}`, null);
   return parse(argument, what, argument);
@@ -13,12 +13,25 @@ export async function readValue(argument: string | undefined, what: string): Pro
 
 function readText(path: string, what: string): string {
   try {
-    return readFileSync(path, "utf8");
+    return textOf(readFileSync(path), `${what} in ${path}`);
   } catch (cause) {
+    if (cause instanceof PawlError) throw cause;
     const { code } = cause as NodeJS.ErrnoException;
     const why = code === "ENOENT" ? `there is no file ${path}` : `${path} cannot be read (${code})`;
     throw new PawlError("invalid_argument", `${what}: ${why}. Give @ and the path of a file with JSON in it.`, {
       fields: { what, path },
+      cause,
+    });
+  }
+}
+
+/** Bytes that are no text would be recorded as other text; a byte order mark, as some editors write it, means nothing. */
+function textOf(bytes: Uint8Array, what: string): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch (cause) {
+    throw new PawlError("invalid_argument", `${what} is not valid UTF-8. Save it as UTF-8 and try again.`, {
+      fields: { what },
       cause,
     });
   }

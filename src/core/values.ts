@@ -15,7 +15,21 @@ export function sealValue(codec: Codec, value: unknown, at: FieldAddress, path: 
 }
 
 export function openValue(codec: Codec, data: string | Uint8Array | null, at: FieldAddress): unknown {
-  return data === null ? null : decode(codec.unseal(data, at));
+  if (data === null) return null;
+  const text = codec.unseal(data, at);
+  try {
+    return decode(text);
+  } catch (cause) {
+    throw unreadable(at, cause);
+  }
+}
+
+function unreadable({ run, seq, field }: FieldAddress, cause: unknown): PawlError {
+  const place = seq === -1 ? field : `entry ${seq}`;
+  return new PawlError("corrupt_value", `In run ${run}, ${place}: ${messageOf(cause)}`, {
+    fields: { run, seq, field },
+    cause,
+  });
 }
 
 /** Opens stored entries without asking whether they are whole. */

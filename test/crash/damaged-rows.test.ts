@@ -3,9 +3,12 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { brotliCompressSync, constants } from "node:zlib";
 import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
+import { checksumText } from "../../src/core/journal.ts";
 import { type Context, Pawl, type Workflow, workflow } from "../../src/index.ts";
 import { loadDriver } from "../../src/stores/sqlite/driver.ts";
+import { nodeHost } from "../../src/worker/node-host.ts";
 
 // Other work may slow the machine down.
 vi.setConfig({ testTimeout: 60_000 });
@@ -42,6 +45,12 @@ function edit(file: string, sql: string): void {
 
 const OF_R = "run = (select n from runs where id = 'r')";
 
+/** What unpacks to far more than any value may take. */
+function bomb(): string {
+  const zeros = brotliCompressSync(Buffer.alloc(200 * 2 ** 20), { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } });
+  return `x'01${zeros.toString("hex")}'`;
+}
+
 describe("a damaged message", () => {
   const child = workflow("child", async (ctx) => ctx.waitFor("end"));
   const waiting = workflow("waiting", async (ctx) => [await ctx.waitFor("go"), await ctx.step("s", () => 1)]);
@@ -72,9 +81,11 @@ describe("a damaged message", () => {
       ["no JSON", "'{'"],
       ["invalid UTF-8", "x'ff22ff'"],
       ["an unknown tag", `'{"$later":1}'`],
+      ["a byte order mark", `'\ufeff"value"'`],
+      ["a few bytes that ask for 200 MiB", bomb()],
       ...(kind === "child" ? ([["another shape", "'5'"]] as const) : []),
     ] as const) {
-      it(`I14 B65 (${kind}, ${what}) parks its run with the name of the message; after a repair "retry" goes on`, async () => {
+      it(`I14 B64 Q8 (${kind}, ${what}) parks its run with the name of the message; after a repair "retry" goes on`, async () => {
         const { file, id } = await withMessage(flow);
         const column = "update inbox set data =";
         edit(file, `create table kept as select * from inbox; ${column} ${data} where id = '${id}'`);
@@ -98,6 +109,18 @@ describe("a damaged message", () => {
       });
     }
   }
+
+  it.each([
+    ["duplicate keys", '{"a":1,"a":2}', { a: 2 }],
+    ["a number that is too large", "[1e400]", [Number.POSITIVE_INFINITY]],
+    ["a key like __proto__", '{"__proto__":{"isAdmin":true}}', JSON.parse('{"__proto__":{"isAdmin":true}}')],
+  ])("B64 Q8 (%s) that still is JSON is read as JSON is", async (_, data, value) => {
+    const { file } = await withMessage(waiting);
+    edit(file, `update inbox set data = '${data}'`);
+    const pawl = await open(file, [waiting]);
+    expect(await pawl.get("r").result()).toEqual([value, 1]);
+    expect(({} as { isAdmin?: boolean }).isAdmin).toBeUndefined();
+  });
 
   it("I14 P19 does not keep its run from being cancelled", async () => {
     const { file } = await withMessage(waiting);
@@ -258,6 +281,63 @@ describe("a trimmed journal", () => {
     await pawl.resolve("r", "retry");
     expect(await pawl.get("r").result()).toBe("abc");
     expect(ran).toEqual(["b"]);
+  });
+});
+
+describe("an entry whose checksum fits", () => {
+  const body = async (ctx: Context) => [await ctx.step("a", () => "kept"), await ctx.waitFor("go")];
+  const flow = workflow("rechained", body);
+
+  /** Replaces the result of the step, and every checksum with it, as somebody with access to the file could. */
+  async function rechained(data: string | Uint8Array, doesMendRow: boolean): Promise<Pawl> {
+    const file = newFile();
+    const first = await open(file, [flow]);
+    await first.start(flow, undefined, { id: "r" });
+    await first.idle();
+    const entries = await first.store.journal("r");
+    await first.close();
+    const db = loadDriver().open(file);
+    const set = db.prepare(`update journal set data = ?, hash = ? where seq = ? and ${OF_R}`);
+    let hash = "r";
+    for (const { seq, at, type, key, ...stored } of entries) {
+      const changed = type === "step.completed" ? data : stored.data;
+      hash = nodeHost.digest(checksumText(hash, seq, at, type, key, changed));
+      set.run(changed, hash, seq);
+    }
+    if (doesMendRow) db.prepare("update runs set head_hash = ? where id = 'r'").run(hash);
+    db.close();
+    const pawl = await open(file, [flow]);
+    await pawl.signal("r", "go");
+    await pawl.idle();
+    return pawl;
+  }
+
+  it("P35 Q15 is still found out by the checksum in the run's row", async () => {
+    const pawl = await rechained('"edited"', false);
+    const { parked } = await pawl.get("r").status();
+    expect(parked).toMatchObject({ reason: "corrupted_journal", detail: { code: "corrupted_journal", seq: 3 } });
+  });
+
+  it.each([
+    ["is no JSON", "{"],
+    ["has a byte order mark", '\ufeff"x"'],
+    ["has an unknown tag", '{"$later":1}'],
+    ["is not UTF-8", Uint8Array.of(0x22, 0xff, 0x22)],
+    ["is nested too deep", `${"[".repeat(65)}${"]".repeat(65)}`],
+  ])("Q8 E-22 and whose value %s parks the run and names its position", async (_, data) => {
+    const pawl = await rechained(data, true);
+    const { parked } = await pawl.get("r").status();
+    expect(parked).toMatchObject({ reason: "corrupted_journal", detail: { seq: 2 } });
+    await expect(pawl.get("r").journal()).rejects.toMatchObject({
+      code: "corrupt_value",
+      fields: { run: "r", seq: 2 },
+    });
+    expect(await pawl.cancel("r")).toEqual({ outcome: "cancelled" });
+  });
+
+  it("B64 and whose value is odd JSON is replayed as JSON is read", async () => {
+    const pawl = await rechained('{"a":1,"a":1e400}', true);
+    expect(await pawl.get("r").result()).toEqual([{ a: Number.POSITIVE_INFINITY }, undefined]);
   });
 });
 
