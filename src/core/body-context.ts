@@ -29,6 +29,8 @@ import { type Duration, retryPolicy } from "./retry.ts";
 import { type StandardSchema, validateNow } from "./schema.ts";
 import type { Workflow } from "./workflow.ts";
 
+const LAST_DATE_MS = 8.64e15;
+
 type AnyFunction = (...args: readonly unknown[]) => unknown;
 
 export class BodyContext implements Context {
@@ -110,7 +112,8 @@ export class BodyContext implements Context {
 
   async sleepUntil(time: Date | number): Promise<void> {
     const due = typeof time === "number" ? time : time.getTime();
-    if (!Number.isFinite(due)) {
+    // Times end with the Date type; what lies behind it is a mistake of units.
+    if (!(Math.abs(due) <= LAST_DATE_MS)) {
       throw new PawlError(
         "invalid_argument",
         "ctx.sleepUntil needs a valid Date or a time in milliseconds since 1970.",

@@ -154,16 +154,28 @@ describe.each(STORES)("an interrupted step on %s", (store) => {
     expect(effects).toHaveLength(1);
   });
 
-  it("X-17 takes one decision: a repeated one changes nothing, and a choice that is none is refused", async () => {
+  it("X-17 takes one decision: the same again changes nothing, another one is told what was decided, and a choice that is none is refused", async () => {
     const world = await openWorld(store);
     const { crash } = interrupted(world, "ask");
     const pawl = await crash();
     await pawl.idle();
     expect(await errorOf(pawl.resolve("r", "guess"))).toMatchObject({ code: "invalid_argument" });
-    await Promise.all([
-      pawl.resolve("r", { choice: "complete", value: "first" }),
-      pawl.resolve("r", { choice: "complete", value: "second" }),
+    const complete = (value: string) => pawl.resolve("r", { choice: "complete", value });
+    const [, , second, other] = await Promise.allSettled([
+      complete("first"),
+      complete("first"),
+      complete("second"),
+      pawl.resolve("r", "fail"),
     ]);
+    expect(second).toMatchObject({
+      reason: {
+        code: "idempotency_conflict",
+        message: expect.stringMatching(/resolved with "complete" with another value/),
+      },
+    });
+    expect(other).toMatchObject({
+      reason: { code: "idempotency_conflict", fields: { run: "r", choice: "fail", decided: "complete" } },
+    });
     expect(await pawl.get("r").result()).toBe("first");
     expect((await world.journal("r")).filter((line) => line === "run.resolved")).toHaveLength(1);
     expect(await errorOf(pawl.resolve("r", "rerun"))).toMatchObject({ code: "invalid_argument" });

@@ -159,6 +159,103 @@ describe.each(STORES)("starting runs on %s", (store) => {
     },
   );
 
+  it("Q7 keeps identifiers apart that look alike, on every way to a run", async () => {
+    const world = await openWorld(store);
+    const names = [
+      ...["admin", "ADMIN", "Admin", "\u0430dmin", "adm\u0131n", "ａdmin"],
+      ...[
+        "caf\u00e9",
+        "cafe\u0301",
+        "stra\u00dfe",
+        "strasse",
+        "a b",
+        "a  b",
+        "%00",
+        "%61",
+        "con",
+        "NUL",
+        "..a",
+        "1",
+        "01",
+        "1.0",
+      ],
+      ...[
+        "o'brien",
+        'o"brien',
+        "o`brien",
+        "'; drop table runs; --",
+        "a%",
+        "a_",
+        "*",
+        "?",
+        "-",
+        "--help",
+        "👩‍👩‍👧",
+        "x".repeat(256),
+      ],
+    ];
+    const named = workflow("named", async (ctx, name: string) => {
+      ctx.set(name, name);
+      return [await ctx.step(name, () => name), await ctx.waitFor(name), ctx.get(name)];
+    });
+    const pawl = await world.open([named]);
+    for (const name of names) await pawl.start(named, name, { id: name, key: name, tags: [name] });
+    expect((await pawl.list({ limit: 1000 })).runs).toHaveLength(names.length);
+    for (const name of names) {
+      expect(
+        (await pawl.list({ tag: name })).runs.map(({ id }) => id),
+        name,
+      ).toEqual([name]);
+      expect((await pawl.start(named, name, { key: name })).id).toBe(name);
+      await pawl.signal(name, name, `for ${name}`, { id: name });
+    }
+    for (const name of names) expect(await pawl.get(name).result()).toEqual([name, `for ${name}`, name]);
+  });
+
+  it.each([
+    "",
+    "x".repeat(257),
+    "é".repeat(129),
+    "a/b",
+    "a\\b",
+    "a#b",
+    ".",
+    "..",
+    " a",
+    "a\0",
+    "a\nb",
+    "\u202ea",
+    "\ud800",
+  ])("Q7 refuses %j as an identifier, at every door, before anything is written", async (name) => {
+    const world = await openWorld(store);
+    const refusals: unknown[] = [];
+    const named = workflow("named", async (ctx) => {
+      const calls = [() => ctx.step(name, () => 1), () => ctx.waitFor(name), () => ctx.set(name, 1)];
+      for (const call of calls) refusals.push((await errorOf((async () => call())()))["code"]);
+      await ctx.waitFor("go");
+    });
+    const pawl = await world.open([named]);
+    const run = await pawl.start(named, undefined, { id: "r" });
+    await world.settle();
+    const doors = [
+      () => pawl.start(named, undefined, { id: name }),
+      () => pawl.start(named, undefined, { key: name }),
+      () => pawl.start(named, undefined, { tags: [name] }),
+      () => pawl.start(name, undefined, { version: "1.0.0" }),
+      () => run.signal(name),
+      () => run.signal("go", 1, { id: name }),
+      async () => pawl.get(name),
+      () => pawl.cancel(name),
+    ];
+    for (const door of doors) refusals.push((await errorOf(door() as Promise<unknown>))["code"]);
+    expect(new Set(refusals)).toEqual(new Set(["invalid_name"]));
+    expect(refusals).toHaveLength(11);
+    expect((await pawl.list()).runs).toHaveLength(1);
+    expect(await world.store.inbox("r")).toEqual([]);
+    await run.signal("go");
+    await run.result();
+  });
+
   it.each(["__proto__", "toString"])("Q9 does not know a workflow %s that nobody registered", async (name) => {
     const world = await openWorld(store);
     const pawl = await world.open([other]);
