@@ -41,7 +41,7 @@ function print(out: Output, status: RunStatus, line: Timeline, now: number): voi
     factsOf(status, line, now).map(([name, value]) => [{ text: name, paint: color.dim }, value]),
   ))
     out.print(fact);
-  const rows = rowsOf(line, color, now);
+  const rows = inShort(rowsOf(line, color, now), status.id, color);
   if (rows.length > 0) {
     out.print("");
     const header: Cell[] = ["AT", "", "WHAT", "TOOK", "OUTCOME"];
@@ -83,6 +83,17 @@ function rowsOf(line: Timeline, color: Colors, now: number): (readonly Cell[])[]
     ...line.notes.filter((note) => note.kind !== "patched").map((note) => noteRow(note, start, color)),
   ];
   return rows.sort((a, b) => a.seq - b.seq).flatMap((row) => row.cells);
+}
+
+// A page or two: nobody reads ten thousand lines, and both ends say most.
+const FIRST_ROWS = 50;
+const LAST_ROWS = 200;
+
+function inShort(rows: readonly (readonly Cell[])[], run: string, color: Colors): (readonly Cell[])[] {
+  const left = rows.length - FIRST_ROWS - LAST_ROWS;
+  if (left <= 1) return [...rows];
+  const gap: Cell[] = ["", "…", { text: `${left} more; pawl journal ${run} lists them`, paint: color.dim }];
+  return [...rows.slice(0, FIRST_ROWS), gap, ...rows.slice(-LAST_ROWS)];
 }
 
 function cellsOf(at: number, what: string, key: string, took: string, outcome: Cell): Cell[] {

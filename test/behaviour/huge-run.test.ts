@@ -55,6 +55,7 @@ it("I20 B65 a run with an input of 60 MiB and 20,000 entries is listed, shown in
     expect(shown.stdout, args[0]).toContain("huge");
     expect(shown.stdout.length, args[0]).toBeLessThan(100_000);
   }
+  expect((await command(folder, "show", "huge")).stdout).toMatch(/… +\d+ more; pawl journal huge lists them/);
   expect(await json(folder, "cancel", "huge")).toMatchObject({ outcome: "cancelled" });
   const now = Date.now();
   expect(await pawl.store.purge({ succeededBefore: now + 1e9, failedBefore: now + 1e9, limit: 10 })).toBe(1);
