@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { brotliCompressSync, constants } from "node:zlib";
 import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
-import { checksumText } from "../../src/core/journal.ts";
+import { checksum } from "../../src/core/checksum.ts";
 import { type Context, Pawl, type Workflow, workflow } from "../../src/index.ts";
 import { loadDriver } from "../../src/stores/sqlite/driver.ts";
 import { nodeHost } from "../../src/worker/node-host.ts";
@@ -299,10 +299,10 @@ describe("an entry whose checksum fits", () => {
     const db = loadDriver().open(file);
     const set = db.prepare(`update journal set data = ?, hash = ? where seq = ? and ${OF_R}`);
     let hash = "r";
-    for (const { seq, at, type, key, ...stored } of entries) {
-      const changed = type === "step.completed" ? data : stored.data;
-      hash = nodeHost.digest(checksumText(hash, seq, at, type, key, changed));
-      set.run(changed, hash, seq);
+    for (const entry of entries) {
+      const changed = entry.type === "step.completed" ? data : entry.data;
+      hash = checksum(nodeHost, hash, { ...entry, data: changed });
+      set.run(changed, hash, entry.seq);
     }
     if (doesMendRow) db.prepare("update runs set head_hash = ? where id = 'r'").run(hash);
     db.close();
