@@ -1,6 +1,6 @@
 // Documentation that runs: every code block of the guides is compiled and executed, and keeps what its comments promise.
 
-import { spawn, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import { Pawl } from "pawl";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { hasCode } from "../src/base/errors.ts";
+import { Program } from "./child.ts";
 import { asProject, blocksOf, compilerConfig, extractGuide, withChecks } from "./fixtures/docs/guide.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
@@ -115,16 +116,16 @@ describe("guides", () => {
     asProject(folder);
     writeFileSync(join(folder, "pay.mjs"), readFileSync(fileOf("docs/guides/recovery.md", "pay.mjs"), "utf8"));
     const first = node(folder, ["pay.mjs"]);
-    await first.printed("transferring 4200");
+    await printed(first, "transferring 4200");
     await first.kill("SIGKILL");
     const second = node(folder, ["pay.mjs"]);
-    await second.printed("nobody can tell whether it took effect");
-    const command = (...args: string[]) => node(folder, ["node_modules/pawl/dist/cli/main.js", ...args]).ended;
+    await printed(second, "nobody can tell whether it took effect");
+    const command = (...args: string[]) => endOf(node(folder, ["node_modules/pawl/dist/cli/main.js", ...args]));
     expect((await command("why", "payout-1")).output).toContain("complete");
     expect((await command("resolve", "payout-1", "complete", "--value", '"transferred"')).code).toBe(0);
-    const { code, output } = await second.ended;
+    const { code, output } = await endOf(second);
     expect({ code, count: output.split("transferring").length - 1 }).toEqual({ code: 0, count: 0 });
-    expect(output).toContain("\ntransferred\n");
+    expect(second.stdout).toBe("transferred\n");
   });
 });
 
@@ -145,15 +146,15 @@ describe("README", () => {
       // The reader has ten seconds to kill it; the test needs no more than a moment.
       writeFileSync(join(folder, "checkout.mjs"), (example?.code ?? "").replace('"10s"', '"1500ms"'));
       const first = node(folder, ["checkout.mjs"]);
-      await first.printed("charging 4200 cents");
+      await printed(first, "charging 4200 cents");
       await untilAsleep(folder);
       await first.kill(signal);
-      const second = await node(folder, ["checkout.mjs"]).ended;
+      const second = await endOf(node(folder, ["checkout.mjs"]));
       expect(second.code).toBe(0);
       expect(second.output).not.toContain("charging");
       expect(second.output).toContain("mail to ada@example.com: paid with payment-1");
       expect(second.output).toContain("{ order: 17, payment: 'payment-1' }");
-      const third = await node(folder, ["checkout.mjs"]).ended;
+      const third = await endOf(node(folder, ["checkout.mjs"]));
       expect(third.output).toBe("{ order: 17, payment: 'payment-1' }\n");
     },
   );
@@ -265,31 +266,21 @@ async function untilAsleep(folder: string): Promise<void> {
   });
 }
 
-interface Program {
-  /** Resolves when it has printed this text. */
-  printed(text: string): Promise<void>;
-  kill(signal: NodeJS.Signals): Promise<void>;
-  readonly ended: Promise<{ readonly code: number | null; readonly output: string }>;
-}
-
+/** Runs Node in a folder, as a reader would. */
 function node(folder: string, args: readonly string[]): Program {
   const { PAWL_STORE: _, FORCE_COLOR: __, ...env } = process.env;
-  const child = spawn(process.execPath, ["--no-warnings", ...args], { cwd: folder, env: { ...env, NO_COLOR: "1" } });
-  onTestFinished(() => void child.kill("SIGKILL"));
-  let output = "";
-  for (const stream of [child.stdout, child.stderr])
-    stream.setEncoding("utf8").on("data", (text: string) => {
-      output += text;
-    });
-  const closed = new Promise<{ code: number | null; output: string }>((resolve) => {
-    child.on("close", (code) => resolve({ code, output }));
-  });
-  return {
-    printed: (text) => expect.poll(() => output, { timeout: 20_000 }).toContain(text),
-    async kill(signal) {
-      child.kill(signal);
-      await closed;
-    },
-    ended: closed,
-  };
+  const words = [process.execPath, "--no-warnings", ...args];
+  const program = new Program(words, { cwd: folder, env: { ...env, NO_COLOR: "1" } });
+  onTestFinished(() => void program.process.kill("SIGKILL"));
+  return program;
+}
+
+/** Resolves when it has printed this text. */
+function printed(program: Program, text: string): Promise<true> {
+  return program.until(() => program.stdout.includes(text) || program.stderr.includes(text) || undefined);
+}
+
+async function endOf(program: Program): Promise<{ readonly code: number | null; readonly output: string }> {
+  const { code } = await program.exited;
+  return { code, output: program.stdout + program.stderr };
 }

@@ -1,7 +1,6 @@
-// A child process that runs engines, as a test sees it: what it says, how it ends, and the signals to end it with.
-import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
-import { createInterface } from "node:readline";
+// A child process that runs engines: it says what happens in JSON, and takes commands the same way.
 import { fileURLToPath } from "node:url";
+import { type Exit, Program } from "../child.ts";
 import { compiled } from "./compiled.ts";
 
 const PROGRAM = fileURLToPath(new URL("./engine-process.mjs", import.meta.url));
@@ -37,11 +36,6 @@ export interface Said {
   readonly [fact: string]: unknown;
 }
 
-export interface Exit {
-  readonly code: number | null;
-  readonly signal: NodeJS.Signals | null;
-}
-
 export interface ChildOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** A command that runs the process, such as unshare with its arguments. */
@@ -52,58 +46,37 @@ const alive = new Set<Child>();
 
 export class Child {
   readonly exited: Promise<Exit>;
-  readonly said: Said[] = [];
-  readonly #process: ChildProcessWithoutNullStreams;
-  readonly #listeners = new Set<() => void>();
-  #stderr = "";
-  #exit: Exit | null = null;
+  readonly #program: Program;
+  readonly #said: Said[] = [];
 
   constructor(task: Task, { env = {}, wrap = [] }: ChildOptions = {}) {
     const words = [...wrap, process.execPath, PROGRAM, JSON.stringify({ fakes: compiled("fakes.ts"), ...task })];
-    const [command = "", ...args] = words;
-    this.#process = spawn(command, args, { env: { ...process.env, NODE_OPTIONS: "", FAKES_LATENCY_MS: "0", ...env } });
-    this.#process.stderr.on("data", (text) => {
-      this.#stderr += text;
-    });
-    // A child that was killed does not read what is sent to it.
-    this.#process.stdin.on("error", () => {});
-    createInterface({ input: this.#process.stdout }).on("line", (line) => {
-      this.said.push(JSON.parse(line) as Said);
-      this.#tell();
-    });
+    this.#program = new Program(words, { env: { ...process.env, NODE_OPTIONS: "", FAKES_LATENCY_MS: "0", ...env } });
+    this.exited = this.#program.exited;
     alive.add(this);
-    this.exited = new Promise((resolve) => {
-      this.#process.once("close", (code, signal) => {
-        this.#exit = { code, signal };
-        alive.delete(this);
-        this.#tell();
-        resolve(this.#exit);
-      });
-    });
+    void this.exited.then(() => alive.delete(this));
   }
 
   get pid(): number {
-    return this.#process.pid as number;
+    return this.#program.process.pid as number;
+  }
+
+  get said(): readonly Said[] {
+    for (const line of this.#program.lines.slice(this.#said.length)) this.#said.push(JSON.parse(line) as Said);
+    return this.#said;
   }
 
   send(command: string, facts: Readonly<Record<string, unknown>> = {}): void {
-    this.#process.stdin.write(`${JSON.stringify({ command, ...facts })}\n`);
+    this.#program.tell(JSON.stringify({ command, ...facts }));
   }
 
   kill(signal: NodeJS.Signals): void {
-    this.#process.kill(signal);
+    this.#program.process.kill(signal);
   }
 
   /** The first thing of this kind that was or will be said, among those that `isMeant`. */
-  async hears(event: string, isMeant: (said: Said) => boolean = () => true): Promise<Said> {
-    for (;;) {
-      const found = this.said.find((said) => said.event === event && isMeant(said));
-      if (found !== undefined) return found;
-      if (this.#exit !== null) throw new Error(`The process ended before it said "${event}". ${this.report()}`);
-      await new Promise<void>((resolve) => {
-        this.#listeners.add(resolve);
-      });
-    }
+  hears(event: string, isMeant: (said: Said) => boolean = () => true): Promise<Said> {
+    return this.#program.until(() => this.said.find((said) => said.event === event && isMeant(said)));
   }
 
   logged(pattern: RegExp): Promise<Said> {
@@ -115,15 +88,8 @@ export class Child {
     return error === undefined ? output : { error };
   }
 
-  /** What a failed expectation needs to be understood. */
   report(): string {
-    const said = this.said.map((one) => JSON.stringify(one)).join("\n");
-    return `${this.#exit === null ? "It runs" : `It ended with ${this.#exit.code ?? this.#exit.signal}`} and said:\n${said}\n${this.#stderr}`;
-  }
-
-  #tell(): void {
-    for (const listener of this.#listeners) listener();
-    this.#listeners.clear();
+    return this.#program.report();
   }
 }
 
