@@ -7,7 +7,7 @@ import { example, TEST_WORKFLOWS, World } from "./world.ts";
 // Other work may slow the machine down.
 vi.setConfig({ testTimeout: 140_000 });
 
-it("a batch of 5,000 with five kills: each item's outcome is recorded once, each effect happened once (S4-2, D-12, I6)", async () => {
+it("S4-2 D-12 I6 a batch of 5,000 with five kills: each item's outcome is recorded once, each effect happened once", async () => {
   const world = new World();
   const run: RunRequest = { workflow: "invoices", id: "batch", input: { month: "2031-05", customers: 5000 } };
   const task = { engines: [{ store: world.store(), runs: [run] }], files: [example("02-batch")] };
@@ -41,7 +41,7 @@ it("a batch of 5,000 with five kills: each item's outcome is recorded once, each
   expect(ledger.length - effects.length).toBeLessThanOrEqual(5 * 20);
 });
 
-it("a process that never lives for more than a few commits still gets there (I6, I19, P28)", async () => {
+it("I6 I19 P28 a process that never lives for more than a few commits still gets there", async () => {
   const world = new World();
   const runs: RunRequest[] = [{ workflow: "invoices", id: "batch", input: { month: "2031-05", customers: 60 } }];
   const task = { engines: [{ store: world.store(), runs }], files: [example("02-batch")] };
@@ -57,7 +57,7 @@ it("a process that never lives for more than a few commits still gets there (I6,
   expect(world.ledger().filter(({ did }) => did).length).toBe(60);
 });
 
-it("a failure is on disk before anybody hears of it, and is not tried again after a crash (S0-20, S3-10)", async () => {
+it("S0-20 S3-10 a failure is on disk before anybody hears of it, and is not tried again after a crash", async () => {
   for (let n = 1; ; n++) {
     const world = new World();
     const runs: RunRequest[] = [{ workflow: "failing", id: "f", input: null }];

@@ -4,33 +4,28 @@
 //   engines   one for each store: { store, options, runs }, where runs are { workflow, id, input, signal? }, started or gone on with
 //   files     the modules whose workflows they work on
 //   fakes     the module of the outside services
-//   kill      { point, n }: SIGKILL when that point is reached for the n-th time, see below
+//   kill      { point, n }: SIGKILL when that point is reached for the n-th time, see kill-point.mjs
 //   stay      true: do not end with the runs, wait for commands
 
 import { closeSync, openSync, rmSync, writeSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { hasCode, Pawl, sqliteStore } from "pawl";
 import { openGate } from "./gates.mjs";
+import { arm, reach } from "./kill-point.mjs";
 
 const { engines, files, fakes, kill, stay = false } = JSON.parse(process.argv[2]);
 const { wayBack } = await import(fakes);
 
 const say = (event, facts = {}) => process.stdout.write(`${JSON.stringify({ event, ...facts })}\n`);
 
-// The points: "before-commit" and "after-commit" of every transaction that SQLite is asked for, whatever for, and "effect", which is in a
-// step, behind its outside effect.
-let reached = 0;
-function reach(point) {
-  if (point === kill?.point && ++reached === kill.n) process.kill(process.pid, "SIGKILL");
-}
-
+arm(kill);
 const { travel } = wayBack;
 wayBack.travel = async (line) => {
   reach("effect");
   await travel(line);
 };
 
-const log = (level) => (message) => say("log", { level, message });
+const log = (level) => (message, fields) => say("log", { level, message, run: fields?.run });
 const logger = { debug: () => {}, info: log("info"), warn: log("warn"), error: log("error") };
 
 const modules = await Promise.all(files.map((path) => import(path)));
@@ -100,7 +95,10 @@ async function work(engine) {
     });
   }
   await Promise.all((engine.runs ?? []).map((run) => startRun(pawl, run)));
-  if (!stay) await pawl.close();
+  if (stay) return;
+  // Runs that others have spawned have their time, too.
+  await pawl.idle();
+  await pawl.close();
 }
 
 await Promise.all(engines.map(work)).catch((error) => {

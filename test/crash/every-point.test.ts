@@ -2,171 +2,190 @@
 // process then finishes, and nobody can tell the difference: same outputs, same effects, and only what was in flight ran twice.
 
 import { expect, it, vi } from "vitest";
-import type { LedgerLine } from "../../examples/fakes.ts";
-import type { Entry } from "../../src/index.ts";
-import { type KillPoint, live, type RunRequest } from "./child.ts";
-import { everyNumber, example, inGroups, type Remains, World } from "./world.ts";
+import { live, type Said } from "./child.ts";
+import { isOutcome, type StepStory, stepsOf } from "./step-story.ts";
+import { type Booked, example, inGroups, type Remains, type RunRemains, stepOf, TOUR, World } from "./world.ts";
+import { killEverywhere, type Scene, undisturbed, type Whole, type Wreck } from "./wrecks.ts";
 
 // Other work may slow the machine down.
 vi.setConfig({ testTimeout: 140_000 });
 
-interface Scene {
-  readonly file: string;
-  readonly run: Omit<RunRequest, "id">;
-  readonly env?: Readonly<Record<string, string>>;
+interface Play extends Scene {
+  readonly ids: string;
+  readonly name: string;
   /** How often each action is to take effect. */
   readonly effects: Readonly<Record<string, number>>;
 }
 
-const checkout: Scene = {
+const checkout: Play = {
+  ids: "S3-1 S3-5 S3-29",
+  name: "checkout",
   file: example("01-checkout"),
   run: { workflow: "checkout", input: { id: "order-17", cents: 4200, email: "ada@example.com" } },
   effects: { charge: 1, mail: 1 },
 };
 
-const batch: Scene = {
-  file: example("02-batch"),
-  run: { workflow: "invoices", input: { month: "2031-05", customers: 40 } },
-  effects: { invoice: 40 },
-};
-
-const report: Scene = {
-  file: example("03-report"),
-  run: {
-    workflow: "report",
-    input: { topic: "tides", to: "board@example.com" },
-    signal: { name: "review", payload: { by: "ada", ok: true }, id: "review-1" },
+const plays: readonly Play[] = [
+  checkout,
+  { ...checkout, ids: "S3-17 D-4", name: "checkout with a lost answer", env: { FAKES_LOSE: "charge" } },
+  {
+    ids: "S4-2",
+    name: "batch of 24, twenty at a time",
+    file: example("02-batch"),
+    run: { workflow: "invoices", input: { month: "2031-05", customers: 24 } },
+    effects: { invoice: 24 },
   },
-  effects: { search: 4, analyse: 1, mail: 1 },
-};
-
-const scenes: [string, Scene][] = [
-  ["checkout (S3-1, S3-5, S3-29)", checkout],
-  ["checkout with a lost answer (S3-17, D-4)", { ...checkout, env: { FAKES_LOSE: "charge" } }],
-  ["batch of 40 (S4-2)", batch],
-  ["report that waits for a signal (S4-12 to S4-14)", report],
+  {
+    ids: "S4-12 S4-13 S4-14",
+    name: "report that waits for a signal",
+    file: example("03-report"),
+    run: {
+      workflow: "report",
+      input: { topic: "tides", to: "board@example.com" },
+      signal: { name: "review", payload: { by: "ada", ok: true }, id: "review-1" },
+    },
+    effects: { search: 4, analyse: 1, mail: 1 },
+  },
+  {
+    ids: "X-14 P10 P13",
+    name: "tour of sleeps, children, map, waits, state, chance, notes, log lines and generations",
+    file: TOUR,
+    run: { workflow: "tour", input: {} },
+    effects: { draw: 1, double: 1, wander: 1, visit: 3 },
+  },
 ];
 
-const POINTS = ["before-commit", "after-commit", "effect"];
+const IDS = "S0-18 S0-19 S0-20 S0-21 S3-9 S3-18 S4-1 I1 I2 I6 B16 B25";
 
-for (const [name, scene] of scenes) {
-  it(`${name}: killed at every point, it ends as if nothing had happened (S0-18 to S0-21, S3-9, S3-18, S4-1, I1, I2, I6, B16, B25)`, async () => {
+for (const play of plays) {
+  it(`${play.ids} ${IDS} ${play.name}: killed at every point, it ends as if nothing had happened`, async () => {
     const world = new World();
-    const output = await undisturbed(scene, world);
-    const wrecks: Wreck[] = [];
-    const reached: Record<string, number> = {};
-    for (const point of POINTS) {
-      reached[point] = await everyNumber(2, async (n) => {
-        const wreck = await killedAt({ point, n }, scene, world);
-        if (wreck !== null) wrecks.push(wreck);
-        return wreck !== null;
-      });
-    }
-    await inGroups(wrecks, 8, (group) => finish(group, scene, world, output));
-    const calls = Object.values(scene.effects).reduce((sum, times) => sum + times, scene.env === undefined ? 0 : 1);
-    expect(reached).toMatchObject({ effect: calls });
+    const whole = await undisturbed(play, world);
+    const { wrecks, reached } = await killEverywhere(play, world);
+    for (const wreck of wrecks) checkWreck(wreck, world.seenOf(wreck.run), whole);
+    await inGroups(wrecks, 8, (group) => finish(group, play, world, whole));
+    const calls = Object.values(play.effects).reduce((sum, times) => sum + times, play.env === undefined ? 0 : 1);
+    expect(reached.effect).toBe(calls);
     expect(Math.min(...Object.values(reached))).toBeGreaterThanOrEqual(2);
   });
 }
 
-/** A life that was cut off, and what it left. */
-interface Wreck {
-  readonly run: string;
-  readonly remains: Remains;
-  readonly seen: number;
-  readonly report: string;
-}
+it("X-14 P13 without a crash, the tour says each of its log lines once and starts each child once", async () => {
+  const { output, remains, said } = await undisturbed(plays[4] as Play, new World());
+  expect(output).toEqual({
+    first: { slept: true, isSame: true, doubled: 42 },
+    second: { visits: ["tower", "it is closed", "bridge"], answer: "nobody came", place: "harbour" },
+    isPatched: true,
+  });
+  expect(linesOf(said, "undisturbed").map((line) => line.replace("tour: the ", ""))).toEqual([
+    "first round begins",
+    "first round ends",
+    "second round begins",
+    "second round ends",
+  ]);
+  expect(remains.others.map(({ status }) => status?.workflow).sort()).toEqual(["leaf", "stray"]);
+  expect(remains.status).toMatchObject({
+    data: { place: "harbour", answer: "nobody came" },
+    cost: { usd: 0.75, tickets: 2 },
+  });
+});
 
-async function undisturbed(scene: Scene, world: World): Promise<unknown> {
-  const run = { ...scene.run, id: "undisturbed" };
-  const engines = [{ store: world.store(run.id), runs: [run] }];
-  const child = await live({ engines, files: [scene.file] }, { env: { ...world.env, ...scene.env } });
-  expect(await child.exited, child.report()).toEqual({ code: 0, signal: null });
-  return child.result(run.id);
-}
-
-/** `null` if the run was over before that point was reached. */
-async function killedAt(kill: KillPoint, scene: Scene, world: World): Promise<Wreck | null> {
-  const run = { ...scene.run, id: `${kill.point}-${kill.n}` };
-  const engines = [{ store: world.store(run.id), runs: [run] }];
-  const child = await live({ engines, files: [scene.file], kill }, { env: { ...world.env, ...scene.env } });
-  const exit = await child.exited;
-  if (exit.code === 0) return null;
-  const report = `${run.id} ${child.report()}`;
-  expect(exit.signal, report).toBe("SIGKILL");
-  const remains = await world.remains(run.id, run.id);
-  const seen = world.seenOf(run.id);
-  expect(
-    stepsOf(seen).filter((key) => !wasStarted(remains, key)),
-    `work without its mark: ${report}`,
-  ).toEqual([]);
-  return { run: run.id, remains, seen: seen.length, report };
+/** What lies on the disk at the moment of death: no work without its mark, and no end without its value and its time. */
+function checkWreck({ remains, report }: Wreck, seen: readonly Booked[], whole: Whole): void {
+  for (const line of seen) {
+    const step = stepBehind(line, remains);
+    expect(step?.starts ?? 0, `${line.key}, work without its mark: ${report}`).toBeGreaterThan(0);
+    if (step?.outcome?.type !== "step.completed" || line.answer === undefined) continue;
+    expect(step.outcome.payload, `${line.key}, done without its value: ${report}`).toEqual(line.answer);
+    expect(step.outcome.at, report).toBeGreaterThanOrEqual(line.at);
+  }
+  if (remains.status?.state === "succeeded") expect(remains.status.output, report).toEqual(whole.output);
 }
 
 /** A new process takes up what the dead ones left: one engine for each of their stores. */
-async function finish(wrecks: readonly Wreck[], scene: Scene, world: World, output: unknown): Promise<void> {
-  const engines = wrecks.map(({ run }) => ({ store: world.store(run), runs: [{ ...scene.run, id: run }] }));
-  const child = await live({ engines, files: [scene.file] }, { env: { ...world.env, ...scene.env } });
+async function finish(wrecks: readonly Wreck[], play: Play, world: World, whole: Whole): Promise<void> {
+  const engines = wrecks.map(({ run }) => ({ store: world.store(run), runs: [{ ...play.run, id: run }] }));
+  const child = await live({ engines, files: [play.file] }, { env: { ...world.env, ...play.env } });
   expect(await child.exited, child.report()).toEqual({ code: 0, signal: null });
   for (const wreck of wrecks) {
-    const { run, remains, report } = wreck;
-    expect(await child.result(run), report).toEqual(output);
+    const { run, remains, seen, report } = wreck;
+    expect(await child.result(run), report).toEqual(whole.output);
     const ledger = world.seenOf(run);
-    const ranAgain = stepsOf(ledger.slice(wreck.seen)).filter((key) => isRecorded(remains, key));
+    const ranAgain = ledger.slice(seen).filter((line) => stepBehind(line, remains)?.outcome !== undefined);
     expect(ranAgain, `recorded, and run again: ${report}`).toEqual([]);
-    checkEffects(scene, ledger, report);
-    checkJournal(await world.remains(run, run), remains, report);
+    checkEffects(play, ledger, report);
+    checkEnd(await world.remains(run, run), remains, whole, report);
+    checkLines([...linesOf(wreck.said, run), ...linesOf(child.said, run)], report);
   }
 }
 
-function stepsOf(lines: readonly LedgerLine[]): string[] {
-  return lines.map(({ key }) => key.slice(key.indexOf(":") + 1));
+function familyOf(remains: Remains): readonly RunRemains[] {
+  return [remains, ...remains.others];
 }
 
-function wasStarted({ journal }: Remains, key: string): boolean {
-  return journal.some((entry) => entry.type === "step.started" && entry.key === key);
+/** The step that a line of the ledger came from, as the journal of its run knows it. */
+function stepBehind({ key }: Booked, remains: Remains): StepStory | undefined {
+  for (const { id, journal } of familyOf(remains)) {
+    const step = stepOf(id, key);
+    if (step !== null) return stepsOf(journal).get(step);
+  }
+  return undefined;
 }
 
-function isRecorded({ journal }: Remains, key: string): boolean {
-  return journal.some((entry) => isOutcome(entry) && entry.key === key);
-}
-
-function isOutcome({ type, payload }: Pick<Entry, "type" | "payload">): boolean {
-  return type === "step.completed" || (type === "step.failed" && (payload as { retryAt: unknown }).retryAt === null);
-}
-
-/** Each effect happened once, and whoever asked again asked with the same key. */
-function checkEffects(scene: Scene, ledger: readonly LedgerLine[], report: string): void {
+/** Each effect happened once, whoever asked again asked with the same key, and what chance gave was the same each time. */
+function checkEffects(play: Play, ledger: readonly Booked[], report: string): void {
   const done = ledger.filter(({ did }) => did);
   const counts: Record<string, number> = {};
   for (const { action } of done) counts[action] = (counts[action] ?? 0) + 1;
-  expect(counts, report).toEqual(scene.effects);
-  const keys = new Map(done.map(({ action, about, key }) => [`${action} ${about}`, key]));
-  for (const { action, about, key } of ledger) expect(keys.get(`${action} ${about}`), report).toBe(key);
+  expect(counts, report).toEqual(play.effects);
+  const whatOf = ({ action, about, what }: Booked) => JSON.stringify([action, about, what]);
+  const keys = new Map(done.map((line) => [whatOf(line), line.key]));
+  for (const line of ledger) expect(keys.get(whatOf(line)), report).toBe(line.key);
+}
+
+/** The run and those that it started have ended as they would have, and say so in the same words. */
+function checkEnd(remains: Remains, before: Remains, whole: Whole, report: string): void {
+  expect(remains.orphans, report).toEqual([]);
+  const { data, cost } = remains.status ?? {};
+  expect({ data, cost }, report).toEqual({ data: whole.remains.status?.data, cost: whole.remains.status?.cost });
+  expect(familyOf(remains).flatMap(factsOf).sort(), report).toEqual(familyOf(whole.remains).flatMap(factsOf).sort());
+  for (const run of familyOf(remains)) {
+    const left = familyOf(before).find(({ id }) => id === run.id)?.journal ?? [];
+    expect(run.journal.slice(0, left.length), report).toEqual(left);
+    checkJournal(run, left, report);
+  }
+}
+
+/** A run in entries that do not depend on order, ids or how often a step was begun. */
+function factsOf({ journal, status }: RunRemains): string[] {
+  const isFact = (type: string) => !["step.started", "step.failed"].includes(type);
+  const facts = journal.filter((entry) => isFact(entry.type) || isOutcome(entry));
+  return [
+    `${status?.workflow} ${status?.state}`,
+    ...facts.map(({ type, key }) => `${status?.workflow} ${type} ${key}`),
+  ];
 }
 
 /** One outcome for each step, its mark before it, and a second start only where the crash met it in flight or it had failed. */
-function checkJournal({ journal, status, orphans }: Remains, before: Remains, report: string): void {
-  expect(orphans, report).toEqual([]);
-  expect(status?.state, report).toBe("succeeded");
+function checkJournal({ journal }: RunRemains, before: RunRemains["journal"], report: string): void {
   expect(
     journal.map(({ seq }) => seq),
     report,
   ).toEqual(journal.map((_, i) => i));
-  expect(journal.slice(0, before.journal.length), report).toEqual(before.journal);
-  const starts = new Map<string, number>();
-  const ended = new Set<string>();
-  for (const { type, key, payload } of journal) {
-    if (key === null) continue;
-    if (type === "step.started") starts.set(key, (starts.get(key) ?? 0) + 1);
-    if (!isOutcome({ type, payload })) continue;
-    expect(starts.has(key) && !ended.has(key), `${key} of ${report}`).toBe(true);
-    ended.add(key);
+  const then = stepsOf(before);
+  for (const [name, { starts, outcomes, failures }] of stepsOf(journal)) {
+    expect({ name, outcomes }, report).toEqual({ name, outcomes: 1 });
+    const wasInFlight = (then.get(name)?.starts ?? 0) > 0 && then.get(name)?.outcomes === 0;
+    expect(starts, `starts of ${name} of ${report}`).toBeLessThanOrEqual(1 + failures + (wasInFlight ? 1 : 0));
   }
-  expect([...starts.keys()].sort(), report).toEqual([...ended].sort());
-  const failed = new Set(journal.filter(({ type }) => type === "step.failed").map(({ key }) => key));
-  for (const [key, times] of starts) {
-    if (times === 1 || failed.has(key)) continue;
-    expect(wasStarted(before, key) && !isRecorded(before, key), `${key} of ${report}`).toBe(true);
-  }
+}
+
+/** What a run has logged itself. */
+function linesOf(said: readonly Said[], run: string): string[] {
+  const lines = said.filter((one) => one.event === "log" && one["run"] === run).map(({ message }) => String(message));
+  return lines.filter((message) => message.startsWith("tour: "));
+}
+
+function checkLines(lines: readonly string[], report: string): void {
+  expect(lines, `log lines of ${report}`).toEqual([...new Set(lines)]);
 }

@@ -1,13 +1,7 @@
 // Workflows for processes that are frozen, blocked, killed and stopped.
-import { appendFileSync } from "node:fs";
 import { workflow } from "pawl";
+import { book } from "./book.mjs";
 import { passGate } from "./gates.mjs";
-
-/** Like the ledger of the examples: who ran what, with which key and attempt. */
-function book(action, { key, attempt }) {
-  const line = { action, about: action, key, attempt, did: true, pid: process.pid };
-  appendFileSync(process.env.LEDGER, `${JSON.stringify(line)}\n`);
-}
 
 /** One step that waits at a gate, named by the input, and one after it. */
 export const gated = workflow("gated", async (ctx, { gate }) => {

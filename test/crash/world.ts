@@ -23,12 +23,24 @@ export function example(name: string): string {
 }
 
 export const TEST_WORKFLOWS: string = fileURLToPath(new URL("./workflows.mjs", import.meta.url));
+export const TOUR: string = fileURLToPath(new URL("./tour.mjs", import.meta.url));
 
-/** A run as its store holds it; nothing at all if it is not there. */
-export interface Remains {
+/** A line of the examples' outside world, or of book.mjs, which also says with what. */
+export interface Booked extends LedgerLine {
+  readonly what?: unknown;
+}
+
+/** A run as its store holds it. */
+export interface RunRemains {
+  readonly id: string;
   readonly journal: readonly Entry[];
   readonly status: RunStatus | null;
   readonly claims: number | null;
+}
+
+/** What is left of one run, nothing at all if it is not there, and of every other run of its store. */
+export interface Remains extends RunRemains {
+  readonly others: readonly RunRemains[];
   readonly orphans: readonly unknown[];
 }
 
@@ -48,15 +60,15 @@ export class World {
     return { LEDGER: this.#ledger };
   }
 
-  ledger(): LedgerLine[] {
+  ledger(): Booked[] {
     if (!existsSync(this.#ledger)) return [];
     const lines = readFileSync(this.#ledger, "utf8").split("\n").filter(Boolean);
-    return lines.map((line) => JSON.parse(line) as LedgerLine);
+    return lines.map((line) => JSON.parse(line) as Booked);
   }
 
-  /** What the outside saw of one run. */
-  seenOf(run: string): LedgerLine[] {
-    return this.ledger().filter(({ key }) => key.startsWith(`${run}:`));
+  /** What the outside saw of one run, and of those that it started. */
+  seenOf(run: string): Booked[] {
+    return this.ledger().filter(({ key, about }) => about === run || stepOf(run, key) !== null);
   }
 
   /** Reads a copy, so that whoever comes next finds the files as the dead process has left them. */
@@ -69,16 +81,27 @@ export class World {
     const store = sqliteStore(join(copy, "pawl.db"));
     const pawl = await Pawl.open(store);
     try {
-      const row = await store.run(run);
-      const orphans = await store.orphans();
-      if (row === null) return { journal: [], status: null, claims: null, orphans };
-      const handle = pawl.get(run);
-      return { journal: await handle.journal(), status: await handle.status(), claims: row.claims, orphans };
+      const rows = await store.runs({ limit: 100 });
+      const all = await Promise.all(rows.map(({ id, claims }) => remainsOf(pawl, id, claims)));
+      const own = all.find(({ id }) => id === run) ?? { id: run, journal: [], status: null, claims: null };
+      return { ...own, others: all.filter(({ id }) => id !== run), orphans: await store.orphans() };
     } finally {
       await pawl.close();
       rmSync(copy, { recursive: true, force: true });
     }
   }
+}
+
+async function remainsOf(pawl: Pawl, id: string, claims: number): Promise<RunRemains> {
+  const run = pawl.get(id);
+  return { id, journal: await run.journal(), status: await run.status(), claims };
+}
+
+/** Which step of a run an idempotency key belongs to, and of which of its generations: `draw`, `1 visit`. `null` if it is another run's. */
+export function stepOf(run: string, key: string): string | null {
+  if (!key.startsWith(run)) return null;
+  const [, generation, step = null] = /^(?:[.:#/](\d+))?[:#/](.+)$/.exec(key.slice(run.length)) ?? [];
+  return generation === undefined ? step : `${generation} ${step}`;
 }
 
 /** Tries every n from 1 on, some at once, until `tryOne` says that there is nothing at its n. Returns how many there were. */

@@ -1,0 +1,13 @@
+// Where a process kills itself: at a point that it reaches for the n-th time. The points are "before-commit" and "after-commit" of every
+// transaction that SQLite is asked for, whatever for, and "effect", which is in a step, behind its outside effect.
+let armed = null;
+let reached = 0;
+
+/** `kill` is { point, n }, or undefined for a process that lives. */
+export function arm(kill) {
+  armed = kill ?? null;
+}
+
+export function reach(point) {
+  if (point === armed?.point && ++reached === armed.n) process.kill(process.pid, "SIGKILL");
+}
