@@ -129,6 +129,27 @@ describe("guides", () => {
   });
 });
 
+it("S3-18 Steps and retries: a step that a crash runs twice inserts one row, by its key", async () => {
+  const folder = inTempFolder();
+  asProject(folder);
+  const guide = "docs/guides/steps-and-retries.md";
+  writeFileSync(join(folder, "payments.mjs"), readFileSync(fileOf(guide, "payments.mjs"), "utf8"));
+  const first = node(folder, ["payments.mjs"]);
+  await printed(first, "attempt 1 with ");
+  await first.kill("SIGKILL");
+  const second = node(folder, ["payments.mjs"]);
+  expect(await endOf(second)).toMatchObject({ code: 0 });
+  const [line = ""] = first.lines;
+  expect(second.lines).toEqual([line.replace("attempt 1", "attempt 2"), "rows: 1"]);
+});
+
+it("S3-29 the demonstration kills a worker, and every effect happened once", async () => {
+  const { code, output } = await endOf(node(ROOT, ["scripts/demo.mjs"]));
+  expect({ code, output }).toMatchObject({ code: 0, output: expect.stringContaining("Every effect happened once.") });
+  expect(output).toMatch(/kill -9 \d+/);
+  expect(output).toMatch(/in flight: run again with the same key/);
+});
+
 describe("README", () => {
   const [example] = blocksOf(read("README.md"));
 
@@ -178,6 +199,15 @@ describe("errors", () => {
     expect(rows.map((row) => row[1])).toEqual(codes);
   });
 
+  it("S3-28 lead to the guides where more is to be known", () => {
+    const guideOf = {
+      determinism: ["determinism_hazard", "foreign_await", "replay_drift", "replay_stalled"],
+      recovery: ["corrupted_journal", "lease_lost", "poisoned", "run_parked", "step_interrupted", "unknown_outcome"],
+    };
+    for (const [guide, about] of Object.entries(guideOf))
+      for (const code of about) expect(rows.find((row) => row[1] === code)?.[3]).toContain(`(../guides/${guide}.md#`);
+  });
+
   it("each say what happened and what to do next", () => {
     const short = rows.filter(([, , meaning = "", next = ""]) => meaning.length < 15 || next.length < 10);
     expect(short.map((row) => row[1])).toEqual([]);
@@ -187,15 +217,25 @@ describe("errors", () => {
 describe("links", () => {
   const pages = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", ...markdownIn("docs")];
 
-  it("point to files that exist", () => {
+  it("point to files and headings that exist", () => {
     const broken = pages.flatMap((page) =>
-      [...read(page).matchAll(/\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)/g)]
-        .filter(([, link = ""]) => !existsSync(join(ROOT, dirname(page), link)))
-        .map(([, link]) => `${page}: ${link}`),
+      [...read(page).matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)]
+        .filter(([, link = "", anchor]) => {
+          const target = link === "" ? page : join(dirname(page), link);
+          if (!existsSync(join(ROOT, target))) return true;
+          return anchor !== undefined && !anchorsOf(target).includes(anchor);
+        })
+        .map(([found]) => `${page}: ${found}`),
     );
     expect(broken).toEqual([]);
   });
 });
+
+/** The names by which the headings of a page can be linked to. */
+function anchorsOf(page: string): string[] {
+  const headings = [...read(page).matchAll(/^#+ (.+)$/gm)].map(([, text = ""]) => text.toLowerCase());
+  return headings.map((text) => text.replace(/[^\w\s-]/g, "").replaceAll(" ", "-"));
+}
 
 function markdownIn(folder: string): string[] {
   const entries = readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" });

@@ -112,6 +112,13 @@ it("files are named after what they hold", () => {
   expect(vague).toEqual([]);
 });
 
+it("S3-5 the examples have no recovery code: no try, no flags, no table of their own", () => {
+  const examples = code.filter((file) => /^examples\/.+\/workflow\.ts$/.test(file.path));
+  expect(examples.length).toBeGreaterThanOrEqual(3);
+  const recovery = /\b(try|catch|finally)\b|resume|restart|checkpoint|already|\bcreate table\b/i;
+  expect(linesMatching(examples, recovery)).toEqual([]);
+});
+
 it("nothing is left to do in the code", () => {
   expect(linesMatching(code, /\b(TODO|FIXME|XXX)\b/)).toEqual([]);
 });
