@@ -66,6 +66,35 @@ describe("pawl run", () => {
     expect(stderr).not.toContain("\u001b");
   });
 
+  it("tells a few items of a map one by one and sums up the rest; the result is complete for people and programs", async () => {
+    const many = `
+      import { TerminalError, workflow } from "pawl";
+      export const many = workflow("many", async (ctx, n: number) => {
+        const items = Array.from({ length: n }, (_, i) => i);
+        const work = (i: number) => ctx.step("work", () => {
+          if (i === 30) throw new TerminalError("no thirty");
+          return i;
+        });
+        const results = await ctx.map(items, work, { partial: true, concurrency: 5 });
+        await ctx.step("after", () => {});
+        return results.map(({ status }) => status);
+      });`;
+    const folder = project({ "many.ts": many });
+    const { code, stdout, stderr } = await pawl(folder, "run", "many.ts", "many", "200");
+    expect(code).toBe(0);
+    const lines = stderr.split("\n").filter((line) => line.includes("map"));
+    expect(lines.length).toBe(11);
+    expect(lines.slice(0, 10)).toEqual(Array.from({ length: 10 }, () => expect.stringMatching(/✓ map\/\d\/work/)));
+    expect(lines[10]).toBe("  ✗ map  189 more steps done, 1 failed");
+    expect(stderr.indexOf("189 more")).toBeLessThan(stderr.indexOf("✓ after"));
+    expect(JSON.parse(stdout)).toHaveLength(200);
+    const few = await pawl(folder, "run", "many.ts", "many", "9");
+    expect(few.stderr.match(/map\/\d\/work/g)?.length).toBe(9);
+    expect(few.stderr).not.toContain("more step");
+    const { output } = await json<Outcome>(folder, "run", "many.ts", "many", "200");
+    expect(output).toHaveLength(200);
+  });
+
   it("gives programs one object", async () => {
     const outcome = await json<Outcome>(project(), "run", "shop.ts", "order", input("o1", "date"));
     expect(outcome).toMatchObject({ status: "succeeded", output: { at: "1970-01-01T00:00:00.000Z", big: "10" } });

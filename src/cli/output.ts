@@ -32,8 +32,11 @@ const REDRAW_MS = 200;
 
 export function createOutput(isJson: boolean): Output {
   const { stdout, stderr } = process;
+  const line = new RedrawnLine();
   const note = (text: string) => {
-    if (!isJson) stderr.write(`${text}\n`);
+    if (isJson) return;
+    line.erase();
+    stderr.write(`${text}\n`);
   };
   return {
     isJson,
@@ -43,7 +46,7 @@ export function createOutput(isJson: boolean): Output {
     print: (text) => void stdout.write(`${text}\n`),
     json: (value) => void stdout.write(`${JSON.stringify(jsonable(value) ?? null)}\n`),
     note,
-    progress: (label) => (isJson ? SILENT : stderr.isTTY ? redrawn(label) : repeated(label, note)),
+    progress: (label) => (isJson ? SILENT : stderr.isTTY ? redrawn(label, line) : repeated(label, note)),
   };
 }
 
@@ -54,17 +57,28 @@ function hasColors(stream: NodeJS.WriteStream): boolean {
 
 const SILENT: Progress = { update: () => {}, done: () => {} };
 
+/** The last line of a terminal, if it is one that is drawn over and over. */
+class RedrawnLine {
+  #isShown = false;
+
+  draw(text: string): void {
+    this.#isShown = true;
+    process.stderr.write(`\r\u001b[K${text}`);
+  }
+
+  erase(): void {
+    if (this.#isShown) process.stderr.write("\r\u001b[K");
+    this.#isShown = false;
+  }
+}
+
 /** On a terminal: one line, drawn over and over, gone in the end. */
-function redrawn(label: string): Progress {
+function redrawn(label: string, line: RedrawnLine): Progress {
   const startedAt = Date.now();
   let text = "";
-  let isShown = false;
   const timer = setInterval(() => {
-    if (Date.now() - startedAt < SHOW_AFTER_MS) return;
-    isShown = true;
-    process.stderr.write(
-      `\r\u001b[K${label}${text === "" ? "" : `: ${text}`} (${Math.round((Date.now() - startedAt) / 1000)} s)`,
-    );
+    const ms = Date.now() - startedAt;
+    if (ms >= SHOW_AFTER_MS) line.draw(`${label}${text === "" ? "" : `: ${text}`} (${Math.round(ms / 1000)} s)`);
   }, REDRAW_MS);
   timer.unref();
   return {
@@ -73,7 +87,7 @@ function redrawn(label: string): Progress {
     },
     done: () => {
       clearInterval(timer);
-      if (isShown) process.stderr.write("\r\u001b[K");
+      line.erase();
     },
   };
 }

@@ -83,15 +83,15 @@ function pick(workflows: readonly Workflow[], name: string, file: string): Workf
 /** With input, the engine compares it with the known run's and refuses another one (C-9); without, the run is simply found. */
 async function startOrFind(pawl: Pawl, request: Request): Promise<{ readonly run: Run; readonly isNew: boolean }> {
   const known = await knownRun(pawl, request);
-  if (known !== null && request.input === undefined) return { run: pawl.get(known), isNew: false };
+  if (known !== null && request.input === undefined) return { run: known, isNew: false };
   const { workflow, key, id, input } = request;
   const options = { ...(key !== undefined && { key }), ...(id !== undefined && { id }) };
   return { run: await pawl.start(workflow as Workflow<unknown>, input?.value, options), isNew: known === null };
 }
 
-async function knownRun(pawl: Pawl, { workflow, key, id }: Request): Promise<string | null> {
-  if (id !== undefined && (await pawl.store.run(id)) !== null) return id;
-  return key === undefined ? null : ((await pawl.store.key(`start:${workflow.name}`, key))?.run ?? null);
+async function knownRun(pawl: Pawl, { workflow, key, id }: Request): Promise<Run | null> {
+  if (id !== undefined && (await pawl.store.run(id)) !== null) return pawl.get(id);
+  return key === undefined ? null : pawl.find(workflow, key);
 }
 
 /** A run of a version that this file does not have would wait for ever. */

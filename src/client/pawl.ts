@@ -37,7 +37,7 @@ import {
   type SignalOptions,
   summaryOf,
 } from "./run.ts";
-import { type StartOptions, type StartPorts, startRun } from "./start.ts";
+import { type StartOptions, type StartPorts, startRun, startSpace } from "./start.ts";
 import { isCovered } from "./stranded.ts";
 
 export interface PawlOptions {
@@ -207,6 +207,14 @@ export class Pawl {
     return new RunHandle(id, this.#source);
   }
 
+  /** The run that was started with this key; `null` if there is none, or none any more. */
+  async find<I, O>(workflow: Workflow<I, O> | string, key: string): Promise<Run<O> | null> {
+    this.#assertOpen();
+    const name = typeof workflow === "string" ? workflow : workflow.name;
+    const holder = await this.store.key(startSpace(name), key);
+    return holder === null ? null : this.get(holder.run);
+  }
+
   /** Newest first. A cursor neither skips nor repeats runs that were there all along. */
   async list(query: RunQuery = {}): Promise<Page<RunSummary>> {
     this.#assertOpen();
@@ -295,7 +303,7 @@ export class Pawl {
       host: nodeHost,
       codec: this.#codec,
     });
-    const space = `start:${row.workflow}`;
+    const space = startSpace(row.workflow);
     const held = movesKey && row.key !== null ? await this.store.key(space, row.key) : null;
     const keys =
       held !== null && row.key !== null && held.run === id

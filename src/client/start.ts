@@ -49,6 +49,11 @@ interface Target {
   readonly workflow: Workflow | null;
 }
 
+/** Where the store keeps the start keys of a workflow. */
+export function startSpace(workflow: string): string {
+  return `start:${workflow}`;
+}
+
 /** Returns the id of the accepted run. */
 export async function startRun(
   ports: StartPorts,
@@ -76,7 +81,7 @@ export async function startRun(
   draft.create(create);
   draft.appendText(now, "run.started", null, started);
   if (options.key !== undefined)
-    draft.key({ space: `start:${target.name}`, key: options.key, digest: ports.host.digest(text) });
+    draft.key({ space: startSpace(target.name), key: options.key, digest: ports.host.digest(text) });
   if (create.claimed && options.key === undefined && options.id === undefined) {
     await startOnTheSpot(ports, id, target, create, draft, started);
     return id;
