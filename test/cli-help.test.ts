@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { errorOf, pawl, project } from "./fixtures/cli/command.ts";
+import { errorOf, json, pawl, project } from "./fixtures/cli/command.ts";
 
 const COMMANDS = [
   "init",
@@ -17,6 +17,7 @@ const COMMANDS = [
   "resolve",
   "doctor",
   "backup",
+  "exit-codes",
 ];
 
 describe("help", () => {
@@ -43,6 +44,8 @@ describe("help", () => {
     expect(asked).toMatchObject({ code: 0 });
     expect(asked.stdout).toMatch(/^ {2}5 +the store cannot be used$/m);
     expect(helped.stdout).toContain(asked.stdout.trim());
+    const codes = await json<{ code: number; meaning: string }[]>(folder, "exit-codes");
+    expect(codes).toContainEqual({ code: 5, meaning: "the store cannot be used" });
   });
 
   it("prints its version", async () => {

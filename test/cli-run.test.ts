@@ -71,7 +71,7 @@ describe("pawl run", () => {
       import { TerminalError, workflow } from "pawl";
       export const many = workflow("many", async (ctx, n: number) => {
         const items = Array.from({ length: n }, (_, i) => i);
-        const work = (i: number) => ctx.step("work", () => {
+        const work = (i: number) => ctx.step("item", () => {
           if (i === 30) throw new TerminalError("no thirty");
           return i;
         });
@@ -84,12 +84,12 @@ describe("pawl run", () => {
     expect(code).toBe(0);
     const lines = stderr.split("\n").filter((line) => line.includes("map"));
     expect(lines.length).toBe(11);
-    expect(lines.slice(0, 10)).toEqual(Array.from({ length: 10 }, () => expect.stringMatching(/✓ map\/\d\/work/)));
+    expect(lines.slice(0, 10)).toEqual(Array.from({ length: 10 }, () => expect.stringMatching(/✓ map\/\d\/item/)));
     expect(lines[10]).toBe("  ✗ map  189 more steps done, 1 failed");
     expect(stderr.indexOf("189 more")).toBeLessThan(stderr.indexOf("✓ after"));
     expect(JSON.parse(stdout)).toHaveLength(200);
     const few = await pawl(folder, "run", "many.ts", "many", "9");
-    expect(few.stderr.match(/map\/\d\/work/g)?.length).toBe(9);
+    expect(few.stderr.match(/map\/\d\/item/g)?.length).toBe(9);
     expect(few.stderr).not.toContain("more step");
     const { output } = await json<Outcome>(folder, "run", "many.ts", "many", "200");
     expect(output).toHaveLength(200);

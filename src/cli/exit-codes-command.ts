@@ -1,11 +1,15 @@
 import type { Command } from "commander";
-import { EXIT_CODES_HELP } from "./exit-codes.ts";
+import { action, addCommand } from "./command.ts";
+import { EXIT, EXIT_CODES, EXIT_CODES_HELP } from "./exit-codes.ts";
 
 export function addExitCodes(program: Command): void {
-  program
-    .command("exit-codes")
-    .summary("what the exit codes mean")
+  addCommand(program, "exit-codes", "what the exit codes mean", ["pawl exit-codes"])
     .description(EXIT_CODES_HELP)
-    .addHelpText("after", "\nExample:\n  $ pawl exit-codes")
-    .action(() => void process.stdout.write(`${EXIT_CODES_HELP}\n`));
+    .action(
+      action(async ({ out }) => {
+        if (out.isJson) out.json(EXIT_CODES);
+        else out.print(EXIT_CODES_HELP);
+        return EXIT.ok;
+      }),
+    );
 }

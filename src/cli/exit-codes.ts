@@ -14,16 +14,20 @@ export const EXIT = {
 
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
+export const EXIT_CODES: readonly { readonly code: ExitCode; readonly meaning: string }[] = [
+  { code: EXIT.ok, meaning: "done" },
+  { code: EXIT.failed, meaning: "the run failed or was cancelled; doctor found faults" },
+  { code: EXIT.usage, meaning: "bad usage or bad input: nothing was changed" },
+  { code: EXIT.notFound, meaning: "no such run or workflow" },
+  { code: EXIT.waiting, meaning: "the run is parked, or with --no-wait waits for something" },
+  { code: EXIT.unavailable, meaning: "the store cannot be used" },
+  { code: EXIT.fault, meaning: "a fault in Pawl itself: please report it" },
+  { code: EXIT.interrupted, meaning: "interrupted; a run keeps its progress" },
+];
+
 export const EXIT_CODES_HELP: string = [
   "Exit codes:",
-  "  0    done",
-  "  1    the run failed or was cancelled; doctor found faults",
-  "  2    bad usage or bad input: nothing was changed",
-  "  3    no such run or workflow",
-  "  4    the run is parked, or with --no-wait waits for something",
-  "  5    the store cannot be used",
-  "  70   a fault in Pawl itself: please report it",
-  "  130  interrupted; a run keeps its progress",
+  ...EXIT_CODES.map(({ code, meaning }) => `  ${String(code).padEnd(3)}  ${meaning}`),
 ].join("\n");
 
 const BY_ERROR: Partial<Record<ErrorCode, ExitCode>> = {

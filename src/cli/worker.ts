@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { PawlError } from "../base/errors.ts";
 import { Pawl } from "../client/pawl.ts";
 import type { Log } from "../core/context.ts";
+import { DEFAULTS } from "../core/limits.ts";
 import type { Workflow } from "../core/workflow.ts";
 import { action, addCommand } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
@@ -21,7 +22,7 @@ export function addWorker(program: Command): void {
     "pawl worker workflows/*.ts",
     "pawl worker workflows/*.ts --concurrency 50 --store /var/lib/app/pawl.db",
   ])
-    .option("--concurrency <n>", "how many runs at once")
+    .option("--concurrency <n>", `how many runs at once (default: ${DEFAULTS.concurrency.toLocaleString("en")})`)
     .action(
       action<WorkerCommandOptions, [string[]]>(async ({ options, out, url }, files) => {
         const interrupt = onInterrupt();

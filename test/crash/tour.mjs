@@ -15,7 +15,7 @@ export const stray = workflow("stray", async (ctx, { root }) => {
 
 /** Its arguments are recorded, and compared in every replay: a number that was not the same again would park the run. */
 function draw(root, number, uuid) {
-  mark("draw", root, { key: `${root}:draw`, attempt: 1 }, [number, uuid]);
+  mark("draw", root, { key: `${root}/draw`, attempt: 1 }, [number, uuid]);
   return { number, uuid };
 }
 
