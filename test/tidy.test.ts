@@ -155,6 +155,13 @@ it("a test that is narrowed, skipped or postponed says why", () => {
   expect(silent).toEqual([]);
 });
 
+it("titles have their ids in front, each spelled out", () => {
+  const id = "(?:S\\d|[A-Z])-?\\d+";
+  const behind = new RegExp(`\\(${id}(?:,? ${id})*\\)["\`]`);
+  const range = new RegExp(`\\b(?:it|describe)\\b.*["\`].*\\b${id} (?:to|\u2013|\\.\\.+) ${id}`);
+  expect([...linesMatching(tests, behind), ...linesMatching(tests, range)]).toEqual([]);
+});
+
 it("no test sleeps", () => {
   const sleep = /new Promise(<[^>]*>)?\(\s*\(?\w+\)?\s*=>\s*\{?\s*setTimeout\(|\bfrom "node:timers\/promises"/;
   const sleeping = tests
