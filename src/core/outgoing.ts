@@ -38,7 +38,18 @@ export class Outgoing {
     return batch;
   }
 
-  offerAgain(batch: Batch): void {
-    this.#offer = batch;
+  /** The same bytes again. */
+  offerAgain(): void {
+    this.#offer = this.land() ?? this.#offer;
+  }
+
+  /** Takes back what was overtaken: the end of a run by a cancel, a suspension by mail. False if nothing was in flight. */
+  overtaken(why: "wake" | "cancel"): boolean {
+    const batch = this.land();
+    if (batch === null) return false;
+    if (why === "cancel") this.#draft.reopen(batch);
+    else if (batch.withoutSuspension !== null)
+      this.#offer = { ...batch, commit: batch.withoutSuspension, withoutSuspension: null };
+    return true;
   }
 }

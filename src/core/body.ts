@@ -1,0 +1,64 @@
+// The body
+// The user's code of one pass: how outcomes reach it, live and in replay alike, and what became of it.
+import { BodyContext } from "./body-context.ts";
+import { Cancellation } from "./cancellation.ts";
+import type { BodyResult } from "./endings.ts";
+import type { Cancelling, Continued, OutcomeType, RunStarted } from "./journal.ts";
+import { deliverOutcome } from "./outcomes.ts";
+import type { Pass } from "./pass.ts";
+import { generationSeed, type Seeds } from "./seeds.ts";
+
+export class Body {
+  readonly #pass: Pass;
+  readonly #seeds: Seeds;
+  readonly cancellation: Cancellation;
+  /** What it returned or threw. */
+  result: BodyResult | null = null;
+  /** It ended while a turn was open, as it did when that was first recorded. */
+  hasEndedInTurn = false;
+
+  constructor(pass: Pass, seeds: Seeds) {
+    this.#pass = pass;
+    this.#seeds = seeds;
+    this.cancellation = new Cancellation(pass);
+  }
+
+  /** False for an outcome that no open call is waiting for. */
+  deliver(type: OutcomeType, key: string | null, payload: unknown): boolean {
+    if (type === "run.started") {
+      this.#seeds.reseed((payload as RunStarted).seed);
+      this.#start((payload as RunStarted).input);
+    } else if (type === "run.continued") this.#continue(payload as Continued);
+    else if (type === "run.cancelling") this.#cancel(payload as Cancelling);
+    else return deliverOutcome(this.#pass.id, this.#pass.calls, type, key, payload);
+    return true;
+  }
+
+  #continue(continued: Continued): void {
+    this.#seeds.reseed(continued.seed ?? generationSeed(this.#pass.id, continued.generation));
+    this.#pass.notes.inherit(continued);
+    this.#start(continued.input);
+  }
+
+  #cancel(cancelling: Cancelling): void {
+    this.cancellation.begin(cancelling);
+    if (this.result !== null && this.#pass.isLive) return this.#pass.end(this.result);
+    this.cancellation.giveGrace((error) => this.#pass.guarded(() => this.#pass.end({ ok: false, error })));
+  }
+
+  #start(input: unknown): void {
+    const { workflow, frame, ports } = this.#pass;
+    const body = ports.host.enter(frame, async () => workflow.definition.handler(new BodyContext(this.#pass), input));
+    body.then(
+      (value) => this.#settled({ ok: true, value }),
+      (error: unknown) => this.#settled({ ok: false, error }),
+    );
+  }
+
+  #settled(result: BodyResult): void {
+    if (this.#pass.isClosed) return;
+    this.result = result;
+    this.hasEndedInTurn = this.#pass.isInTurn;
+    this.#pass.guarded(() => this.#pass.bodyEnded(result));
+  }
+}

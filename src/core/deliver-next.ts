@@ -1,0 +1,30 @@
+import { recordCancel } from "./endings.ts";
+import type { OutcomeType } from "./journal.ts";
+import type { Pass } from "./pass.ts";
+import { wakeupOf } from "./pass-wakeup.ts";
+import { recordWakeup } from "./wakeup-delivery.ts";
+
+/**
+ * Gives a live body the one outcome of its turn: a cancel before all else, then what lenient replay has found, a step's outcome, a wake-up.
+ * It joins the journal here, so that the calls it causes follow it (P2).
+ */
+export function deliverNext(pass: Pass): void {
+  const wakeup = wakeupOf(pass);
+  if (wakeup === "cancel" || wakeup === "deadline")
+    return pass.delivered("run.cancelling", null, recordCancel(pass, wakeup));
+  const found = pass.replay.takeFound();
+  if (found !== undefined) {
+    pass.now = Math.max(pass.now, found.at);
+    pass.body.deliver(found.type as OutcomeType, found.key, found.payload);
+    return;
+  }
+  const outcome = pass.steps.takeOutcome();
+  if (outcome !== undefined) {
+    const { call, type, text, payload } = outcome;
+    pass.draft.appendText(pass.ports.clock.now(), type, call.key, text);
+    pass.delivered(type, call.key, payload);
+  } else if (wakeup !== null) {
+    const recorded = recordWakeup(pass, wakeup);
+    if (recorded !== null) pass.delivered(recorded.type, recorded.key, recorded.payload);
+  }
+}
