@@ -22,6 +22,7 @@ import type {
   TimerSet,
 } from "../core/journal.ts";
 import { entryKind } from "../core/journal.ts";
+import { generationSeed } from "../core/seeds.ts";
 import type { NewRun, RunCommit, RunRow, Store } from "../core/store.ts";
 import { openEntry, sealValue } from "../core/values.ts";
 
@@ -115,10 +116,11 @@ export async function forkCommit(
   const deadline = source.deadline === null ? null : now + (source.deadline - source.createdAt);
   draft.create(createOf(source, deadline, now, ports.codec));
   const open = openCalls(prefix);
+  const retries = openRetries(prefix);
   const park = openPark(prefix);
   for (const entry of prefix)
     if (entry !== park)
-      await inherit(draft, entry, { id, source: source.id, point, now, deadline, started, open, ports });
+      await inherit(draft, entry, { id, source: source.id, point, now, deadline, started, open, retries, ports });
   const cost = costOf(prefix);
   if (cost.size > 0) draft.row({ cost: JSON.stringify(Object.fromEntries(cost)) });
   draft.append(now, "run.forked", null, { from: source.id, at: point.at, seed: id } satisfies Forked);
@@ -168,6 +170,8 @@ interface Inheritance {
   readonly deadline: number | null;
   readonly started: RunStarted;
   readonly open: ReadonlySet<string>;
+  /** Failures whose next attempt has not begun. */
+  readonly retries: ReadonlySet<Entry>;
   readonly ports: ForkPorts;
 }
 
@@ -201,23 +205,38 @@ async function inherit(draft: Draft, entry: Entry, how: Inheritance): Promise<vo
     });
   }
   if (type === "signal.awaited" && isOpen) {
-    const name = key?.split("/").at(-1)?.split("#")[0] ?? "";
     draft.wait({
-      open: { key: `signal:${key}`, kind: "signal", name, due: (entry.payload as SignalAwaited).due, detail: null },
+      open: {
+        key: `signal:${key}`,
+        kind: "signal",
+        name: nameOf(key),
+        due: (entry.payload as SignalAwaited).due,
+        detail: null,
+      },
     });
   }
+  if (how.retries.has(entry)) waitForRetry(draft, key, (entry.payload as StepFailed).retryAt);
+}
+
+/** The name in a key: without the item of a map before it and the count behind it. */
+function nameOf(key: string | null): string {
+  return key?.split("/").at(-1)?.split("#")[0] ?? "";
+}
+
+function waitForRetry(draft: Draft, key: string | null, due: number | null): void {
+  draft.wait({ open: { key: `retry:${key}`, kind: "retry", name: nameOf(key), due, detail: null } });
 }
 
 /** The fork has another id, but its prefix was drawn from what the source's generations were seeded with (P10). */
 function keepSeed(continued: Continued, source: string): Continued {
-  return { ...continued, seed: continued.seed ?? `${source}.${continued.generation}` };
+  return { ...continued, seed: continued.seed ?? generationSeed(source, continued.generation) };
 }
 
 /** The failure becomes one that is due for another attempt, with its retries given back. */
 function tryAgain(draft: Draft, entry: Entry, now: number): void {
   const failed = entry.payload as StepFailed;
   draft.append(entry.at, "step.failed", entry.key, { ...failed, retryAt: now, isRetried: true } satisfies StepFailed);
-  draft.wait({ open: { key: `retry:${entry.key}`, kind: "retry", name: entry.key ?? "", due: now, detail: null } });
+  waitForRetry(draft, entry.key, now);
 }
 
 /** A child that the source still waits for answers the source alone: the fork starts its own. */
@@ -250,6 +269,17 @@ async function restartChild(draft: Draft, entry: Entry, { id, now, ports }: Inhe
     create: { ...createOf(row, deadline, now, codec), key: null, parent, origin: null },
     entry: stored,
   });
+}
+
+/** The failure marks of the prefix whose next attempt is not in it. */
+function openRetries(prefix: readonly Entry[]): Set<Entry> {
+  const open = new Map<string | null, Entry>();
+  for (const entry of prefix) {
+    if (entry.type === "run.continued") open.clear();
+    if (entry.type === "step.failed" && entryKind(entry) === "mark") open.set(entry.key, entry);
+    else if (entry.type.startsWith("step.")) open.delete(entry.key);
+  }
+  return new Set(open.values());
 }
 
 /** Calls of the prefix whose outcome is not in it, as "type key". */

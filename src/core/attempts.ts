@@ -10,6 +10,7 @@ import type { StepInfo } from "./context.ts";
 import type { Frame, StepFrame } from "./host.ts";
 import type { KeyScope } from "./key-scope.ts";
 import type { PassPorts } from "./pass-ports.ts";
+import { attemptSeed } from "./seeds.ts";
 import type { Armable } from "./timeouts.ts";
 
 export interface AttemptEvents {
@@ -25,6 +26,8 @@ export class Attempts {
   readonly #bodyFrame: Frame;
   readonly #events: AttemptEvents;
   readonly #running: Attempt[] = [];
+  /** Attempts that were aborted when their time was up, and whose function goes on all the same. */
+  #overdue: Set<Attempt> | null = null;
 
   constructor(ports: PassPorts, bodyFrame: Frame, events: AttemptEvents) {
     this.#ports = ports;
@@ -43,6 +46,7 @@ export class Attempts {
   start(call: StepCall): void {
     if (!call.open || this.#events.isClosed()) return;
     if (!this.#ports.mayStart()) return this.#ports.whenSafe(() => this.start(call));
+    if (this.#overdue !== null) this.#tellOfOverlap(call, this.#overdue);
     const attempt = new Attempt(this, this.#bodyFrame, call);
     this.#running.push(attempt);
     this.#run(attempt);
@@ -81,10 +85,23 @@ export class Attempts {
 
   #completed(attempt: Attempt, value: unknown): void {
     if (this.#finish(attempt)) this.#events.completed(attempt.call, value);
+    else this.#overdue?.delete(attempt);
   }
 
   #failed(attempt: Attempt, error: unknown): void {
     if (this.#finish(attempt)) this.#events.failed(attempt.call, error);
+    else this.#overdue?.delete(attempt);
+  }
+
+  /** Two attempts at once are what timeouts cannot prevent: only the function can, by heeding its signal (B23). */
+  #tellOfOverlap(call: StepCall, overdue: ReadonlySet<Attempt>): void {
+    const earlier = [...overdue].filter((attempt) => attempt.call === call).map(({ attempt }) => attempt);
+    if (earlier.length === 0) return;
+    const { run } = this.#bodyFrame;
+    const message =
+      `Step "${call.key}" of run ${run} begins attempt ${call.attempt} while attempt ${earlier.join(", ")} was aborted and still runs. ` +
+      "Have its function stop when its `signal` is aborted.";
+    this.#ports.log.warn(message, { run, step: call.key, attempt: call.attempt, earlier });
   }
 
   /** True for the first end of an attempt (A2). */
@@ -110,6 +127,8 @@ export class Attempts {
   #timedOut(attempt: Attempt): void {
     if (!this.#finish(attempt)) return;
     const error = timeoutError(attempt);
+    this.#overdue ??= new Set();
+    this.#overdue.add(attempt);
     attempt.abort(error);
     this.#events.failed(attempt.call, error);
   }
@@ -194,7 +213,7 @@ class Attempt implements Frame, StepFrame, StepInfo, Armable {
   }
 
   #stream(): SeededRandom {
-    this.#chance ??= seededRandom(`${this.key}@${this.attempt}`);
+    this.#chance ??= seededRandom(attemptSeed(this.key, this.attempt));
     return this.#chance;
   }
 }

@@ -107,10 +107,10 @@ export class BodyContext implements Context {
   }
 
   sleep(duration: Duration): Promise<void> {
-    return this.sleepUntil(this.#pass.now + toMs(duration, "sleep"));
+    return this.#sleep({ afterMs: toMs(duration, "sleep") });
   }
 
-  async sleepUntil(time: Date | number): Promise<void> {
+  sleepUntil(time: Date | number): Promise<void> {
     const due = typeof time === "number" ? time : time.getTime();
     // Times end with the Date type; what lies behind it is a mistake of units.
     if (!(Math.abs(due) <= LAST_DATE_MS)) {
@@ -120,19 +120,23 @@ export class BodyContext implements Context {
         { fields: { time } },
       );
     }
-    await this.#pass.issue(new TimerCall(this.#key("timer.set", "sleep"), Math.ceil(due)));
+    return this.#sleep({ due: Math.ceil(due) });
+  }
+
+  #sleep(time: ConstructorParameters<typeof TimerCall>[1]): Promise<void> {
+    return this.#pass.issue(new TimerCall(this.#key("timer.set", "sleep"), time)) as Promise<void>;
   }
 
   waitFor<T>(signal: string, options: WaitOptions<unknown, StandardSchema> = {}): Promise<T> {
-    const due =
-      options.timeout === undefined ? null : this.#pass.now + toMs(options.timeout, `timeout of waitFor "${signal}"`);
+    const { timeout } = options;
     const spec = {
       name: signal,
+      timeoutMs: timeout === undefined ? null : toMs(timeout, `timeout of waitFor "${signal}"`),
       fallback: "default" in options ? { value: options.default } : null,
       schema: options.schema,
     };
     const key = this.#key("signal.awaited", signal);
-    return this.#pass.issue(new SignalCall(key, due === null ? null : Math.ceil(due), spec)) as Promise<T>;
+    return this.#pass.issue(new SignalCall(key, spec)) as Promise<T>;
   }
 
   call<O>(workflow: Workflow<never, O>, input?: unknown, options: CallOptions = {}): Promise<O> {
@@ -157,13 +161,25 @@ export class BodyContext implements Context {
       );
     }
     checkCallOptions(options);
-    const checked = validateNow(workflow.definition.input, input, `The input of workflow "${workflow.name}"`);
     const { host } = this.#pass.ports;
-    const digest = host.digest(encodePayload(checked, `input of child "${workflow.name}"`));
+    const digest = host.digest(encodePayload(input, `input of child "${workflow.name}"`));
     const key = this.#key("child.started", workflow.name, options.key);
     const child = childId(host, this.#pass.seed, this.#pass.generation, key);
-    const call = new ChildCall(key, child, { workflow, input: checked, options, digest, detached });
+    const call = new ChildCall(key, child, input, { workflow, options, digest, detached });
+    this.#checkInput(call);
     return { settled: this.#pass.issue(call), id: call.child };
+  }
+
+  /** Asks the child's schema, unless the call is in the journal: it was asked then (P7). A call that it refuses was never made. */
+  #checkInput(call: ChildCall): void {
+    const { workflow, options } = call.spec;
+    if (workflow.definition.input === undefined || this.#pass.replay.knows(call)) return;
+    try {
+      call.input = validateNow(workflow.definition.input, call.input, `The input of workflow "${workflow.name}"`);
+    } catch (error) {
+      this.#scope().giveBack(call.type, options.key ?? workflow.name);
+      throw error;
+    }
   }
 
   map<T, R>(items: readonly T[], fn: (item: T, index: number) => Promise<R>, options?: MapOptions): Promise<R[]>;

@@ -4,6 +4,7 @@
 import type { CallOptions, StepInfo } from "./context.ts";
 import type { RetryPolicy } from "./retry.ts";
 import type { StandardSchema } from "./schema.ts";
+import { idempotencyKey } from "./seeds.ts";
 import type { Workflow } from "./workflow.ts";
 
 class OpenCall {
@@ -62,7 +63,7 @@ export class StepCall extends OpenCall {
 
   /** What outside systems may use to recognise a repeated attempt. */
   get idempotencyKey(): string {
-    return `${this.#seed}:${this.key}`;
+    return idempotencyKey(this.#seed, this.key);
   }
 }
 
@@ -70,15 +71,20 @@ export class TimerCall extends OpenCall {
   readonly type = "timer.set";
   /** As first recorded; a recomputed duration does not move it (B44). */
   due: number;
+  /** For a duration: it counts from the store's clock when the call is recorded, whatever the time of the body. */
+  readonly afterMs: number | null;
 
-  constructor(key: string, due: number) {
+  constructor(key: string, time: { readonly due: number } | { readonly afterMs: number }) {
     super(key);
-    this.due = due;
+    this.due = "due" in time ? time.due : Number.POSITIVE_INFINITY;
+    this.afterMs = "afterMs" in time ? time.afterMs : null;
   }
 }
 
 export interface SignalSpec {
   readonly name: string;
+  /** Counts from the store's clock when the call is recorded; `null` waits for ever. */
+  readonly timeoutMs: number | null;
   readonly fallback: { readonly value: unknown } | null;
   readonly schema: StandardSchema | undefined;
 }
@@ -86,19 +92,19 @@ export interface SignalSpec {
 export class SignalCall extends OpenCall {
   readonly type = "signal.awaited";
   readonly spec: SignalSpec;
-  due: number | null;
+  /** As first recorded. */
+  due: number | null = null;
 
-  constructor(key: string, due: number | null, spec: SignalSpec) {
+  constructor(key: string, spec: SignalSpec) {
     super(key);
-    this.due = due;
     this.spec = spec;
   }
 }
 
 export interface ChildSpec {
   readonly workflow: Workflow;
-  readonly input: unknown;
   readonly options: CallOptions;
+  /** Of the input as the body gave it: replay does not ask the schema again (P7). */
   readonly digest: string;
   readonly detached: boolean;
 }
@@ -107,10 +113,13 @@ export class ChildCall extends OpenCall {
   readonly type = "child.started";
   readonly spec: ChildSpec;
   child: string;
+  /** As the child's schema has it, for a call that is to be recorded. */
+  input: unknown;
 
-  constructor(key: string, child: string, spec: ChildSpec) {
+  constructor(key: string, child: string, input: unknown, spec: ChildSpec) {
     super(key);
     this.child = child;
+    this.input = input;
     this.spec = spec;
   }
 }

@@ -30,6 +30,12 @@ export class Cursor {
     }
   }
 
+  /** Whether such an entry lies ahead. */
+  has(isIt: (entry: Entry) => boolean): boolean {
+    for (let i = this.#next; i < this.#entries.length; i++) if (isIt(this.#entries[i] as Entry)) return true;
+    return false;
+  }
+
   /** Passes the entry that `peek` has shown. */
   pass(): void {
     this.#next++;
@@ -41,9 +47,11 @@ export class Cursor {
     this.#window = null;
   }
 
-  /** The next recorded note of this type in the current turn, if the body made one here before. */
-  takeNote(type: NoteType): Entry | undefined {
-    return this.#currentWindow().notes.get(type)?.shift();
+  /** The next recorded note of this type in the current turn, if the body made one here before; with an id, the one of that id. */
+  takeNote(type: NoteType, id: string | null): Entry | undefined {
+    const notes = this.#currentWindow().notes.get(type);
+    const index = id === null ? 0 : (notes?.findIndex((note) => note.key === id) ?? -1);
+    return index < 0 ? undefined : notes?.splice(index, 1)[0];
   }
 
   /** Only the last recorded turn may be incomplete. */

@@ -148,7 +148,7 @@ export class Draft {
   /** Closes the draft into a batch and opens the next one. */
   take(suspension?: { readonly ifWake: number; readonly row: RowPatch }): Batch {
     const rows = { run: this.#run, head: this.#from.head, entries: this.#entries };
-    const plain: RunCommit = this.#parts === NO_PARTS ? rows : { ...rows, ...this.#parts };
+    const plain: RunCommit = this.#parts === NO_PARTS ? rows : { ...rows, ...this.#partsWithHead() };
     const batch: Batch = {
       commit:
         suspension === undefined
@@ -165,6 +165,13 @@ export class Draft {
     this.#withoutEnd = null;
     this.#from = this.chain;
     return batch;
+  }
+
+  /** Where the journal ends is kept whenever the run's row is written anyway (P35). */
+  #partsWithHead(): Parts {
+    const { row } = this.#parts;
+    if (row === undefined) return this.#parts;
+    return { ...this.#parts, row: { ...row, head: this.#head, headHash: this.#hash } };
   }
 
   /** Takes back a final batch that a cancel has overtaken, all but the end itself. */

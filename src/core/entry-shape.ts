@@ -1,6 +1,6 @@
 // The shape of entries
 // What an entry's payload must look like for replay to trust it. A checksum proves that a row is what was written, not that it makes sense.
-import type { Entry } from "./journal.ts";
+import { type Entry, isKnownType } from "./journal.ts";
 
 type Check = (payload: Record<string, unknown>) => boolean;
 
@@ -32,8 +32,9 @@ const KEYED = /^(step|timer|signal|child)\./;
 /** Whether the entry can be what the engine wrote. */
 export function isWellFormed(entry: Entry): boolean {
   const { type, key, payload, seq } = entry;
-  if (KEYED.test(type) !== (key !== null) && type !== "state.patched" && type !== "patched") return false;
   if ((seq === 0) !== (type === "run.started")) return false;
+  if (!isKnownType(type)) return true;
+  if (KEYED.test(type) !== (key !== null) && type !== "state.patched" && type !== "patched") return false;
   if (type === "step.started") return payload === null || (isRecord(payload) && isNumber(payload["attempt"]));
   if (type === "timer.fired") return payload === null || (isRecord(payload) && payload["wait"] === true);
   const check = SHAPES.get(type);

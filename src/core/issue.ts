@@ -44,12 +44,14 @@ export function recordCall(pass: Pass, call: Call): void {
       );
       return;
     case "timer.set":
+      if (call.afterMs !== null) call.due = Math.ceil(at + call.afterMs);
       pass.draft.append(at, call.type, call.key, { due: call.due } satisfies TimerSet);
       pass.draft.wait({
         open: { key: `timer:${call.key}`, kind: "timer", name: call.key, due: call.due, detail: null },
       });
       return;
     case "signal.awaited":
+      if (call.spec.timeoutMs !== null) call.due = Math.ceil(at + call.spec.timeoutMs);
       pass.draft.append(at, call.type, call.key, { due: call.due } satisfies SignalAwaited);
       pass.draft.wait({
         open: { key: `signal:${call.key}`, kind: "signal", name: call.spec.name, due: call.due, detail: null },
@@ -98,7 +100,7 @@ function firstEntry(pass: Pass, call: ChildCall, create: NewRun, at: number) {
   const started: RunStarted = {
     workflow: create.workflow,
     version: create.version,
-    input: call.spec.input,
+    input: call.input,
     seed: call.child,
     deadline: create.deadline,
   };

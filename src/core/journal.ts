@@ -166,6 +166,11 @@ const KIND: ReadonlyMap<string, "call" | "outcome" | "note" | "mark" | "end"> = 
   ...ENDS.map((type) => [type, "end"] as const),
 ]);
 
+/** Whether this version has a meaning for entries of that type. A later one may write others: they are marks here (I23). */
+export function isKnownType(type: string): boolean {
+  return KIND.has(type);
+}
+
 /** What an entry is to replay. Later attempts and failures that will be retried are marks, whatever their type says. */
 export function entryKind(entry: Entry): "call" | "outcome" | "note" | "mark" | "end" {
   const kind = KIND.get(entry.type);

@@ -33,6 +33,15 @@ export class KeyScope {
     return this.prefix + key;
   }
 
+  /** Takes back the last use of a name or key: the call it was for has not been made. */
+  giveBack(kind: string, name: string): void {
+    const uses = this.#uses(kind);
+    const use = kind === "step.started" ? name : `${kind} ${name}`;
+    const n = uses.get(use) ?? 0;
+    if (n > 1) uses.set(use, n - 1);
+    else uses.delete(use);
+  }
+
   #uses(kind: string): Map<string, number> {
     if (kind === "step.started") return this.#steps;
     this.#others ??= new Map();

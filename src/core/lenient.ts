@@ -15,7 +15,7 @@ export interface RecordedCall {
 
 export class LenientJournal {
   readonly #calls = new Map<string, { call: Entry; marks: Entry[]; outcome: Entry | null }>();
-  readonly #notes = new Map<NoteType, number>();
+  readonly #notes = new Map<string, number>();
 
   constructor(entries: readonly Entry[]) {
     for (const entry of entries) this.#add(entry);
@@ -30,10 +30,17 @@ export class LenientJournal {
     return recorded;
   }
 
-  /** Whether the body made this note before. */
-  takeNote(type: NoteType): boolean {
-    const left = this.#notes.get(type) ?? 0;
-    if (left > 0) this.#notes.set(type, left - 1);
+  /** Whether this call is there to be taken. */
+  has(call: Call): boolean {
+    const recorded = this.#calls.get(`${call.type} ${call.key}`);
+    return recorded !== undefined && matches(recorded.call, call);
+  }
+
+  /** Whether the body made this note before; with an id, the one of that id. */
+  takeNote(type: NoteType, id: string | null): boolean {
+    const note = noteOf(type, id);
+    const left = this.#notes.get(note) ?? 0;
+    if (left > 0) this.#notes.set(note, left - 1);
     return left > 0;
   }
 
@@ -46,9 +53,10 @@ export class LenientJournal {
   #add(entry: Entry): void {
     const kind = entryKind(entry);
     if (kind === "call") this.#addCall(entry);
-    else if (kind === "note")
-      this.#notes.set(entry.type as NoteType, (this.#notes.get(entry.type as NoteType) ?? 0) + 1);
-    else {
+    else if (kind === "note") {
+      const note = noteOf(entry.type as NoteType, entry.type === "patched" ? entry.key : null);
+      this.#notes.set(note, (this.#notes.get(note) ?? 0) + 1);
+    } else {
       const type = kind === "outcome" ? callTypeOf(entry.type as CallOutcome, entry.payload) : "step.started";
       const recorded = this.#calls.get(`${type} ${entry.key}`);
       if (recorded === undefined) return;
@@ -56,4 +64,8 @@ export class LenientJournal {
       else if (kind === "outcome") recorded.outcome ??= entry;
     }
   }
+}
+
+function noteOf(type: NoteType, id: string | null): string {
+  return id === null ? type : `${type} ${id}`;
 }

@@ -68,7 +68,7 @@ export class Notes {
 
   /** True where new code is reached for the first time, false where older code has gone past. */
   patched(id: string): boolean {
-    if (this.#isRecorded("patched")) return true;
+    if (this.#isRecorded("patched", id)) return true;
     if (this.#replay.cursor.peek() !== null || this.#pass.isClosed) return false;
     this.#append("patched", id, null);
     return true;
@@ -83,11 +83,12 @@ export class Notes {
     return "new";
   }
 
-  #isRecorded(type: NoteType): boolean {
+  /** Notes are matched by their order; a patch by its id, which is what it is about. */
+  #isRecorded(type: NoteType, id: string | null = null): boolean {
     const { lenient } = this.#replay;
-    if (lenient !== null) return lenient.takeNote(type);
+    if (lenient !== null) return lenient.takeNote(type, id);
     // The last recorded turn is not over before the first new outcome: a foreign await may still separate its parts.
-    return !this.#pass.hasProgressed && this.#replay.cursor.takeNote(type) !== undefined;
+    return !this.#pass.hasProgressed && this.#replay.cursor.takeNote(type, id) !== undefined;
   }
 
   #append(type: NoteType, key: string | null, text: string | null): void {

@@ -35,6 +35,7 @@ import { Seeds } from "./seeds.ts";
 import { Steps } from "./steps.ts";
 import type { InboxRow, RunRow } from "./store.ts";
 import type { TurnTaker } from "./turns.ts";
+import { tellOfUnfinished } from "./unfinished.ts";
 import { Watchdog } from "./watchdog.ts";
 import type { Workflow } from "./workflow.ts";
 
@@ -365,11 +366,7 @@ export class Pass implements TurnTaker {
 
   end(result: BodyResult): void {
     if (this.isClosed) return;
-    const unfinished = this.steps.running;
-    if (unfinished.length > 0 && this.cancelling === null) {
-      const message = `Run ${this.id} ended while steps were still running: ${unfinished.join(", ")}. Their results are dropped; await them.`;
-      this.ports.log.warn(message, { run: this.id });
-    }
+    if (this.cancelling === null) tellOfUnfinished(this);
     this.#isLive = true;
     this.#finish(endRun(this, result), () => runEnded(this.id));
   }

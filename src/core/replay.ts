@@ -47,6 +47,11 @@ export class Replay {
     return "recorded";
   }
 
+  /** Whether a record of this very call lies ahead. */
+  knows(call: Call): boolean {
+    return this.lenient?.has(call) ?? this.cursor.has((entry) => matches(entry, call));
+  }
+
   /** Lenient: takes over what the journal has of a call, wherever it stands. */
   #find(call: Call): boolean {
     const recorded = this.lenient?.take(call);

@@ -32,6 +32,13 @@ export class Steps implements AttemptEvents {
     return this.#attempts.names;
   }
 
+  /** Steps that wait behind the barrier, for their next attempt, or to be run again after a crash. */
+  get notBegun(): string[] {
+    const begun = new Set([...this.#attempts.names, ...this.#ready.map(({ call }) => call.key)]);
+    const keys = this.#pass.calls.steps().map((call) => call.key);
+    return keys.filter((key) => !begun.has(key));
+  }
+
   get hasOutcome(): boolean {
     return this.#ready.length > 0;
   }

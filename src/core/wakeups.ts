@@ -20,7 +20,10 @@ export interface Surroundings {
   readonly inboxReadAt: number;
 }
 
-/** Timers go by due time, inbox rows among themselves by arrival; the two are compared by time alone. */
+/**
+ * Timers go by due time, inbox rows among themselves by arrival; the two are compared by time alone. So a signal that was acknowledged after a
+ * wait's time was over does not beat its timeout, whoever was there to notice.
+ */
 export function nextWakeup(around: Surroundings): Wakeup | typeof READ_INBOX | null {
   const calls = [...around.calls];
   const due = earliestDue(calls, around.now);
@@ -28,7 +31,6 @@ export function nextWakeup(around: Surroundings): Wakeup | typeof READ_INBOX | n
   if (mail !== null && (due === null || mail.row.at <= (due.due as number))) return mail;
   if (due === null) return null;
   if (due.type === "timer.set") return { kind: "timer", call: due };
-  if (mail !== null && mail.kind === "signal" && mail.call === due) return mail;
   return around.inboxReadAt >= (due.due as number) ? { kind: "timeout", call: due } : READ_INBOX;
 }
 

@@ -1,6 +1,10 @@
 import { describe, expect, it } from "vitest";
+import { manualClock } from "../../src/base/clock.ts";
 import { RetryableError } from "../../src/base/errors.ts";
+import { LIMITS } from "../../src/core/limits.ts";
+import type { Store } from "../../src/core/store.ts";
 import { workflow } from "../../src/core/workflow.ts";
+import { openOn } from "../attacks/rig.ts";
 import { DAY, errorOf, gate, HOUR, openWorld, STORES, type World } from "./harness.ts";
 
 const never = () => new Promise<never>(() => {});
@@ -44,6 +48,71 @@ describe.each(STORES)("cancellation on %s", (store) => {
     );
     await expectCancelled(world, run.id);
   });
+
+  it("P19 rejects pending calls in the order of their issue and journals none of it, live and in replay", async () => {
+    const world = await openWorld(store);
+    const orders: string[][] = [];
+    const cleaning = gate();
+    const ordered = workflow("ordered", async (ctx) => {
+      const order: string[] = [];
+      orders.push(order);
+      const calls = { a: ctx.waitFor("a"), b: ctx.step("b", never), c: ctx.sleep("1 day"), d: ctx.step("d", never) };
+      for (const [name, call] of Object.entries(calls)) call.catch(() => order.push(name));
+      await Promise.allSettled(Object.values(calls));
+      await ctx.step("e", () => 1).catch(() => order.push("e"));
+      await cleaning.passed;
+    });
+    const first = await world.open([ordered]);
+    await first.start(ordered, undefined, { id: "r" });
+    await world.settle();
+    await first.cancel("r");
+    await world.settle();
+    await world.restart([ordered]);
+    await world.settle();
+    cleaning.open();
+    await world.settle();
+    expect(orders).toEqual([
+      ["a", "b", "c", "d", "e"],
+      ["a", "b", "c", "d", "e"],
+    ]);
+    expect(await world.journal("r")).toEqual([
+      "run.started",
+      "signal.awaited a",
+      "step.started b",
+      "timer.set sleep",
+      "step.started d",
+      "run.cancelling",
+      "run.cancelled",
+    ]);
+  });
+
+  it.each(["live", "after a restart"])(
+    "P19 I16 closes a run whose body never ends after its cancel, %s",
+    async (when) => {
+      const leaseClock = manualClock();
+      const world = await openWorld(store, { leaseClock });
+      const stubborn = workflow("stubborn", async (ctx) => {
+        try {
+          await ctx.sleep("1 day");
+        } finally {
+          await never();
+        }
+      });
+      let pawl = await world.open([stubborn]);
+      await pawl.start(stubborn, undefined, { id: "r" });
+      await world.settle();
+      expect(await pawl.cancel("r")).toEqual({ outcome: "cancelling" });
+      if (when !== "live") pawl = await world.restart([stubborn]);
+      await world.settle();
+      leaseClock.advance(LIMITS.cancelGraceMs - 1);
+      await world.settle();
+      expect((await world.journal("r")).at(-1)).toBe("run.cancelling");
+      leaseClock.advance(1);
+      await world.settle();
+      await expectCancelled(world, "r");
+      expect(await errorOf(pawl.get("r").result())).toMatchObject({ code: "cancelled" });
+    },
+  );
 
   describe("P19 in every state", () => {
     const stages = workflow({ name: "stages", retry: { jitter: false } }, async (ctx, stage: string) => {
@@ -172,20 +241,22 @@ describe.each(STORES)("cancellation on %s", (store) => {
 
   it("P19 turns a finished body into a cancelled run if the cancel was accepted first", async () => {
     const world = await openWorld(store);
-    const finish = gate();
     const short = workflow("short", async (ctx) => {
-      await ctx.step("last", () => finish.passed);
+      await ctx.step("last", () => 1);
       return "done";
     });
-    const pawl = await world.open([short]);
-    const run = await pawl.start(short);
-    await world.settle();
-    // The cancel is in the store, but nobody has told the worker when the body returns.
-    const delivered = world.store.deliver({ to: run.id, id: "c", kind: "cancel", name: "", data: "" });
-    finish.open();
-    await delivered;
+    // The cancel is in the store, but nobody has told the worker when the end of the run is on its way.
+    let cancels = 0;
+    const commit: Store["commit"] = async (batch) => {
+      const end = batch.runs.find((part) => part.entries.some(({ type }) => type === "run.succeeded"));
+      if (end !== undefined && cancels++ === 0)
+        await world.store.deliver({ to: end.run, id: "c", kind: "cancel", name: "", data: "" });
+      return world.store.commit(batch);
+    };
+    const run = await (await openOn(world.store, { commit }, [short])).start(short);
     expect(await errorOf(run.result())).toMatchObject({ code: "cancelled" });
     await expectCancelled(world, run.id);
+    expect((await world.journal(run)).slice(-3)).toEqual(["step.completed last", "run.cancelling", "run.cancelled"]);
   });
 
   it("I16 starts no step after the cancel is recorded, also when steps were about to", async () => {
@@ -275,6 +346,21 @@ describe.each(STORES)("deadlines on %s", (store) => {
     late.open("late");
     await world.settle();
     expect((await world.journal(run)).at(-1)).toBe("run.failed");
+  });
+
+  it("E-8 start no step that comes after one that ran over it", async () => {
+    const world = await openWorld(store);
+    const started: string[] = [];
+    const over = workflow({ name: "over", deadline: "1 h", timeout: "1 day" }, async (ctx) => {
+      // Over the deadline within one turn of the loop: nobody is there to notice before the step has returned.
+      await ctx.step("a", () => world.clock.step(2 * HOUR));
+      await ctx.step("b", () => started.push("b"));
+    });
+    const run = await (await world.open([over])).start(over);
+    await world.settle();
+    expect(started).toEqual([]);
+    expect(await errorOf(run.result())).toMatchObject({ code: "deadline_exceeded" });
+    expect(await world.journal(run)).toEqual(["run.started", "step.started a", "run.cancelling", "run.failed"]);
   });
 
   it("E-8 start no step of a run that is past its deadline when it is first claimed", async () => {

@@ -105,7 +105,31 @@ describe.each(STORES)("children on %s", (store) => {
       expect(await pawl.get("p").result()).toBe("cancelled");
     });
 
-    it("B10 past its deadline while it runs, and while it waits", async () => {
+    it("B10 past its deadline while it waits, with a worker and without one", async () => {
+      const world = await openWorld(store);
+      const waiting = workflow({ name: "waiting", deadline: "1h" }, async (ctx) => ctx.waitFor("never"));
+      const caller = workflow("caller", async (ctx) => {
+        const error = await errorOf(ctx.call(waiting));
+        return (error["fields"] as { status: string }).status;
+      });
+      const first = await world.open([caller, waiting]);
+      await first.start(caller, undefined, { id: "attended" });
+      await world.settle();
+      const [child] = (await first.list({ workflow: "waiting" })).runs;
+      expect(child?.state).toBe("waiting");
+      await world.advance(HOUR);
+      expect(await first.get("attended").result()).toBe("failed");
+      expect((await first.get(child?.id as string).status()).stopReason).toBe("deadline_exceeded");
+      await first.start(caller, undefined, { id: "alone" });
+      await world.settle();
+      const pawl = await world.restart([caller]);
+      await world.advance(HOUR);
+      const alone = (await pawl.list({ workflow: "waiting" })).runs.find(({ state }) => state !== "failed");
+      await pawl.cancel(alone?.id as string);
+      expect(await pawl.get("alone").result()).toBe("cancelled");
+    });
+
+    it("B10 past its deadline while it runs", async () => {
       const { world, pawl, child } = await begin();
       await world.advance(HOUR);
       expect(await pawl.get("p").result()).toBe("failed");

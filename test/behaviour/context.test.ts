@@ -1,6 +1,9 @@
 import { describe, expect, it } from "vitest";
-import type { Context } from "../../src/core/context.ts";
+import { RetryableError } from "../../src/base/errors.ts";
+import type { Context, Log, StepInfo } from "../../src/core/context.ts";
+import type { RunRow, Store } from "../../src/core/store.ts";
 import { workflow } from "../../src/core/workflow.ts";
+import { openOn, rounds, silent } from "../attacks/rig.ts";
 import { DAY, errorOf, gate, HOUR, openWorld, STORES } from "./harness.ts";
 
 describe.each(STORES)("time and chance on %s", (store) => {
@@ -95,6 +98,29 @@ describe.each(STORES)("time and chance on %s", (store) => {
     await run.result();
     expect(new Set(Object.values(drawn).flat()).size).toBe(6);
     expect(new Set([...Object.values(drawn).flat(), ...body]).size).toBe(8);
+  });
+
+  it("P7 draws the chance of a step from its run, key and attempt alone", async () => {
+    const world = await openWorld(store);
+    const drawing = workflow({ name: "drawing", retry: { jitter: false } }, async (ctx, _: number) => {
+      const draw = (info: StepInfo) => {
+        if (info.attempt === 1) throw new RetryableError("again");
+        return [info.attempt, ctx.random(), ctx.uuid(), ctx.random()];
+      };
+      return [await ctx.step("s", draw), await ctx.step("s", draw)];
+    });
+    const pawl = await world.open([drawing]);
+    const draws = async (id: string, input: number) => {
+      const run = await pawl.start(drawing, input, { id });
+      await world.advance(HOUR);
+      const result = await run.result();
+      await world.store.purge({ succeededBefore: world.clock.now() + 1, failedBefore: 0, limit: 10 });
+      return result;
+    };
+    const first = await draws("same", 1);
+    expect(await draws("same", 2)).toEqual(first);
+    expect(await draws("other", 1)).not.toEqual(first);
+    expect(first[0]).not.toEqual(first[1]);
   });
 
   it("P7 gives a rerun after a crash the stream of its own attempt", async () => {
@@ -229,7 +255,31 @@ describe.each(STORES)("what a run says of itself on %s", (store) => {
     expect((await run.status()).data).toEqual({ value: seen });
   });
 
-  it("P13 P9 logs once: silent in replay, and not before what led to it is durable", async () => {
+  it("P13 writes a log line and starts a step only when what led to them is durable", async () => {
+    const world = await openWorld(store);
+    const done: string[] = [];
+    const logging = workflow("logging", async (ctx) => {
+      await ctx.step("a", () => 1);
+      ctx.log.info("after a");
+      await ctx.step("b", () => done.push("b"));
+    });
+    const hold = gate();
+    const logger: Log = { ...silent, info: (message) => done.push(message) };
+    // The commit that holds the outcome of a is on its way, and not there yet.
+    const commit: Store["commit"] = async (batch) => {
+      if (batch.runs.some((part) => part.entries.some(({ type }) => type === "step.completed"))) await hold.passed;
+      return world.store.commit(batch);
+    };
+    const pawl = await openOn(world.store, { commit }, [logging], { logger });
+    const run = await pawl.start(logging);
+    await rounds();
+    expect(done).toEqual([]);
+    hold.open();
+    await run.result();
+    expect(done).toEqual(["after a", "b"]);
+  });
+
+  it("X-14 logs once: silent in replay", async () => {
     const world = await openWorld(store);
     const durable: string[][] = [];
     const logging = workflow("logging", async (ctx) => {
@@ -316,7 +366,60 @@ describe.each(STORES)("what a run says of itself on %s", (store) => {
     expect((await world.journal("after")).filter((line) => line === "patched better")).toHaveLength(1);
   });
 
-  it("P9 tells a body what run it is", async () => {
+  it.each(["park", "execute"] as const)(
+    "P9 patched answers by its own mark: another one in the same turn is neither taken nor shifted, onMissing %s",
+    async (onMissing) => {
+      const world = await openWorld(store);
+      const answers: Record<string, boolean>[] = [];
+      const make = (version: string, ids: readonly string[]) =>
+        workflow({ name: "patching", version, onMissing }, async (ctx: Context) => {
+          const answer = Object.fromEntries(ids.map((id) => [id, ctx.patched(id)]));
+          answers.push(answer);
+          await ctx.step(answer["y"] === true ? "new-y" : "old-y", () => 1);
+          await ctx.waitFor("go");
+          return answer["y"];
+        });
+      const second = make("1.0.1", ["y"]);
+      await (await world.open([second])).start(second, undefined, { id: "r" });
+      await world.settle();
+      const third = make("1.0.2", ["x", "y"]);
+      const pawl = await world.restart([third]);
+      await pawl.signal("r", "go");
+      expect(await pawl.get("r").result()).toBe(true);
+      // Strict replay has gone past the place of x; lenient replay runs what is missing afresh.
+      expect(answers).toEqual([{ y: true }, { x: onMissing === "execute", y: true }]);
+      expect((await world.journal("r")).filter((line) => line === "patched y")).toHaveLength(1);
+    },
+  );
+
+  it("P35 keeps where the journal ends whenever the row is written: with cost, progress and another version", async () => {
+    const world = await openWorld(store);
+    const costly = (version: string) =>
+      workflow({ name: "costly", version }, async (ctx: Context) => {
+        await ctx.step("a", () => 1);
+        ctx.cost({ usd: 1 });
+        await ctx.step("b", () => 1);
+        ctx.progress("half");
+        await ctx.step("c", () => new Promise<never>(() => {}));
+      });
+    const first = costly("1.0.0");
+    await (await world.open([first])).start(first, undefined, { id: "r" });
+    await world.settle();
+    const expectHead = async (found: { entries: number; hash: string | undefined; row: Partial<RunRow> }) => {
+      const row = await world.store.run("r");
+      expect(row).toMatchObject({ ...found.row, head: found.entries, headHash: found.hash });
+    };
+    const journal = await world.store.journal("r");
+    const last = journal.at(-1);
+    expect(last).toMatchObject({ type: "step.started", key: "c" });
+    await expectHead({ entries: journal.length, hash: last?.hash, row: { cost: '{"usd":1}' } });
+    await world.restart([costly("1.0.1")]);
+    await world.settle();
+    const later = await world.store.journal("r");
+    await expectHead({ entries: later.length, hash: later.at(-1)?.hash, row: { version: "1.0.1" } });
+  });
+
+  it("X-14 tells a body what run it is", async () => {
     const world = await openWorld(store);
     const facts = workflow({ name: "facts", version: "2.3.4" }, async (ctx) => ({ ...ctx.run }));
     const pawl = await world.open([facts]);

@@ -21,6 +21,30 @@ describe.each(STORES)("continueAs on %s", (store) => {
     expect((await world.journal("r")).filter((line) => line === "run.continued")).toHaveLength(2);
   });
 
+  it("P10 gives runs, generations and steps whose names look alike keys and chances of their own", async () => {
+    const world = await openWorld(store);
+    const keys: string[] = [];
+    const chances: number[] = [];
+    const alike = workflow("alike", async (ctx, { step, more }: { step: string; more: number }): Promise<void> => {
+      chances.push(ctx.random());
+      await ctx.step(step, ({ key }) => {
+        keys.push(key);
+        chances.push(ctx.random());
+      });
+      if (more > 0) await ctx.continueAs({ step, more: more - 1 });
+    });
+    const pawl = await world.open([alike]);
+    for (const [id, step, more] of [
+      ["r", "s", 1],
+      ["r.1", "s", 0],
+      ["a:b", "c", 0],
+      ["a", "b:c", 0],
+    ] as const)
+      await pawl.run(alike, { step, more }, { id });
+    expect(keys).toEqual(["r/s", "r#1/s", "r.1/s", "a:b/c", "a/b:c"]);
+    expect(new Set(chances).size).toBe(10);
+  });
+
   it("P10 replays from the last generation only, state and cost included", async () => {
     const world = await openWorld(store);
     const bodies: number[] = [];

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { RetryableError } from "../../src/base/errors.ts";
 import type { Pawl } from "../../src/client/pawl.ts";
 import { workflow } from "../../src/core/workflow.ts";
 import { errorOf, gate, HOUR, openWorld, STORES } from "./harness.ts";
@@ -10,7 +11,7 @@ function threeSteps(starts: string[]) {
   return workflow({ name: "three", retry: false }, async (ctx, input: string) => {
     const step = (name: string, value: () => unknown) =>
       ctx.step(name, ({ key }) => {
-        starts.push(`${name} ${key.split(":")[0] === ctx.run.id ? "own" : "inherited"}`);
+        starts.push(`${name} ${key.split("/")[0] === ctx.run.id ? "own" : "inherited"}`);
         return value();
       });
     const a = await step("a", () => `${input} a`);
@@ -43,6 +44,38 @@ describe.each(STORES)("retry on %s", (store) => {
     expect(status).toMatchObject({ origin: run.id, key: "k", tags: ["t"], data: { seen: "in a" }, cost: { usd: 1 } });
     // The start key has moved: whoever starts with it gets the new run.
     expect((await pawl.start(three, "in", { key: "k" })).id).toBe(retried.id);
+  });
+
+  it("I4 a fork of a run in backoff waits for the same attempt, and its waits say so", async () => {
+    const world = await openWorld(store);
+    const starts: string[] = [];
+    const busy = workflow({ name: "busy", retry: { jitter: false } }, async (ctx) =>
+      ctx.map(["a"], () =>
+        ctx.step("s", ({ attempt }) => {
+          starts.push(`${ctx.run.id} ${attempt}`);
+          if (attempt < 3) throw new RetryableError("busy", { retryAfter: "1 h" });
+          return attempt;
+        }),
+      ),
+    );
+    const pawl = await world.open([busy]);
+    const run = await pawl.start(busy, undefined, { id: "source" });
+    await world.advance(HOUR);
+    const waitsOf = async (id: string) => (await world.store.waits({ run: id })).map(({ run: _, ...wait }) => wait);
+    const waits = await waitsOf("source");
+    expect(waits).toMatchObject([{ key: "retry:map/0/s", kind: "retry", name: "s" }]);
+    // Nobody runs the fork: what it waits for is what its journal says.
+    world.kill(pawl);
+    await world.fence();
+    const client = await world.open();
+    const fork = await client.fork(run.id, { at: 5 });
+    expect(await waitsOf(fork.id)).toEqual(waits);
+    const earlier = await client.fork(run.id, { at: 4 });
+    expect(await waitsOf(earlier.id)).toEqual([]);
+    await world.open([busy]);
+    await world.advance(HOUR);
+    expect(await fork.result()).toEqual([3]);
+    expect(starts.filter((start) => start.startsWith(fork.id))).toEqual([`${fork.id} 3`]);
   });
 
   it("S2-59 gives the step its retries back", async () => {

@@ -39,7 +39,7 @@ describe.each(STORES)("an interrupted step on %s", (store) => {
     const { effects, crash } = interrupted(world, "rerun");
     const pawl = await crash();
     expect(await pawl.get("r").result()).toBe("charged 2");
-    expect(effects).toEqual(["r:charge 1", "r:charge 2"]);
+    expect(effects).toEqual(["r/charge 1", "r/charge 2"]);
     const [, first, second] = await pawl.get("r").journal();
     expect([first?.payload, second?.payload]).toEqual([null, { attempt: 2, rerun: true }]);
   });
@@ -106,9 +106,9 @@ describe.each(STORES)("an interrupted step on %s", (store) => {
     expect(status.parked).toMatchObject({
       reason: "unknown_outcome",
       choices: ["rerun", "complete", "fail", "cancel"],
-      detail: { step: "charge", attempt: 1, key: "r:charge" },
+      detail: { step: "charge", attempt: 1, key: "r/charge" },
     });
-    expect(status.parked?.message).toContain("r:charge");
+    expect(status.parked?.message).toContain("r/charge");
     expect(effects).toHaveLength(1);
     // Restarts do not decide for the person.
     const later = await world.restart([]);

@@ -4,7 +4,7 @@ import type { StepOptions } from "../../src/core/context.ts";
 import type { StepFailed } from "../../src/core/journal.ts";
 import { type Retry, retryDelayMs, retryPolicy } from "../../src/core/retry.ts";
 import { workflow } from "../../src/core/workflow.ts";
-import { errorOf, openWorld, STORES, type World } from "./harness.ts";
+import { DAY, errorOf, openWorld, STORES, type World } from "./harness.ts";
 
 const PLAIN: Retry = { jitter: false };
 
@@ -194,6 +194,38 @@ describe.each(STORES)("retries on %s", (store) => {
     }
     expect(calls).toBe(4);
     expect(await world.store.run("r")).toMatchObject({ state: "failed", stopReason: "max_retries_exceeded" });
+  });
+
+  it("C-5 ends a run at its deadline, whatever retries its step has left", async () => {
+    const world = await openWorld(store);
+    let attempts = 0;
+    const slow = workflow({ name: "slow", retry: { max: 10, base: "1 h", cap: "1 h", jitter: false } }, async (ctx) =>
+      ctx.step("s", () => {
+        attempts++;
+        throw new RetryableError("busy");
+      }),
+    );
+    const run = await (await world.open([slow])).start(slow, undefined, { deadline: "90 min" });
+    await world.advance(DAY);
+    expect(await errorOf(run.result())).toMatchObject({ code: "deadline_exceeded" });
+    expect(attempts).toBe(2);
+  });
+
+  it("C-5 counts no restart of a run that gets further each time: twenty are within its deadline", async () => {
+    const world = await openWorld(store);
+    const unlucky = workflow("unlucky", async (ctx) => {
+      for (let i = 0; i < 20; i++)
+        await ctx.step("s", ({ attempt }) => (attempt === 1 ? new Promise<never>(() => {}) : i));
+      return "done";
+    });
+    let pawl = await world.open([unlucky]);
+    await pawl.start(unlucky, undefined, { id: "r" });
+    for (let i = 0; i < 20; i++) {
+      await world.settle();
+      expect((await pawl.get("r").status()).status).toBe("running");
+      pawl = await world.restart([unlucky]);
+    }
+    expect(await pawl.get("r").result()).toBe("done");
   });
 
   it("S4-32 spreads waits over nothing to the full delay, and the journal keeps what was drawn", async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { workflow } from "../../src/core/workflow.ts";
-import { errorOf, gate, HOUR, openWorld, STORES } from "./harness.ts";
+import { errorOf, gate, HOUR, MINUTE, openWorld, STORES } from "./harness.ts";
 
 const waiting = workflow("waiting", async (ctx) => ctx.waitFor("go"));
 
@@ -126,7 +126,7 @@ describe.each(STORES)("signals on %s", (store) => {
     expect(await errorOf(pawl.signal("nobody", "go"))).toMatchObject({ code: "run_not_found" });
   });
 
-  it("B50 gives up after the timeout, and a wait that timed out does not eat the next signal", async () => {
+  it("B50 I14 gives up after the timeout, and a wait that timed out does not eat the next signal", async () => {
     const world = await openWorld(store);
     const patient = workflow("patient", async (ctx) => {
       const error = await errorOf(ctx.waitFor("go", { timeout: "1h" }));
@@ -172,6 +172,52 @@ describe.each(STORES)("signals on %s", (store) => {
     expect(await pawl.get("never").result()).toBe("timed out");
   });
 
+  it("P5 prefers the timeout to a signal acknowledged after it, though nobody was there to notice: the next wait gets it", async () => {
+    const world = await openWorld(store);
+    const patient = workflow("patient", async (ctx) => [
+      await ctx.waitFor("go", { timeout: "1h", default: "timed out" }),
+      await ctx.waitFor("go"),
+    ]);
+    const client = await world.open();
+    const first = await world.open([patient]);
+    for (const id of ["at-once", "late"]) await first.start(patient, undefined, { id });
+    await world.settle();
+    world.kill(first);
+    await world.fence();
+    await world.advance(HOUR);
+    await client.signal("at-once", "go", "just in time");
+    await world.advance(1);
+    await client.signal("late", "go", "too late");
+    await world.advance(HOUR);
+    const pawl = await world.open([patient]);
+    await pawl.signal("at-once", "go", "second");
+    expect(await pawl.get("at-once").result()).toEqual(["just in time", "second"]);
+    expect(await pawl.get("late").result()).toEqual(["timed out", "too late"]);
+  });
+
+  it.each([
+    ["before", 30 * MINUTE, "signal"],
+    ["after", 2 * HOUR, "timer"],
+  ])(
+    "P5 a signal that came %s a timer was due meets it in that order, though both waited",
+    async (_, sentAt, winner) => {
+      const world = await openWorld(store);
+      const racing = workflow("racing", async (ctx) =>
+        Promise.race([ctx.sleep("1h").then(() => "timer"), ctx.waitFor("go").then(() => "signal")]),
+      );
+      const client = await world.open();
+      const first = await world.open([racing]);
+      await first.start(racing, undefined, { id: "r" });
+      await world.settle();
+      world.kill(first);
+      await world.fence();
+      await world.advance(sentAt);
+      await client.signal("r", "go");
+      await world.advance(3 * HOUR - sentAt);
+      expect(await (await world.open([racing])).get("r").result()).toBe(winner);
+    },
+  );
+
   it("P5 B51 gives a signal to the live wait, not to the loser of a race, and closes the loser with the run", async () => {
     const world = await openWorld(store);
     const racing = workflow("racing", async (ctx) => {
@@ -209,6 +255,25 @@ describe.each(STORES)("signals on %s", (store) => {
     await run.signal("a", 1);
     await run.signal("b", 2);
     expect(await run.result()).toEqual([2, 1]);
+  });
+
+  it("P7 does not ask a wait's schema again in replay", async () => {
+    const world = await openWorld(store);
+    let asked = 0;
+    const counted = z.number().refine(() => ++asked > 0);
+    const patient = workflow("patient", async (ctx) => [
+      await ctx.waitFor("n", { schema: counted }),
+      await ctx.waitFor("go"),
+    ]);
+    await (await world.open([patient])).start(patient, undefined, { id: "r" });
+    await world.settle();
+    const first = await world.restart([patient]);
+    await first.signal("r", "n", 7);
+    await world.settle();
+    const pawl = await world.restart([patient]);
+    await pawl.signal("r", "go", "go");
+    expect(await pawl.get("r").result()).toEqual([7, "go"]);
+    expect(asked).toBe(1);
   });
 
   it("X-15 checks a payload against the wait's schema before recording it, and takes the schema's output", async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
 import { workflow } from "../../src/core/workflow.ts";
-import { DAY, HOUR, openWorld, STORES } from "./harness.ts";
+import { DAY, HOUR, MINUTE, openWorld, STORES } from "./harness.ts";
 
 describe.each(STORES)("sleep on %s", (store) => {
   it.each([25, 30, 400])("B43 I13 sleeps %i days, not a millisecond less, through a restart", async (days) => {
@@ -162,6 +162,58 @@ describe.each(STORES)("sleep on %s", (store) => {
     await world.advance(1);
     expect(await run.result()).toBe("woke");
     expect((await world.journal(run)).filter((line) => line.startsWith("timer.fired"))).toHaveLength(1);
+  });
+
+  it.each(["sleep", "waitFor"])(
+    "P8 P29 I13 one bad jump of the wall clock does not stretch a later %s: it counts from the clock when it begins",
+    async (what) => {
+      const world = await openWorld(store);
+      const times: number[] = [];
+      const jumping = workflow({ name: "jumping", deadline: "30 days" }, async (ctx) => {
+        await ctx.step("far ahead", () => world.clock.step(DAY));
+        times.push(ctx.now());
+        await ctx.step("and back", () => world.clock.step(-DAY));
+        times.push(ctx.now());
+        if (what === "sleep") await ctx.sleep("1 min");
+        else await ctx.waitFor("go", { timeout: "1 min", default: null });
+        return "woke";
+      });
+      const start = world.clock.now();
+      await (await world.open([jumping])).start(jumping, undefined, { id: "r" });
+      await world.settle();
+      // The time of the body never goes back, and says nothing about the time that is waited for.
+      expect(times).toEqual([start + DAY, start + DAY]);
+      const pawl = await world.restart([jumping]);
+      await world.advance(MINUTE - 1);
+      expect((await pawl.get("r").status()).status).toBe("waiting");
+      await world.advance(1);
+      expect(await pawl.get("r").result()).toBe("woke");
+    },
+  );
+
+  it("P8 the time of the body is that of its last outcome, and no entry is older than the one before it", async () => {
+    const world = await openWorld(store);
+    const times: number[] = [];
+    const timed = workflow("timed", async (ctx) => {
+      times.length = 0;
+      times.push(ctx.now());
+      await ctx.step("a", () => world.clock.step(HOUR));
+      times.push(ctx.now());
+      await ctx.step("b", () => world.clock.step(-2 * HOUR));
+      times.push(ctx.now());
+      await ctx.sleep("2 min");
+      times.push(ctx.now());
+    });
+    const start = world.clock.now();
+    const run = await (await world.open([timed])).start(timed);
+    await world.advance(2 * MINUTE);
+    await run.result();
+    const journal = await run.journal();
+    const outcomes = journal.filter(({ type }) => /started$|completed$|fired$/.test(type) && type !== "step.started");
+    expect(times).toEqual(outcomes.map(({ at }) => at));
+    // The timer has fired by the clock, an hour before the time that the journal has reached.
+    expect(times).toEqual([start, start + HOUR, start + HOUR, start + HOUR]);
+    for (const [i, { at }] of journal.entries()) expect(at).toBeGreaterThanOrEqual(journal[i - 1]?.at ?? 0);
   });
 
   it("I13 starts a delayed run when its time has come, not before", async () => {

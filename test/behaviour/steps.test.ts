@@ -253,7 +253,62 @@ describe.each(STORES)("keys on %s", (store) => {
     const started = journal.filter((line) => /^(step.started|timer.set)/.test(line)).map((line) => line.split(" ")[1]);
     expect(started).toEqual(["pay", "pay#2", "pay#3", "order-7", "sleep", "sleep#2"]);
     // The key that outside systems see belongs to this run alone.
-    expect(await run.result()).toEqual(["pay", "pay#2", "pay#3", "order-7"].map((key) => `${run.id}:${key}`));
+    expect(await run.result()).toEqual(["pay", "pay#2", "pay#3", "order-7"].map((key) => `${run.id}/${key}`));
+  });
+
+  it("P6 counts each kind by itself: a step, a wait and a child of one name do not count each other", async () => {
+    const world = await openWorld(store);
+    const go = workflow("go", async () => "child");
+    const kinds = workflow("kinds", async (ctx) => {
+      for (let i = 0; i < 2; i++) {
+        await ctx.step("go", () => 1);
+        await ctx.waitFor("go");
+        await ctx.call(go);
+      }
+    });
+    const run = await (await world.open([kinds, go])).start(kinds);
+    for (let i = 0; i < 2; i++) await run.signal("go");
+    await run.result();
+    const calls = (await world.journal(run)).filter((line) =>
+      /^(step.started|signal.awaited|child.started)/.test(line),
+    );
+    expect(calls).toEqual([
+      "step.started go",
+      "signal.awaited go",
+      "child.started go",
+      "step.started go#2",
+      "signal.awaited go#2",
+      "child.started go#2",
+    ]);
+  });
+
+  it("S3-12 gives steps of one name their results by the key that the caller chose, after a restart as well", async () => {
+    const world = await openWorld(store);
+    const gates = { left: gate<string>(), right: gate<string>() };
+    const starts: string[] = [];
+    const keyed = workflow("keyed", async (ctx) => {
+      const work = (key: "left" | "right") =>
+        ctx.step(
+          "work",
+          () => {
+            starts.push(key);
+            return gates[key].passed;
+          },
+          { key },
+        );
+      const both = await Promise.all([work("left"), work("right")]);
+      return [both, await ctx.waitFor("go")];
+    });
+    await (await world.open([keyed])).start(keyed, undefined, { id: "r" });
+    await world.settle();
+    gates.right.open("of the right");
+    await world.settle();
+    gates.left.open("of the left");
+    await world.settle();
+    const pawl = await world.restart([keyed]);
+    await pawl.signal("r", "go", "go");
+    expect(await pawl.get("r").result()).toEqual([["of the left", "of the right"], "go"]);
+    expect(starts).toEqual(["left", "right"]);
   });
 
   it("P6 refuses a second use of an explicit key, and names with # or /", async () => {
@@ -267,11 +322,12 @@ describe.each(STORES)("keys on %s", (store) => {
       await attempt(() => ctx.step("a#2", () => 2));
       await attempt(() => ctx.step("a/b", () => 2));
       await attempt(() => ctx.step("a", () => 2, { key: "x#2" }));
+      await attempt(() => ctx.step("a", () => 2, { key: "x/y" }));
       await attempt(() => ctx.waitFor("x/y"));
       return codes;
     });
     const run = await (await world.open([misusing])).start(misusing);
-    expect(await run.result()).toEqual(["key_reused", ...Array(4).fill("invalid_name")]);
+    expect(await run.result()).toEqual(["key_reused", ...Array(5).fill("invalid_name")]);
     expect(await world.journal(run)).toHaveLength(4);
   });
 
@@ -307,6 +363,7 @@ describe.each(STORES)("keys on %s", (store) => {
 
   it("P7 refuses calls inside a step", async () => {
     const world = await openWorld(store);
+    const other = workflow("other", async () => 1);
     const nested = workflow("nested", async (ctx) => {
       const inner = [
         () => ctx.step("inner", () => 1),
@@ -314,6 +371,8 @@ describe.each(STORES)("keys on %s", (store) => {
         () => ctx.waitFor("x"),
         () => ctx.map([1], () => ctx.step("inner", () => 1)),
         () => ctx.continueAs(1),
+        () => ctx.call(other),
+        () => ctx.spawn(other),
         async () => ctx.set("x", 1),
         async () => ctx.cost({ usd: 1 }),
         async () => ctx.note("x"),
@@ -324,7 +383,7 @@ describe.each(STORES)("keys on %s", (store) => {
       );
     });
     const run = await (await world.open([nested])).start(nested);
-    expect(await run.result()).toEqual(Array(9).fill("call_in_step"));
+    expect(await run.result()).toEqual(Array(11).fill("call_in_step"));
     expect(await world.journal(run)).toHaveLength(4);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { StepKind } from "../../src/core/context.ts";
 import { workflow } from "../../src/core/workflow.ts";
-import { errorOf, gate, MINUTE, openWorld, STORES } from "./harness.ts";
+import { DAY, errorOf, gate, MINUTE, openWorld, STORES } from "./harness.ts";
 
 const never = () => new Promise<never>(() => {});
 
@@ -85,6 +85,45 @@ describe.each(STORES)("timeouts on %s", (store) => {
     await run.signal("go");
     expect(await run.result()).toBe("second");
     expect((await world.journal(run)).filter((line) => line.startsWith("step.completed"))).toHaveLength(1);
+  });
+
+  it("B23 tells of an attempt that begins while the one before it was aborted and has not settled", async () => {
+    const world = await openWorld(store);
+    const stuck = gate<string>();
+    const heeding = workflow({ name: "heeding", retry: { max: 1, jitter: false }, timeout: "5s" }, async (ctx) => {
+      await ctx.step("heeds", ({ signal, attempt }) =>
+        attempt === 2
+          ? "done"
+          : new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
+      );
+      return ctx.step("goes on", ({ attempt }) => (attempt === 2 ? "second" : stuck.passed));
+    });
+    const run = await (await world.open([heeding])).start(heeding);
+    await world.advance(MINUTE);
+    expect(await run.result()).toBe("second");
+    const warnings = world.lines.filter(({ level }) => level === "warn");
+    expect(warnings).toMatchObject([{ fields: { run: run.id, step: "goes on", attempt: 2, earlier: [1] } }]);
+    for (const part of [run.id, '"goes on"', "attempt 2", "attempt 1"]) expect(warnings[0]?.message).toContain(part);
+  });
+
+  it.each([25, 30, 400])("B43 gives a step, a wait and a run %i days, not a millisecond less", async (days) => {
+    const world = await openWorld(store);
+    const long = workflow({ name: "long", retry: false }, async (ctx, what: string) => {
+      const timeout = days * DAY;
+      if (what === "step") await ctx.step("s", never, { timeout });
+      if (what === "wait") await ctx.waitFor("never", { timeout });
+      await ctx.waitFor("never");
+    });
+    const pawl = await world.open([long]);
+    const deadline = { step: (days + 1) * DAY, wait: (days + 1) * DAY, run: days * DAY };
+    const runs = await Promise.all(
+      Object.entries(deadline).map(([what, ms]) => pawl.start(long, what, { deadline: ms, id: what })),
+    );
+    const states = () => Promise.all(runs.map(async (run) => (await run.status()).stopReason ?? "going on"));
+    await world.advance(days * DAY - 1);
+    expect(await states()).toEqual(["going on", "going on", "going on"]);
+    await world.advance(1);
+    expect(await states()).toEqual(["step_timeout", "wait_timeout", "deadline_exceeded"]);
   });
 
   it("S3-22 B22 counts from the last heartbeat: a step longer than any timeout or lease runs once", async () => {

@@ -7,7 +7,8 @@
 //   H3. An outcome belongs to a call that is open, fits its kind, and comes only when every call of the turn before it is recorded:
 //       only the last recorded turn may be incomplete.
 //   H4. When the body has ended, nothing follows but the end, and the end says what the body returned or threw (I5).
-//   H5. A payload has the shape that its type asks for. A due time is taken as recorded; only a strict reading computes it again (B44).
+//   H5. A payload has the shape that its type asks for. A due time is taken as recorded; only a strict reading computes it again, from the
+//       time at which its call was recorded (B44).
 //   H6. Marks are passed over. Notes count only in a strict reading, where they stand exactly where the body made them (P9).
 import { AsyncLocalStorage } from "node:async_hooks";
 import { decode, encode } from "../../src/base/codec.ts";
@@ -239,12 +240,10 @@ class Reader {
     return {
       step: ((...args: unknown[]) => this.#step(args)) as Body["step"],
       sleep: async (ms) => {
-        const due = this.#now + Number(ms);
-        await this.#issue("timer.set", this.#key("timer.set", "sleep"), { due });
+        await this.#issue("timer.set", this.#key("timer.set", "sleep"), { after: Number(ms) });
       },
       waitFor: ((name: string, options: { timeout?: number } = {}) => {
-        const due = options.timeout === undefined ? null : this.#now + options.timeout;
-        return this.#issue("signal.awaited", this.#key("signal.awaited", name), { due });
+        return this.#issue("signal.awaited", this.#key("signal.awaited", name), { after: options.timeout ?? null });
       }) as Body["waitFor"],
       map: ((items: unknown[], fn: (item: unknown, index: number) => Promise<unknown>, options = {}) => {
         const scope = this.#scope();
@@ -315,7 +314,10 @@ function isSameCall(entry: Entry, deed: Deed, strict: boolean): boolean {
     const issued = (deed.payload as { digest: string } | null)?.digest ?? null;
     return ((entry.payload as StepStarted)?.digest ?? null) === issued;
   }
-  return !strict || encode(entry.payload) === encode(deed.payload);
+  if (!strict) return true;
+  // The driver's clock never goes back, so an entry's time is the store's time when it was issued.
+  const { after } = deed.payload as { after: number | null };
+  return encode(entry.payload) === encode({ due: after === null ? null : entry.at + after });
 }
 
 function isShaped({ type, payload }: Entry): boolean {

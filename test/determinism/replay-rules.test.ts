@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { manualClock } from "../../src/base/clock.ts";
 import type { Context } from "../../src/core/context.ts";
-import type { Parked, StoredEntry } from "../../src/core/journal.ts";
+import type { EntryType, Parked, StoredEntry } from "../../src/core/journal.ts";
 import type { Node, World } from "./program.ts";
 import { rechain, resume, runProgram, type Story } from "./rig.ts";
 
@@ -29,7 +29,11 @@ describe("P9: what a body says after a foreign await is recorded once, wherever 
 });
 
 describe("B63, P3: a recorded outcome that nothing waits for is no history", () => {
-  const handler = async (ctx: Context, world: World) => ctx.step("a", world.work(1, "async", "ok"));
+  let bodies = 0;
+  const handler = async (ctx: Context, world: World) => {
+    bodies++;
+    return ctx.step("a", world.work(1, "async", "ok"));
+  };
   const alter = async (change: (journal: readonly StoredEntry[]) => StoredEntry[]) => {
     const story = await runProgram(NOTHING, { seed: 1, handler });
     const kept = rechain(story.row.id, change(story.journal.slice(0, -1)));
@@ -47,9 +51,15 @@ describe("B63, P3: a recorded outcome that nothing waits for is no history", () 
     expect(parkOf(resumed)?.reason).toBe("replay_drift");
   });
 
-  it("a second start parks the run; the body does not start twice", async () => {
+  it("a second start parks the run as corrupted; the body does not start at all", async () => {
+    bodies = 0;
     const resumed = await alter(([start, call, outcome]) => [start!, start!, call!, outcome!]);
-    expect(parkOf(resumed)?.reason).toMatch(/^(replay_drift|corrupted_journal)$/);
+    expect(parkOf(resumed)).toMatchObject({
+      reason: "corrupted_journal",
+      message: expect.stringContaining("entry 1 "),
+    });
+    // One in the run that was altered, none in the one that goes on from it.
+    expect(bodies).toBe(1);
   });
 
   it("a payload that its type cannot have parks the run as corrupted, without hurting the worker", async () => {
@@ -64,6 +74,31 @@ describe("B63, P3: a recorded outcome that nothing waits for is no history", () 
       { ...outcome!, type: "step.failed", data: null },
     ]);
     expect(parkOf(resumed)?.reason).toBe("corrupted_journal");
+  });
+});
+
+describe("I23: what a later version has recorded is left alone", () => {
+  const handler = async (ctx: Context, world: World) => {
+    const a = await ctx.step("a", world.work(1, "async", "ok"));
+    return [a, await ctx.step("b", world.work(2, "async", "ok"))];
+  };
+
+  // The older version must not even park the run: it would write to it, and a person would have to decide about nothing.
+  it.each([
+    ["with a key of its own", { key: "k", data: '{"anything":1}' }],
+    ["with the key of a step", { key: "a", data: '{"attempt":7,"retryAt":9}' }],
+    ["without key and payload", { key: null, data: null }],
+  ])("I23 P1 entries of an unknown type are passed over, %s", async (_, unknown) => {
+    const story = await runProgram(NOTHING, { seed: 1, handler });
+    const later = (at: number) => ({ ...unknown, at, seq: 0, hash: "", type: "effect.planned" as EntryType });
+    for (let length = 2; length < story.journal.length; length++) {
+      const mixed = story.journal.slice(1, length).flatMap((entry) => [later(entry.at), entry, later(entry.at)]);
+      const kept = rechain(story.row.id, [story.journal[0]!, ...mixed]);
+      const resumed = await resume(story, kept, 1, { handler });
+      expect(parkOf(resumed)).toBeUndefined();
+      expect(resumed.entries.at(-1)).toMatchObject({ type: "run.succeeded", payload: story.entries.at(-1)?.payload });
+      expect(resumed.journal.slice(0, kept.length)).toEqual(kept);
+    }
   });
 });
 

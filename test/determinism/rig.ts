@@ -174,7 +174,7 @@ class Rig {
     const handler = this.#options.handler ?? ((ctx: Context, world: World) => interpret(this.#program, ctx, world));
     // Time is moved in large steps: nothing but the program's own waits may fall due.
     return workflow({ name: "program", guard: "off", timeout: "300 days", deadline: "600 days" }, (ctx: Context) => {
-      this.#prefix = `${ctx.run.id}:`;
+      this.#prefix = `${ctx.run.id}/`;
       return handler(ctx, this.#world());
     });
   }
