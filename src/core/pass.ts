@@ -281,7 +281,7 @@ export class Pass implements TurnTaker {
     if (next.kind !== "call") return this.requestTurn();
     const held = this.replay.takeHeld(next.entry);
     if (held.length > 0) return placeTogether(this, held);
-    if (this.body.result !== null) return this.#diverge({ recorded: next.entry, issued: null, site: null });
+    // Also a body that has ended after a foreign await: a branch that it left alone may be slower this time.
     this.#watchdog ??= new Watchdog(this);
     this.#watchdog.watch(next.entry);
   }

@@ -105,9 +105,9 @@ function branching(node: fc.Arbitrary<Node>): fc.Arbitrary<Node> {
   });
 }
 
-const foreign = fc.record({
+const foreign: fc.Arbitrary<Node> = fc.record({
   op: fc.constant("foreign" as const),
-  kind: fc.constantFrom<ForeignAwait>("setImmediate", "readFile", "messageChannel"),
+  kind: fc.constantFrom<ForeignAwait>("setImmediate", "setTimeout", "readFile", "messageChannel"),
 });
 
 /** Programs that await foreign things only where nothing else of theirs is pending: between joins that wait for all their branches. */
@@ -127,14 +127,36 @@ export function sequentialPrograms(): fc.Arbitrary<Node> {
 }
 
 /**
- * Programs that await foreign things anywhere, also where the order cannot be replayed. No branch of theirs is abandoned: a foreign await that
- * nobody waits for may outlive the body, and then a call that it made once is missed, which parks the run.
+ * Programs that await foreign things anywhere, also where the order cannot be replayed; some of their branches are abandoned. Awaits of the same
+ * length come back in the same order on every pass.
  */
 export function foreignPrograms(): fc.Arbitrary<Node> {
-  const hop = fc.option(fc.constant<Node>({ op: "foreign", kind: "setImmediate" }));
+  return sprinkled(fc.constant<Node>({ op: "foreign", kind: "setImmediate" }), (leaf) => leaf);
+}
+
+/**
+ * The same with foreign awaits of any length, whose order changes from pass to pass. Each step has a name of its own: two branches whose calls
+ * are told apart by nothing but their order could not be told apart then.
+ */
+export function unsteadyPrograms(): fc.Arbitrary<Node> {
+  return sprinkled(foreign, (leaf, n) => {
+    if (leaf.op === "step") return { ...leaf, name: `${leaf.name}${n}` };
+    const isCall = leaf.op === "apply" || leaf.op === "sleep";
+    return isCall ? { op: "step", name: `s${n}`, value: n, pace: "scheduled", end: "ok" } : leaf;
+  });
+}
+
+/** Programs with foreign awaits, or microtasks, before some of the leaves. */
+function sprinkled(awaits: fc.Arbitrary<Node>, change: (leaf: Node, n: number) => Node): fc.Arbitrary<Node> {
+  const hop = fc.option(fc.oneof({ weight: 4, arbitrary: awaits }, { weight: 1, arbitrary: micro }));
   return fc.tuple(programs({ maxCalls: 6 }), fc.infiniteStream(hop)).map(([program, stream]) => {
-    const awaits = stream[Symbol.iterator]();
-    return sprinkle(program, () => awaits.next().value as Node | null);
+    const hops = stream[Symbol.iterator]();
+    let leaves = 0;
+    return mapLeaves(program, (leaf) => {
+      const before = hops.next().value as Node | null;
+      const changed = neverThrows(change(leaf, leaves++));
+      return before === null ? changed : { op: "seq", of: [before, changed] };
+    });
   });
 }
 
@@ -142,26 +164,20 @@ function neverThrows(node: Node): Node {
   return node.op === "step" && node.end === "thrown" ? { ...node, end: "caught" } : node;
 }
 
-/** Puts a foreign await before some of the leaves, and has every join wait for all its branches. */
-function sprinkle(node: Node, next: () => Node | null): Node {
+function mapLeaves(node: Node, change: (leaf: Node) => Node): Node {
   switch (node.op) {
     case "seq":
-      return { ...node, of: node.of.map((one) => sprinkle(one, next)) };
-    case "join": {
-      const waiting = node.how === "race" || node.how === "any" ? "settled" : node.how;
-      return { ...node, how: waiting, of: node.of.map((one) => sprinkle(one, next)) };
-    }
+    case "join":
+      return { ...node, of: node.of.map((one) => mapLeaves(one, change)) };
     case "loop":
     case "map":
-      return { ...node, of: sprinkle(node.of, next) };
+      return { ...node, of: mapLeaves(node.of, change) };
     case "later":
-      return { ...node, first: sprinkle(node.first, next), second: sprinkle(node.second, next) };
+      return { ...node, first: mapLeaves(node.first, change), second: mapLeaves(node.second, change) };
     case "branch":
-      return { ...node, yes: sprinkle(node.yes, next), no: sprinkle(node.no, next) };
-    default: {
-      const before = next();
-      return before === null ? neverThrows(node) : { op: "seq", of: [before, neverThrows(node)] };
-    }
+      return { ...node, yes: mapLeaves(node.yes, change), no: mapLeaves(node.no, change) };
+    default:
+      return change(node);
   }
 }
 

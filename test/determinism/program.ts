@@ -5,7 +5,7 @@ import type { Context } from "../../src/core/context.ts";
 
 export type Combinator = "all" | "race" | "any" | "settled";
 export type Microtask = "nextTick" | "queueMicrotask" | "thenable" | "generator" | "await";
-export type ForeignAwait = "setImmediate" | "readFile" | "messageChannel";
+export type ForeignAwait = "setImmediate" | "setTimeout" | "readFile" | "messageChannel";
 
 /** How a step's function ends: at once, in a microtask, or when the scheduler says so. */
 export type Pace = "sync" | "async" | "scheduled";

@@ -252,6 +252,8 @@ async function foreignAwait(kind: ForeignAwait): Promise<void> {
   switch (kind) {
     case "setImmediate":
       return new Promise<void>((resolve) => void setImmediate(resolve));
+    case "setTimeout":
+      return new Promise<void>((resolve) => void setTimeout(resolve, 1));
     case "readFile":
       await readFile(fileURLToPath(import.meta.url));
       return;
