@@ -67,6 +67,22 @@ describe.each(STORES)("steps on %s", (store) => {
     expect(failed?.payload).toMatchObject({ error: { name: "RangeError", message: "no" } });
   });
 
+  it("S3-7 records when a step began, when it ended, and what the run cost meanwhile", async () => {
+    const world = await openWorld(store);
+    const priced = workflow("priced", async (ctx) => {
+      await ctx.step("work", () => world.clock.step(5000));
+      ctx.cost({ usd: 0.5 });
+      await ctx.step("more", () => 1);
+    });
+    const start = world.clock.now();
+    const run = await (await world.open([priced])).start(priced);
+    await run.result();
+    const [, begun, ended, cost] = await run.journal();
+    expect(begun).toMatchObject({ type: "step.started", key: "work", at: start });
+    expect(ended).toMatchObject({ type: "step.completed", key: "work", at: start + 5000 });
+    expect(cost).toMatchObject({ type: "cost", payload: { usd: 0.5 }, at: start + 5000 });
+  });
+
   it("S3-4 S3-8 replays ordinary code: the body runs again, a step that has an outcome does not", async () => {
     const world = await openWorld(store);
     const count = { body: 0, steps: 0 };

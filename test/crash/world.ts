@@ -100,7 +100,7 @@ async function remainsOf(pawl: Pawl, id: string, claims: number): Promise<RunRem
 /** Which step of a run an idempotency key belongs to, and of which of its generations: `draw`, `1 visit`. `null` if it is another run's. */
 export function stepOf(run: string, key: string): string | null {
   if (!key.startsWith(run)) return null;
-  const [, generation, step = null] = /^(?:[.:#/](\d+))?[:#/](.+)$/.exec(key.slice(run.length)) ?? [];
+  const [, generation, step = null] = /^(?:#(\d+))?\/(.+)$/.exec(key.slice(run.length)) ?? [];
   return generation === undefined ? step : `${generation} ${step}`;
 }
 

@@ -82,9 +82,9 @@ it("I8 I9 B20 B32 D-6 P17 P20 S3-19 S3-20 X-18 a worker frozen past its lease co
   });
   const starts = world.seenOf("g").map(({ action, pid, key }) => ({ action, pid, key }));
   expect(starts).toEqual([
-    { action: "first", pid: a.pid, key: "g:first" },
-    { action: "first", pid: b.pid, key: "g:first" },
-    { action: "second", pid: b.pid, key: "g:second" },
+    { action: "first", pid: a.pid, key: "g/first" },
+    { action: "first", pid: b.pid, key: "g/first" },
+    { action: "second", pid: b.pid, key: "g/second" },
   ]);
 });
 

@@ -8,7 +8,7 @@ import { runProgram } from "./rig.ts";
 
 const PROGRAMS = 1050;
 
-it("P2, P3, P9, I3, I5, B26, B57, B58, B59, B60, T-18, S3-12: random programs follow every prefix of their journal", async () => {
+it("P1 P2 P3 P9 P12 I3 I5 I6 B26 B57 B58 B59 B60 T-18 S3-12 random programs follow every prefix of their journal", async () => {
   let ran = 0;
   let prefixes = 0;
   await fc.assert(
@@ -25,7 +25,7 @@ it("P2, P3, P9, I3, I5, B26, B57, B58, B59, B60, T-18, S3-12: random programs fo
   expect(prefixes).toBeGreaterThan(5 * ran);
 }, 120_000);
 
-it("P2, P28, I5: a run that crashes twice follows what both crashes left, the marks of reruns included", async () => {
+it("P1 P2 P28 I5 a run that crashes twice follows what both crashes left, the marks of reruns included", async () => {
   await fc.assert(
     fc.asyncProperty(programs({ maxCalls: 7 }), schedules, fc.nat(), fc.nat(), async (program, seed, first, second) => {
       const story = await runProgram(program, { seed });
