@@ -114,11 +114,8 @@ export class BodyContext implements Context {
     const due = typeof time === "number" ? time : time.getTime();
     // Times end with the Date type; what lies behind it is a mistake of units.
     if (!(Math.abs(due) <= LAST_DATE_MS)) {
-      throw new PawlError(
-        "invalid_argument",
-        "ctx.sleepUntil needs a valid Date or a time in milliseconds since 1970.",
-        { fields: { time } },
-      );
+      const message = "ctx.sleepUntil needs a valid Date or a time in milliseconds since 1970.";
+      return Promise.reject(new PawlError("invalid_argument", message, { fields: { time } }));
     }
     return this.#sleep({ due: Math.ceil(due) });
   }
