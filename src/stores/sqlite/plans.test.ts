@@ -88,7 +88,7 @@ it("the hot path and the upkeep walk no table", async () => {
     mailOfOwned(db, "w1");
     newsOf(db, "w1");
     listWorkers(db, () => 1, null);
-    orphans(db);
+    await orphans(db);
     adopt(db, ["r"], 1);
     fence(db, { workers: ["w1"], successor: newWorker("w2") }, moment);
     fence(db, { workers: ["w2"] }, moment);

@@ -86,7 +86,7 @@ export function sqliteStore(file: string, options: SqliteStoreOptions = {}): Sto
     key: (space, key) => db.read(() => holderOf(db, space, key)),
     counters: (prefix) => db.read(() => listCounters(db, prefix)),
 
-    orphans: () => db.read(() => orphans(db)),
+    orphans: () => orphans(db),
     adopt: (runs) => db.write(() => adopt(db, runs, clock.now())),
     purge: (request) => db.write(() => purge(db, request)),
 
