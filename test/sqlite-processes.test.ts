@@ -45,7 +45,7 @@ function startWorker(code: string): Child {
   return child;
 }
 
-it("processes that create the same file at once agree on it, and all their commits are there", async () => {
+it("B72 processes that create the same file at once agree on it, and all their commits are there", async () => {
   const workers = ["a", "b", "c", "d"].map((name) =>
     startWorker(`
       say("up");
@@ -89,7 +89,7 @@ it("I9 two processes that claim at once never get the same run, and together get
   expect(new Set(claimed).size).toBe(200);
 });
 
-it("I8 a worker that another process has fenced is told so by its next commit", async () => {
+it("I8 P21 a worker that another process has fenced is told so by its next commit", async () => {
   const child = startWorker(`
     await store.open();
     await store.register(newWorker("w1"));

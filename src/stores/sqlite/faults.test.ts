@@ -159,7 +159,7 @@ describe("before COMMIT", () => {
 });
 
 describe("at COMMIT", () => {
-  it("I2 P17 an error is an unknown outcome; after fencing, the same bytes are written or found", async () => {
+  it("I2 P17 B30 an error is an unknown outcome; after fencing, the same bytes are written or found", async () => {
     const part = appending("r", 1, 2);
     failAt("commit", IO);
     await expect(store.commit({ worker: "w1", runs: [part] })).rejects.toMatchObject({
