@@ -200,6 +200,30 @@ describe("a lock that is taken", () => {
   });
 });
 
+describe("a lock that others want", () => {
+  it("P30 is left free for a moment after each commit, and taken at once while nobody else writes", async () => {
+    const path = join(folder, "pawl.db");
+    const db = new Connection(path, { durability: "process" }, () => {});
+    await db.open();
+    const holder = loadDriver().open(path);
+    let writes = 0;
+    const write = () => db.write(() => void writes++);
+    await write();
+    void write();
+    expect(writes).toBe(2);
+    db.others = () => 1;
+    await write();
+    const next = write();
+    expect(writes).toBe(3);
+    holder.exec("begin immediate");
+    holder.exec("rollback");
+    await next;
+    expect(writes).toBe(4);
+    holder.close();
+    db.close();
+  });
+});
+
 describe("a lock that stays taken", () => {
   it("P30 is given up after a while: nothing was written, and the holder is named where the system tells", async () => {
     const path = join(folder, "pawl.db");

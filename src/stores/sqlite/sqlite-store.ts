@@ -91,7 +91,7 @@ export function sqliteStore(file: string, options: SqliteStoreOptions = {}): Sto
     purge: (request) => db.write(() => purge(db, request)),
 
     hints: (listener) => hints.listen(listener),
-    inspect: () => db.snapshot(() => inspect(db)),
+    inspect: ({ quick = false } = {}) => db.snapshot(() => inspect(db, quick)),
     backup: (copy) => backup(db, resolve(copy)),
   };
 }
