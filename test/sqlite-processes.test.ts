@@ -1,16 +1,20 @@
 // Several processes on one SQLite file. The children run the built package.
 
-import { mkdtempSync, rmSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, onTestFinished } from "vitest";
+import { manualClock } from "../src/base/clock.ts";
 import { Pawl } from "../src/client/pawl.ts";
 import { why } from "../src/client/why.ts";
 import type { Store } from "../src/core/store.ts";
+import { workflow } from "../src/core/workflow.ts";
 import { loadDriver } from "../src/stores/sqlite/driver.ts";
 import { lockHolders } from "../src/stores/sqlite/lock-holder.ts";
 import { sqliteStore } from "../src/stores/sqlite/sqlite-store.ts";
 import { appending, claimRequest, creation, newWorker } from "../src/testing/store-cases/case.ts";
+import { World } from "./behaviour/harness.ts";
 import { built, type Child, startChild } from "./child.ts";
 
 let folder: string;
@@ -130,6 +134,45 @@ it("I1 what was acknowledged is there after the process was killed", async () =>
   expect(dead.moved.map(({ head }) => head)).toEqual([length]);
 });
 
+it("I1 a signal and a cancel that were acknowledged are there after the process was killed", async () => {
+  const child = startWorker(`
+    await store.open();
+    await store.commit({ worker: null, runs: [creation("r"), creation("s")] });
+    say(await store.deliver({ to: "r", id: "m", kind: "signal", name: "paid", data: '"yes"' }));
+    say(await store.deliver({ to: "s", id: "c", kind: "cancel", name: "", data: "stop" }));
+    await heard();`);
+  expect([await child.line(), await child.line()]).toEqual(["delivered", "delivered"]);
+  await child.kill();
+  const store = await open();
+  expect(await store.inbox("r")).toMatchObject([{ id: "m", data: '"yes"' }]);
+  expect(await store.run("s")).toMatchObject({ cancel: "stop" });
+});
+
+// Needs strace, and a kernel that allows it.
+const canTrace = spawnSync("strace", ["-e", "trace=none", "true"]).status === 0;
+it.skipIf(!canTrace)("I1 every acknowledged commit was synced before its acknowledgement", async () => {
+  const trace = join(folder, "trace");
+  const child = startChild(
+    `
+    import { sqliteStore } from "${built("stores/sqlite/sqlite-store.js")}";
+    import { creation } from "${built("testing/store-cases/case.js")}";
+    const store = sqliteStore(${JSON.stringify(file)});
+    await store.open();
+    for (let i = 0; i < 5; i++) {
+      await store.commit({ worker: null, runs: [creation("r" + i)] });
+      say("acknowledged " + i);
+    }`,
+    ["strace", "-f", "-y", "-s", "64", "-e", "trace=fsync,fdatasync,write", "-o", trace],
+  );
+  children.push(child);
+  await child.rest();
+  const lines = readFileSync(trace, "utf8").split("\n");
+  const acks = lines.flatMap((line, at) => (line.includes('"acknowledged ') ? [at] : []));
+  expect(acks.length).toBe(5);
+  const isSync = (line: string) => /\bf(data)?sync\(.*pawl\.db-wal/.test(line);
+  for (const [i, at] of acks.entries()) expect(lines.slice(i === 0 ? 0 : acks[i - 1], at).some(isSync)).toBe(true);
+});
+
 it("I12 a commit of another process is a hint here, and one's own is none", async () => {
   const store = await open();
   let hints = 0;
@@ -245,4 +288,46 @@ it("a pulse that nobody stops does not keep its process alive", async () => {
     while (pulse.confirmedAt() === sent) await new Promise((resolve) => setImmediate(resolve));
     say("beating");`);
   expect(await child.rest()).toEqual(["beating"]);
+});
+
+it("B33 B72 engines whose clocks are ten minutes apart leave each other's leases alone, and take over a dead one's", async () => {
+  const leaseClock = manualClock();
+  const now = Date.UTC(2026, 0, 1);
+  const begun: string[] = [];
+  const flow = workflow("flow", (ctx, name: string) =>
+    ctx.step("work", ({ attempt }) => {
+      begun.push(`${name} ${attempt}`);
+      return attempt === 1 ? new Promise<never>(() => {}) : "taken over";
+    }),
+  );
+  let isDeaf = false;
+  const worlds: World[] = [];
+  const engines: Pawl[] = [];
+  for (const [name, skew] of Object.entries({ slow: -600_000, right: 0, fast: 600_000 })) {
+    const clock = { ...manualClock(now + skew), nextDue: () => Number.POSITIVE_INFINITY };
+    const store = sqliteStore(file, { clock, leaseClock, durability: "process" });
+    await store.open();
+    stores.push(store);
+    const heartbeat = (worker: string) =>
+      name === "fast" && isDeaf ? Promise.reject(new Error("no answer")) : store.heartbeat(worker);
+    const world = new World({ ...store, heartbeat }, clock, false);
+    const pawl = await world.open([flow]);
+    onTestFinished(() => world.kill(pawl));
+    await pawl.start(flow, name, { id: name });
+    worlds.push(world);
+    engines.push(pawl);
+  }
+  const pass = async (seconds: number) => {
+    for (let i = 0; i < seconds; i++) {
+      leaseClock.advance(1000);
+      for (const world of worlds) await world.settle();
+    }
+  };
+  await pass(30);
+  expect(begun.toSorted()).toEqual(["fast 1", "right 1", "slow 1"]);
+  expect((await engines[0]?.workers())?.length).toBe(3);
+  isDeaf = true;
+  await pass(35);
+  expect(begun.toSorted()).toEqual(["fast 1", "fast 2", "right 1", "slow 1"]);
+  expect(await engines[1]?.get("fast").result()).toBe("taken over");
 });

@@ -1,6 +1,6 @@
 // Whoever can write to the file (A7) may put anything into any column. Whatever it is: the store is refused, or the run is parked or named, and
 // every run that it does not concern goes on to its end.
-import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
@@ -174,12 +174,22 @@ async function named<T>(what: string, promise: Promise<T>): Promise<T | null> {
   }
 }
 
-async function attack(table: string, column: string, row: number, value: SqlValue): Promise<void> {
+/** A copy of the fixture, alone in its folder. */
+function freshCopy(): string {
   const file = join(folder, "case.db");
   for (const suffix of ["", "-wal", "-shm"]) rmSync(file + suffix, { force: true });
   copyFileSync(fixture, file);
+  return file;
+}
+
+async function attack(table: string, column: string, row: number, value: SqlValue): Promise<void> {
+  const file = freshCopy();
   const victim = spoil(file, table, column, row, value);
   fc.pre(victim !== "refused");
+  await survive(file, victim);
+}
+
+async function survive(file: string, victim: string | null): Promise<void> {
   const opened = await named("open", open(file));
   if (opened === null) return;
   try {
@@ -236,3 +246,39 @@ it.each(TABLES)(
   },
   60_000,
 );
+
+it("A7 an entry that stands twice in a journal parks its run and no other", async () => {
+  const file = freshCopy();
+  using(file, (db) =>
+    db.exec(`insert into journal select run, seq + 1, at, type, key, data, hash from journal
+      where run = (select n from runs where id = 'asleep') order by seq desc limit 1`),
+  );
+  const opened = await open(file);
+  await outlive(opened, "asleep");
+  expect(await opened.store.run("asleep")).toMatchObject({ state: "parked" });
+  opened.world.kill(opened.pawl);
+  await opened.store.close();
+});
+
+it("A7 a file whose WAL was deleted is what it was before, with whole journals", async () => {
+  const source = freshCopy();
+  const { store, world, pawl } = await open(source);
+  await pawl.run(done, undefined, { id: "in the WAL" });
+  const file = join(folder, "without.db");
+  copyFileSync(source, file);
+  world.kill(pawl);
+  await store.close();
+  const opened = await open(file);
+  await outlive(opened, null);
+  expect(await opened.store.run("in the WAL")).toBeNull();
+  expect((await doctor(opened.store)).journals.faults).toEqual([]);
+  opened.world.kill(opened.pawl);
+  await opened.store.close();
+});
+
+it("A7 the -shm of another machine changes nothing", async () => {
+  const file = freshCopy();
+  writeFileSync(`${file}-shm`, Buffer.alloc(32_768, 0xa5));
+  await survive(file, null);
+  expect(using(file, (db) => db.prepare("pragma quick_check").get())).toEqual({ quick_check: "ok" });
+});
