@@ -148,8 +148,8 @@ it("I1 a signal and a cancel that were acknowledged are there after the process 
   expect(await store.run("s")).toMatchObject({ cancel: "stop" });
 });
 
-// Needs strace, and a kernel that allows it.
 const canTrace = spawnSync("strace", ["-e", "trace=none", "true"]).status === 0;
+// Needs strace, and a kernel that allows it.
 it.skipIf(!canTrace)("I1 every acknowledged commit was synced before its acknowledgement", async () => {
   const trace = join(folder, "trace");
   const child = startChild(
