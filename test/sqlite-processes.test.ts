@@ -1,14 +1,20 @@
 // Several processes on one SQLite file. The children run the built package.
 
-import { mkdtempSync, rmSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, onTestFinished } from "vitest";
+import { manualClock } from "../src/base/clock.ts";
+import { Pawl } from "../src/client/pawl.ts";
+import { why } from "../src/client/why.ts";
 import type { Store } from "../src/core/store.ts";
+import { workflow } from "../src/core/workflow.ts";
 import { loadDriver } from "../src/stores/sqlite/driver.ts";
 import { lockHolders } from "../src/stores/sqlite/lock-holder.ts";
 import { sqliteStore } from "../src/stores/sqlite/sqlite-store.ts";
 import { appending, claimRequest, creation, newWorker } from "../src/testing/store-cases/case.ts";
+import { World } from "./behaviour/harness.ts";
 import { built, type Child, startChild } from "./child.ts";
 
 let folder: string;
@@ -45,7 +51,7 @@ function startWorker(code: string): Child {
   return child;
 }
 
-it("processes that create the same file at once agree on it, and all their commits are there", async () => {
+it("B72 processes that create the same file at once agree on it, and all their commits are there", async () => {
   const workers = ["a", "b", "c", "d"].map((name) =>
     startWorker(`
       say("up");
@@ -89,7 +95,7 @@ it("I9 two processes that claim at once never get the same run, and together get
   expect(new Set(claimed).size).toBe(200);
 });
 
-it("I8 a worker that another process has fenced is told so by its next commit", async () => {
+it("I8 P21 a worker that another process has fenced is told so by its next commit", async () => {
   const child = startWorker(`
     await store.open();
     await store.register(newWorker("w1"));
@@ -128,6 +134,45 @@ it("I1 what was acknowledged is there after the process was killed", async () =>
   expect(dead.moved.map(({ head }) => head)).toEqual([length]);
 });
 
+it("I1 a signal and a cancel that were acknowledged are there after the process was killed", async () => {
+  const child = startWorker(`
+    await store.open();
+    await store.commit({ worker: null, runs: [creation("r"), creation("s")] });
+    say(await store.deliver({ to: "r", id: "m", kind: "signal", name: "paid", data: '"yes"' }));
+    say(await store.deliver({ to: "s", id: "c", kind: "cancel", name: "", data: "stop" }));
+    await heard();`);
+  expect([await child.line(), await child.line()]).toEqual(["delivered", "delivered"]);
+  await child.kill();
+  const store = await open();
+  expect(await store.inbox("r")).toMatchObject([{ id: "m", data: '"yes"' }]);
+  expect(await store.run("s")).toMatchObject({ cancel: "stop" });
+});
+
+const canTrace = spawnSync("strace", ["-e", "trace=none", "true"]).status === 0;
+// Needs strace, and a kernel that allows it.
+it.skipIf(!canTrace)("I1 every acknowledged commit was synced before its acknowledgement", async () => {
+  const trace = join(folder, "trace");
+  const child = startChild(
+    `
+    import { sqliteStore } from "${built("stores/sqlite/sqlite-store.js")}";
+    import { creation } from "${built("testing/store-cases/case.js")}";
+    const store = sqliteStore(${JSON.stringify(file)});
+    await store.open();
+    for (let i = 0; i < 5; i++) {
+      await store.commit({ worker: null, runs: [creation("r" + i)] });
+      say("acknowledged " + i);
+    }`,
+    ["strace", "-f", "-y", "-s", "64", "-e", "trace=fsync,fdatasync,write", "-o", trace],
+  );
+  children.push(child);
+  await child.rest();
+  const lines = readFileSync(trace, "utf8").split("\n");
+  const acks = lines.flatMap((line, at) => (line.includes('"acknowledged ') ? [at] : []));
+  expect(acks.length).toBe(5);
+  const isSync = (line: string) => /\bf(data)?sync\(.*pawl\.db-wal/.test(line);
+  for (const [i, at] of acks.entries()) expect(lines.slice(i === 0 ? 0 : acks[i - 1], at).some(isSync)).toBe(true);
+});
+
 it("I12 a commit of another process is a hint here, and one's own is none", async () => {
   const store = await open();
   let hints = 0;
@@ -152,9 +197,12 @@ it("I12 a commit of another process is a hint here, and one's own is none", asyn
 
 // Who holds a lock is known on Linux only.
 it.skipIf(process.platform !== "linux")(
-  "P30 a stopped process that holds the lock is named, and work goes on when it does",
+  "P30 a stopped process that holds the lock is named, by `why` as well, and work goes on when it does",
   async () => {
     const store = await open();
+    const pawl = await Pawl.open(store, { handleSignals: false });
+    await pawl.start("flow", 1, { id: "waits", version: "1.0.0" });
+    expect((await why(pawl, "waits")).text.join()).not.toMatch(/lock/);
     await store.register(newWorker("w1"));
     const child = startChild(`
     import { loadDriver } from "${built("stores/sqlite/driver.js")}";
@@ -174,33 +222,44 @@ it.skipIf(process.platform !== "linux")(
     expect(faults).toEqual([
       expect.stringMatching(`Process ${pid} is stopped and holds the write lock.*kill -CONT ${pid}`),
     ]);
+    expect((await store.inspect({ quick: true })).faults).toEqual(faults);
+    expect((await why(pawl, "waits")).next[0]).toBe(faults[0]);
+    expect((await why(pawl, "waits")).text).toContain(`  ${faults[0]}`);
     const commit = store.commit({ worker: "w1", runs: [creation("r", { claimed: true })] });
     child.process.kill("SIGCONT");
     child.tell("go");
     expect(await commit).toEqual([{ run: "r", kind: "applied" }]);
     await child.rest();
     expect(lockHolders(file)).toEqual([]);
+    expect((await why(pawl, "waits")).text.join()).not.toMatch(/lock/);
+    await pawl.close();
   },
 );
 
-it("P30 a process that commits without a pause lets others in", async () => {
+it("P30 a process that commits all the time lets others in after a few commits of its own", async () => {
   const store = await open();
   await store.register(newWorker("w1"));
   await store.commit({ worker: "w1", runs: [creation("r", { claimed: true })] });
   const child = startWorker(`
-    await store.open();
-    await store.register(newWorker("w2"));
-    await store.commit({ worker: "w2", runs: [creation("busy", { claimed: true })] });
+    // It waits for no disk, so that it would have the lock nearly all the time.
+    const quick = sqliteStore(${JSON.stringify(file)}, { durability: "process" });
+    await quick.open();
+    await quick.register(newWorker("w2"));
+    await quick.commit({ worker: "w2", runs: [creation("busy", { claimed: true })] });
     let isDone = false;
     heard().then(() => { isDone = true; });
     say("up");
-    for (let head = 1; !isDone; head += 50) await store.commit({ worker: "w2", runs: [appending("busy", head, 50)] });
-    await store.close();`);
+    for (let head = 1; !isDone; head++) await quick.commit({ worker: "w2", runs: [appending("busy", head)] });
+    await quick.close();`);
   expect(await child.line()).toBe("up");
   await store.heartbeat("w1");
-  for (let head = 1; head <= 50; head++) {
+  const commits = 50;
+  const before = (await store.journal("busy")).length;
+  for (let head = 1; head <= commits; head++) {
     expect(await store.commit({ worker: "w1", runs: [appending("r", head)] })).toEqual([{ run: "r", kind: "applied" }]);
   }
+  const theirs = (await store.journal("busy")).length - before;
+  expect(theirs / commits).toBeLessThan(10);
   child.tell("stop");
   await child.rest();
   expect((await store.claim(claimRequest())).length).toBe(0);
@@ -229,4 +288,46 @@ it("a pulse that nobody stops does not keep its process alive", async () => {
     while (pulse.confirmedAt() === sent) await new Promise((resolve) => setImmediate(resolve));
     say("beating");`);
   expect(await child.rest()).toEqual(["beating"]);
+});
+
+it("B33 B72 engines whose clocks are ten minutes apart leave each other's leases alone, and take over a dead one's", async () => {
+  const leaseClock = manualClock();
+  const now = Date.UTC(2026, 0, 1);
+  const begun: string[] = [];
+  const flow = workflow("flow", (ctx, name: string) =>
+    ctx.step("work", ({ attempt }) => {
+      begun.push(`${name} ${attempt}`);
+      return attempt === 1 ? new Promise<never>(() => {}) : "taken over";
+    }),
+  );
+  let isDeaf = false;
+  const worlds: World[] = [];
+  const engines: Pawl[] = [];
+  for (const [name, skew] of Object.entries({ slow: -600_000, right: 0, fast: 600_000 })) {
+    const clock = { ...manualClock(now + skew), nextDue: () => Number.POSITIVE_INFINITY };
+    const store = sqliteStore(file, { clock, leaseClock, durability: "process" });
+    await store.open();
+    stores.push(store);
+    const heartbeat = (worker: string) =>
+      name === "fast" && isDeaf ? Promise.reject(new Error("no answer")) : store.heartbeat(worker);
+    const world = new World({ ...store, heartbeat }, clock, false);
+    const pawl = await world.open([flow]);
+    onTestFinished(() => world.kill(pawl));
+    await pawl.start(flow, name, { id: name });
+    worlds.push(world);
+    engines.push(pawl);
+  }
+  const pass = async (seconds: number) => {
+    for (let i = 0; i < seconds; i++) {
+      leaseClock.advance(1000);
+      for (const world of worlds) await world.settle();
+    }
+  };
+  await pass(30);
+  expect(begun.toSorted()).toEqual(["fast 1", "right 1", "slow 1"]);
+  expect((await engines[0]?.workers())?.length).toBe(3);
+  isDeaf = true;
+  await pass(35);
+  expect(begun.toSorted()).toEqual(["fast 1", "fast 2", "right 1", "slow 1"]);
+  expect(await engines[1]?.get("fast").result()).toBe("taken over");
 });

@@ -79,6 +79,7 @@ const create: fc.Arbitrary<Partial<NewRun>> = fc.record({
   claimed: fc.boolean(),
   priority: fc.constantFrom(0, 1, -1.5),
   readyAt: soon,
+  deadline: fc.option(soon, { nil: null }),
   key: fc.option(text, { nil: null }),
   tags: fc.uniqueArray(text, { maxLength: 2 }),
   parent: fc.option(parent, { nil: null, freq: 2 }),
@@ -180,7 +181,7 @@ function aimed(given: Part, target: Target | undefined, now: number): RunCommit 
     ...rest,
     head: isNew ? 0 : head,
     entries: isNew ? [first] : written,
-    create: isNew ? newRun({ ...given.create, readyAt: now + (given.create.readyAt ?? 0) }) : undefined,
+    create: isNew ? newRun(shifted(given.create, now)) : undefined,
     row: patch === undefined ? undefined : { ...patch, readyAt: later(patch.readyAt), wakeAt: later(patch.wakeAt) },
     ifWake: given.ifWake === undefined ? undefined : given.ifWake ? (target?.wake ?? 0) : 7,
     consumes: given.consumes === undefined ? undefined : given.consumes ? (target?.unread ?? []) : ["m0"],
@@ -188,6 +189,12 @@ function aimed(given: Part, target: Target | undefined, now: number): RunCommit 
       child === undefined ? undefined : [{ run: child, create: newRun({ claimed: child !== "r0" }), entry: first }],
   };
   return withoutUndefined(commit) as unknown as RunCommit;
+}
+
+/** Times of a new run count from now. */
+function shifted(create: Partial<NewRun>, now: number): Partial<NewRun> {
+  const { readyAt = 0, deadline = null } = create;
+  return { ...create, readyAt: now + readyAt, deadline: deadline === null ? null : now + deadline };
 }
 
 function withoutUndefined(value: object): object {

@@ -23,6 +23,10 @@ export function parseVersion(text: string, field = "version"): Version {
   return { major: Number(match[1]), minor: Number(match[2]), patch: Number(match[3]) };
 }
 
+export function isVersion(value: unknown): boolean {
+  return typeof value === "string" && VERSION.test(value);
+}
+
 export function formatVersion({ major, minor, patch }: Version): string {
   return `${major}.${minor}.${patch}`;
 }

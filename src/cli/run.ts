@@ -3,9 +3,9 @@ import { PawlError } from "../base/errors.ts";
 import { compareVersions, parseVersion } from "../base/semver.ts";
 import type { Pawl } from "../client/pawl.ts";
 import type { Run } from "../client/run.ts";
-import { covers } from "../client/stranded.ts";
 import { isTerminal } from "../core/transition.ts";
 import type { Workflow } from "../core/workflow.ts";
+import { isHandled } from "../stores/version-line.ts";
 import { action, addCommand, withPawl } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
 import { type Errand, follow } from "./follow.ts";
@@ -98,7 +98,8 @@ async function knownRun(pawl: Pawl, { workflow, key, id }: Request): Promise<Run
 async function assertWorkable(pawl: Pawl, id: string, workflows: readonly Workflow[], file: string): Promise<void> {
   const row = await pawl.store.run(id);
   if (row === null || isTerminal(row.state)) return;
-  if (workflows.some((one) => covers({ workflow: one.name, version: one.version }, row))) return;
+  if (workflows.some(({ name: workflow, version }) => isHandled([{ workflow, version }], row.workflow, row.version)))
+    return;
   const { workflow, version } = row;
   throw new PawlError(
     "invalid_argument",

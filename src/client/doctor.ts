@@ -8,9 +8,9 @@ import { checksum } from "../core/checksum.ts";
 import type { StoredEntry } from "../core/journal.ts";
 import type { OrphanRow, ProcessIdentity, RunRow, Store, StoreReport, WorkerRow } from "../core/store.ts";
 import { isTerminal, RUN_STATES, type RunState } from "../core/transition.ts";
+import { isHandled } from "../stores/version-line.ts";
 import { nodeHost } from "../worker/node-host.ts";
 import { isPlainlyDead, processIdentity } from "../worker/process-identity.ts";
-import { covers } from "./stranded.ts";
 
 /** "expired": its lease ran out. "dead": its process is gone. "stopped": its process is there, but does not run. */
 export type WorkerHealth = "live" | "expired" | "dead" | "stopped";
@@ -154,7 +154,7 @@ export function isStranded(
   run: Pick<RunRow, "workflow" | "version" | "state">,
 ): boolean {
   if (isTerminal(run.state)) return false;
-  return !workers.some((worker) => worker.health === "live" && worker.handles.some((handle) => covers(handle, run)));
+  return !workers.some((worker) => worker.health === "live" && isHandled(worker.handles, run.workflow, run.version));
 }
 
 async function examineRuns(
@@ -182,15 +182,29 @@ async function examineRuns(
   return { unfinished, stranded: [...stranded.values()], isComplete: true };
 }
 
-/** Newest first. */
+/** Newest first, without those whose row is damaged: the store's own report names them. */
 async function* allRuns(store: Store, states?: readonly RunState[]): AsyncGenerator<RunRow> {
   let before: string | undefined;
+  let limit = PAGE;
   for (;;) {
-    const page = await store.runs({ limit: PAGE, ...(states && { states }), ...(before !== undefined && { before }) });
-    yield* page;
-    if (page.length < PAGE) return;
-    before = page.at(-1)?.id;
+    try {
+      const page = await store.runs({ limit, ...(states && { states }), ...(before !== undefined && { before }) });
+      yield* page;
+      if (page.length < limit) return;
+      before = page.at(-1)?.id;
+    } catch (error) {
+      const damaged = damagedRun(error);
+      if (damaged === null) throw error;
+      // The rows before it on this page are read one by one; after it, pages are whole again.
+      if (limit === 1) before = damaged;
+      limit = limit === 1 ? PAGE : 1;
+    }
   }
+}
+
+function damagedRun(error: unknown): string | null {
+  const { code, fields } = (error ?? {}) as { readonly code?: unknown; readonly fields?: { readonly run?: unknown } };
+  return code === "corrupted_journal" && typeof fields?.run === "string" ? fields.run : null;
 }
 
 function orphanFinding({ run, state, why }: OrphanRow): Finding {

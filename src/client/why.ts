@@ -59,7 +59,8 @@ export async function why(pawl: Source, id: string): Promise<Explanation> {
   const summary = summaryOf(facts);
   const past = pastOf(facts);
   const present = presentOf(facts);
-  const next = nextOf(facts);
+  const faults = isTerminal(status.state) ? [] : (await pawl.store.inspect({ quick: true })).faults;
+  const next = nextOf(facts, faults);
   return {
     run: status.id,
     workflow: status.workflow,
@@ -310,7 +311,8 @@ function ownerLines({ status, owner, claims }: Facts): string[] {
 
 // What to do
 
-function nextOf(facts: Facts): string[] {
+/** `faults` are those of the store itself, such as a stopped process that holds the write lock (P30). */
+function nextOf(facts: Facts, faults: readonly string[]): string[] {
   const { status } = facts;
   if (status.state === "failed" || status.state === "cancelled") {
     return [
@@ -326,6 +328,7 @@ function nextOf(facts: Facts): string[] {
   const isDecided = facts.mail.some(({ kind }) => kind === "decision");
   const choices = isDecided ? [] : (status.parked?.choices ?? []);
   const lines = [
+    ...faults,
     ...choices.map(
       (choice) => `pawl resolve ${status.id} ${choice}${choice === "complete" ? " --value '<result as JSON>'" : ""}`,
     ),

@@ -68,7 +68,8 @@ export interface Store {
 
   /** Calls back when something may have changed outside this process. Hints only: everything works with all of them lost (I12). */
   hints(listener: () => void): () => void;
-  inspect(): Promise<StoreReport>;
+  /** `quick` leaves out what needs a walk through the whole store. */
+  inspect(options?: { readonly quick?: boolean }): Promise<StoreReport>;
   /** Writes a consistent copy, if the store can. */
   backup?(file: string): Promise<void>;
 }

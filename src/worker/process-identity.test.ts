@@ -1,7 +1,18 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { isPlainlyDead, processIdentity } from "./process-identity.ts";
+
+/** Files that cannot be seen, as under `hidepid`. */
+const hidden = vi.hoisted(() => new Set<unknown>());
+vi.mock("node:fs", async (importOriginal) => {
+  const fs = await importOriginal<typeof import("node:fs")>();
+  const readFileSync = (path: string, options: "utf8") => {
+    if (hidden.has(path)) throw Object.assign(new Error("ENOENT"), { code: "ENOENT" });
+    return fs.readFileSync(path, options);
+  };
+  return { ...fs, readFileSync };
+});
 
 const mine = processIdentity();
 
@@ -24,6 +35,19 @@ it("P27 a living process is not dead: this one, another one, and one that belong
   expect(isPlainlyDead({ ...mine, pid: child.pid ?? 0, startedAt: null }, mine)).toBe(false);
   child.stdin.end();
   await once(child, "exit");
+});
+
+// Only Linux tells the start time of a process.
+it.skipIf(mine.startedAt === null)("P27 a living process whose /proc entry is hidden from us is not dead", async () => {
+  const child = spawn(process.execPath, ["-e", "process.stdin.resume()"], { stdio: ["pipe", "ignore", "ignore"] });
+  await once(child, "spawn");
+  const other = { ...mine, pid: child.pid ?? 0, startedAt: "1" };
+  expect(isPlainlyDead(other, mine)).toBe(true);
+  hidden.add(`/proc/${child.pid}/stat`);
+  expect(isPlainlyDead(other, mine)).toBe(false);
+  child.stdin.end();
+  await once(child, "exit");
+  expect(isPlainlyDead(other, mine)).toBe(true);
 });
 
 it("P27 a pid that nobody has is dead", () => {

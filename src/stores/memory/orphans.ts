@@ -1,8 +1,9 @@
 import type { OrphanRow, WaitRow } from "../../core/store.ts";
 import { childMessageId } from "../../core/wakeups.ts";
+import { WHY_ORPHAN } from "../why-orphan.ts";
 import { inCreationOrder, isOver, type MemoryRun, patchRow, type Tables } from "./tables.ts";
 
-/** Unfinished runs that are neither claimable, nor owned, nor parked, nor waiting for something that exists (I10). */
+/** Unfinished runs that are neither claimable, nor owned, nor parked, nor waiting for something that exists and comes in time (I10). */
 export function orphans(tables: Tables): OrphanRow[] {
   return [...tables.runs.values()].sort(inCreationOrder).flatMap((run) => {
     const why = whyOrphan(tables, run);
@@ -16,7 +17,7 @@ export function adopt(tables: Tables, ids: readonly string[], now: number): numb
   for (const id of ids) {
     const run = tables.runs.get(id);
     if (run === undefined || whyOrphan(tables, run) === null) continue;
-    patchRow(run, { owner: null, readyAt: now });
+    patchRow(run, { owner: null, readyAt: now, wakeAt: null });
     adopted += 1;
   }
   return adopted;
@@ -25,10 +26,17 @@ export function adopt(tables: Tables, ids: readonly string[], now: number): numb
 function whyOrphan(tables: Tables, run: MemoryRun): string | null {
   const { owner, readyAt, wakeAt, state } = run.row;
   if (isOver(run)) return null;
-  if (owner !== null) return tables.workers.has(owner) ? null : "its owner is gone";
-  if (readyAt !== null || wakeAt !== null || state === "parked") return null;
-  const hasSource = [...run.waits.values()].some((wait) => isWakeSource(tables, run, wait));
-  return hasSource ? null : "nothing will wake it";
+  if (owner !== null) return tables.workers.has(owner) ? null : WHY_ORPHAN.owner;
+  if (readyAt !== null || state === "parked") return null;
+  const hasSource = wakeAt !== null || [...run.waits.values()].some((wait) => isWakeSource(tables, run, wait));
+  if (!hasSource) return WHY_ORPHAN.source;
+  return state !== "accepted" && (wakeAt ?? Number.POSITIVE_INFINITY) > nextDue(run) ? WHY_ORPHAN.alarm : null;
+}
+
+/** When the run must be awake at the latest, whatever else it waits for. */
+function nextDue({ row, waits }: MemoryRun): number {
+  const times = [row.deadline, ...[...waits.values()].map(({ due }) => due)];
+  return times.reduce<number>((first, time) => Math.min(first, time ?? first), Number.POSITIVE_INFINITY);
 }
 
 /** A timer and a retry have their source in `wakeAt`; a child must be unfinished, or its message unread. */

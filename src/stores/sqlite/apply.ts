@@ -1,4 +1,5 @@
 // Writing a run's part, once its conditions hold.
+import { PawlError } from "../../base/errors.ts";
 import type { StoredEntry } from "../../core/journal.ts";
 import type { CounterChange, NewChild, NewRun, RowPatch, RunCommit, WaitChange } from "../../core/store.ts";
 import { versionLine } from "../version-line.ts";
@@ -68,9 +69,19 @@ export function insertRun(
       create.codec,
     );
   const n = Number(inserted.lastInsertRowid);
+  if (!Number.isSafeInteger(n)) throw numbersDamaged(id);
   appendEntries(db, rows, n, entries);
   for (const tag of create.tags) db.run(INSERT_TAG, tag, n);
   return n;
+}
+
+// SQLite counts on from the highest number there is.
+function numbersDamaged(run: string): PawlError {
+  return new PawlError(
+    "corrupted_journal",
+    `Run ${run} cannot be added: a row of the table "runs" holds a number in column "n" that Pawl never gives. Find it with \`pawl doctor\`, or restore a backup.`,
+    { fields: { run, column: "n" } },
+  );
 }
 
 const IS_THERE = "select 1 from runs where id = ?";
@@ -88,7 +99,7 @@ export function insertChild(
 }
 
 const CONSUME = "update inbox set consumed = 1, data = null where run = ? and id = ?";
-const COUNT_READ = "update runs set unread = unread - ? where n = ?";
+const COUNT_READ = "update runs set unread = max(unread - ?, 0) where n = ?";
 
 // The row stays for its id alone until the run ends (P5); what it carried is in the journal now.
 export function consume(db: Connection, n: number, ids: readonly string[] | undefined): void {

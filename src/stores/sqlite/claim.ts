@@ -109,6 +109,7 @@ function readable(db: Connection, sql: string, handles: string, limit: number): 
 
 function candidate(db: Connection, place: Row): Candidate[] {
   const n = place.n as number;
+  if (!Number.isSafeInteger(n)) return [];
   try {
     return [{ n, run: load(db, n), place }];
   } catch (error) {

@@ -23,7 +23,7 @@ import { findRun, readWake, whyNotConsumed, whyNotCounters, whyNotHere, whyNotKe
 import type { Connection } from "./connection.ts";
 import { EntryRows } from "./entry-rows.ts";
 import type { OwnedRun, OwnedRuns } from "./owned-runs.ts";
-import { isStorageFault } from "./storage-error.ts";
+import { isStorageFault, storageError } from "./storage-error.ts";
 
 interface Batch {
   readonly db: Connection;
@@ -101,7 +101,7 @@ function commitOrFail(batch: Batch, part: RunCommit): Verdict {
     batch.rows.forget();
     db.run("rollback to part");
     db.run("release part");
-    return { run: part.run, kind: "failed", error };
+    return { run: part.run, kind: "failed", error: storageError(error, db.path) };
   }
 }
 

@@ -14,7 +14,7 @@ import { type Database, type Driver, loadDriver, type SqlValue, type Statement }
 import { describeHolders } from "./lock-holder.ts";
 import { refuseNetworkDisk } from "./network-disk.ts";
 import { checkFile, migrate } from "./schema.ts";
-import { isBusy, isWithoutEffect, storageError, unknownOutcome } from "./storage-error.ts";
+import { isBusy, isUnreadableNumber, isWithoutEffect, storageError, unknownOutcome } from "./storage-error.ts";
 
 /** `power`: an acknowledged commit survives power loss. `process`: it survives the death of the process only. */
 export type Durability = "power" | "process";
@@ -57,6 +57,7 @@ export class Connection {
   #db: Database | null = null;
   #statements = new Map<string, Statement>();
   #arrayStatements = new Map<string, Statement>();
+  #bigStatements = new Map<string, Statement>();
   #isWanted = false;
   #lastCommitAt = 0;
   /** How many other workers write to this file, as far as this process knows. */
@@ -128,12 +129,20 @@ export class Connection {
 
   get(sql: string, ...values: SqlValue[]): Row | undefined {
     checkTexts(values);
-    return this.statement(sql).get(...values);
+    try {
+      return this.statement(sql).get(...values);
+    } catch (error) {
+      return this.#readAnyNumber(error, sql, values)[0];
+    }
   }
 
   all(sql: string, ...values: SqlValue[]): Row[] {
     checkTexts(values);
-    return this.statement(sql).all(...values);
+    try {
+      return this.statement(sql).all(...values);
+    } catch (error) {
+      return this.#readAnyNumber(error, sql, values);
+    }
   }
 
   /** Rows as arrays, in the order of their columns: half the cost of objects, where there are thousands. */
@@ -145,7 +154,26 @@ export class Connection {
       statement.setReturnArrays(true);
       this.#arrayStatements.set(sql, statement);
     }
-    return statement.all(...values) as unknown as SqlValue[][];
+    try {
+      return statement.all(...values) as unknown as SqlValue[][];
+    } catch (error) {
+      return this.#readAnyNumber(error, sql, values).map((row) => Object.values(row));
+    }
+  }
+
+  /** One number that no Pawl wrote must not hide the rows beside it: it is read as NaN, and whoever reads that row names it. */
+  #readAnyNumber(error: unknown, sql: string, values: readonly SqlValue[]): Row[] {
+    if (!isUnreadableNumber(error)) throw error;
+    let statement = this.#bigStatements.get(sql);
+    if (statement === undefined) {
+      statement = this.#database().prepare(sql);
+      statement.setReadBigInts(true);
+      this.#bigStatements.set(sql, statement);
+    }
+    return statement.all(...values).map((row) => {
+      const columns = Object.entries(row).map(([name, value]) => [name, safeNumber(value)] as const);
+      return Object.fromEntries(columns);
+    });
   }
 
   fault(point: FaultPoint): void {
@@ -252,6 +280,7 @@ export class Connection {
     this.#db = null;
     this.#statements = new Map();
     this.#arrayStatements = new Map();
+    this.#bigStatements = new Map();
     this.#onBreak();
     for (const end of [() => db?.isTransaction && db.exec("rollback"), () => db?.close()]) {
       try {
@@ -312,6 +341,12 @@ function set(db: Database, path: string, setting: string, value: string, expecte
     `The database ${path} cannot be used safely: SQLite keeps ${setting} at "${actual}" instead of "${expected}". Put the file on a local disk that this process may write to; for tests there is memoryStore().`,
     { fields: { path, setting, actual, expected } },
   );
+}
+
+function safeNumber(value: SqlValue): SqlValue {
+  if (typeof value !== "bigint") return value;
+  const number = Number(value);
+  return Number.isSafeInteger(number) ? number : Number.NaN;
 }
 
 function checkTexts(values: readonly SqlValue[]): void {

@@ -9,7 +9,7 @@ const INSERT = `insert into inbox (run, n, id, kind, name, data, at)
   values (?1, (select coalesce(max(n), 0) + 1 from inbox where run = ?1), ?2, ?3, ?4, ?5, ?6)`;
 
 // A parked run moves only for a decision or a cancel; one that is to start later starts then, unless it is cancelled.
-const WAKE = `update runs set wake = wake + 1, unread = unread + 1,
+const WAKE = `update runs set wake = wake + 1, unread = max(unread, 0) + 1,
   ready_at = case when owner is null and (case state when 'parked' then ?2 = 'decision' else state <> 'accepted' end)
     then min(coalesce(ready_at, ?3), ?3) else ready_at end
   where n = ?1`;

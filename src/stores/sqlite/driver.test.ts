@@ -11,6 +11,7 @@ function moduleOf(version: string) {
           get: () => ({ version }),
           all: () => [],
           setReturnArrays: () => {},
+          setReadBigInts: () => {},
           run: () => ({ changes: 0, lastInsertRowid: 0 }),
         };
       }

@@ -11,6 +11,7 @@ export interface Statement {
   get(...values: SqlValue[]): Record<string, SqlValue> | undefined;
   all(...values: SqlValue[]): Record<string, SqlValue>[];
   setReturnArrays(enabled: boolean): void;
+  setReadBigInts(enabled: boolean): void;
 }
 
 export interface Database {

@@ -159,7 +159,7 @@ describe("before COMMIT", () => {
 });
 
 describe("at COMMIT", () => {
-  it("I2 P17 an error is an unknown outcome; after fencing, the same bytes are written or found", async () => {
+  it("I2 P17 B30 an error is an unknown outcome; after fencing, the same bytes are written or found", async () => {
     const part = appending("r", 1, 2);
     failAt("commit", IO);
     await expect(store.commit({ worker: "w1", runs: [part] })).rejects.toMatchObject({
@@ -197,6 +197,30 @@ describe("a lock that is taken", () => {
     setImmediate(count);
     expect(await store.commit({ worker: "w1", runs: [appending("r", 1)] })).toEqual([{ run: "r", kind: "applied" }]);
     expect(turns).toBeGreaterThanOrEqual(20);
+  });
+});
+
+describe("a lock that others want", () => {
+  it("P30 is left free for a moment after each commit, and taken at once while nobody else writes", async () => {
+    const path = join(folder, "pawl.db");
+    const db = new Connection(path, { durability: "process" }, () => {});
+    await db.open();
+    const holder = loadDriver().open(path);
+    let writes = 0;
+    const write = () => db.write(() => void writes++);
+    await write();
+    void write();
+    expect(writes).toBe(2);
+    db.others = () => 1;
+    await write();
+    const next = write();
+    expect(writes).toBe(3);
+    holder.exec("begin immediate");
+    holder.exec("rollback");
+    await next;
+    expect(writes).toBe(4);
+    holder.close();
+    db.close();
   });
 });
 

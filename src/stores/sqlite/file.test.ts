@@ -4,8 +4,9 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, truncateSync, w
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { doctor } from "../../client/doctor.ts";
 import type { Store } from "../../core/store.ts";
-import { claimRequest, creation, newWorker } from "../../testing/store-cases/case.ts";
+import { claimRequest, creation, ending, newWorker } from "../../testing/store-cases/case.ts";
 import { loadDriver } from "./driver.ts";
 import { LATEST_SCHEMA, MIGRATIONS, migrate, schemaVersion } from "./schema.ts";
 import { type SqliteStoreOptions, sqliteStore } from "./sqlite-store.ts";
@@ -72,9 +73,9 @@ describe("a new file", () => {
 });
 
 describe("settings", () => {
-  it("synchronous FULL and WAL are set and reported; NORMAL only on request", async () => {
+  it("I1 B72 synchronous FULL, WAL and no memory map are set and reported; NORMAL only on request", async () => {
     const power = await (await open()).inspect();
-    expect(power.settings).toMatchObject({ journal_mode: "wal", synchronous: 2, path: file });
+    expect(power.settings).toMatchObject({ journal_mode: "wal", synchronous: 2, mmap_size: 0, path: file });
     expect(power.settings.bytes).toBeGreaterThan(0);
     const quick = await (await open({ durability: "process" }, join(folder, "other.db"))).inspect();
     expect(quick.settings).toMatchObject({ journal_mode: "wal", synchronous: 1 });
@@ -160,7 +161,7 @@ describe("migrations", () => {
     expect(MIGRATIONS.map(({ version }) => version)).toEqual(MIGRATIONS.map((_, i) => i + 1));
   });
 
-  it("each is one transaction: a step that fails leaves the steps before it and nothing of itself", () => {
+  it("B71 each is one transaction: a step that fails leaves the steps before it and nothing of itself", () => {
     const db = loadDriver().open(file);
     const steps = [
       { version: 1, sql: "create table a (x)" },
@@ -215,6 +216,8 @@ describe("damage", () => {
   it.each([
     ["state", "update runs set state = 'odd' where id = 'r0'"],
     ["tags", "update runs set tags = '{' where id = 'r0'"],
+    ["version", "update runs set version = 'one' where id = 'r0'"],
+    ["deadline", "update runs set deadline = 9e999 where id = 'r0'"],
   ])(
     "B69 a row with an impossible %s is named, is not claimed, and keeps no other from being claimed",
     async (column, edit) => {
@@ -229,13 +232,51 @@ describe("damage", () => {
     },
   );
 
-  it("B69 a number that no Pawl wrote is damage too", async () => {
+  it("A7 B69 a number that no Pawl wrote is damage too, and hides no other row", async () => {
     await filled(2);
     sql("update runs set wake = 9223372036854775807 where id = 'r0'");
     const store = await open();
-    await expect(store.run("r0")).rejects.toMatchObject({ code: "corrupted_journal" });
+    const fields = { run: "r0", column: "wake" };
+    await expect(store.run("r0")).rejects.toMatchObject({ code: "corrupted_journal", fields });
+    await expect(store.runs({ limit: 9 })).rejects.toMatchObject({ code: "corrupted_journal", fields });
+    expect((await store.runs({ limit: 1 })).map(({ id }) => id)).toEqual(["r1"]);
     await store.register(newWorker("w1"));
     expect((await store.claim(claimRequest({ limit: 1 }))).map(({ run }) => run)).toEqual(["r1"]);
+    const { findings, journals } = await doctor(store);
+    expect(findings.map(({ message }) => message)).toContainEqual(expect.stringContaining("row of run r0 is damaged"));
+    expect(journals).toMatchObject({ runs: 1, isComplete: true });
+  });
+
+  it.each(["{", "[1]", '[{"workflow":"order","version":"x"}]', "null"])(
+    "A7 a worker whose handles are %s is listed, named and can be fenced",
+    async (handles) => {
+      const store = await open();
+      for (const id of ["w1", "w2"]) await store.register(newWorker(id));
+      await store.commit({ worker: "w1", runs: [creation("r", { claimed: true })] });
+      sql(`update workers set handles = '${handles}' where id = 'w1'`);
+      const workers = await store.workers();
+      expect(workers.map(({ id, handles }) => [id, handles.length])).toEqual([
+        ["w1", 0],
+        ["w2", 1],
+      ]);
+      expect((await store.inspect()).faults).toEqual([expect.stringMatching(/worker w1 is damaged.*Restart/)]);
+      expect(await store.fence({ workers: ["w1"] })).toEqual({ moved: [], released: 1 });
+    },
+  );
+
+  it.each(["{", "7", '["x", 1]'])("A7 purging goes on past a finished run whose tags are %s", async (tags) => {
+    const store = await open();
+    await store.register(newWorker("w1"));
+    const runs = ["a", "b"].map((run) => creation(run, { claimed: true, tags: ["t"] }));
+    await store.commit({ worker: "w1", runs: [...runs, creation("c", { tags: ["t"] })] });
+    await store.commit({ worker: "w1", runs: ["a", "b"].map((run) => ending(run, 1)) });
+    sql(`update runs set tags = '${tags}' where id = 'a'`);
+    expect((await store.inspect()).faults).toEqual([expect.stringContaining("row of run a is damaged")]);
+    expect(await store.purge({ succeededBefore: 9e15, failedBefore: 0, limit: 9 })).toBe(2);
+    expect((await store.runs({ tag: "t", limit: 9 })).map(({ id }) => id)).toEqual(["c"]);
+    const db = loadDriver().open(file);
+    expect(db.prepare("select count(*) as n from tags").get()).toMatchObject({ n: 1 });
+    db.close();
   });
 
   it("an entry that is missing in the middle still leaves the head where it is", async () => {
@@ -261,6 +302,17 @@ describe("orphans", () => {
     expect(await store.orphans()).toEqual([{ run: "r", state: "running", why: "its owner is gone" }]);
     expect(await store.adopt(["r", "free"])).toBe(1);
     expect(await store.orphans()).toEqual([]);
+  });
+
+  it("I10 B8 a late alarm is found among more sleeping runs than are looked at in one go", async () => {
+    const store = await open();
+    const count = 45_000;
+    sql(`insert into runs (id, workflow, version, line, patch, state, trace_id, tags, priority, created_at, head, head_hash, wake_at,
+        claims, claimed_head, codec)
+      with recursive number (i) as (select 1 union all select i + 1 from number where i < ${count})
+      select 'r' || i, 'order', '1.0.0', '1.0', 0, 'waiting', 't', '[]', 0, 0, 1, 'h', 1000, 0, 1, 'json' from number;
+      insert into waits select n, 'timer:t', 'timer', 't', case when n in (1, 20000, 20001, ${count}) then 999 else 1000 end, null from runs`);
+    expect((await store.orphans()).map(({ run }) => run)).toEqual(["r1", "r20000", "r20001", `r${count}`]);
   });
 });
 

@@ -6,15 +6,26 @@ import type { StoreReport } from "../../core/store.ts";
 import { RUN_STATES } from "../../core/transition.ts";
 import type { Connection } from "./connection.ts";
 import { lockHolders } from "./lock-holder.ts";
+import { readHandles } from "./rows.ts";
 import { isDamage } from "./storage-error.ts";
 
-const SETTINGS = ["journal_mode", "synchronous", "page_size", "page_count", "freelist_count"];
+const SETTINGS = ["journal_mode", "synchronous", "mmap_size", "page_size", "page_count", "freelist_count"];
 const SCHEMA = "select cast(value as integer) as version from meta where key = 'schema_version'";
-const DAMAGED_ROWS = `select id from runs where state not in (${RUN_STATES.map((state) => `'${state}'`).join(", ")})
-  or not json_valid(tags) limit 10`;
 
-/** Must run inside one snapshot. Reads every page, so it takes its time on a large file. */
-export function inspect(db: Connection): StoreReport {
+const INTEGERS = ["n", "parent_generation", "head", "wake", "claims", "claimed_head"];
+const REALS = ["priority", "created_at", "ended_at", "deadline", "ready_at", "wake_at"];
+const BAD_TAGS = `(tags <> '[]' and case when json_valid(tags)
+    then json_type(tags) <> 'array' or exists (select 1 from json_each(tags) where type <> 'text') else true end)`;
+const DAMAGED_ROWS = `select id from runs where state not in (${RUN_STATES.map((state) => `'${state}'`).join(", ")})
+  or ${BAD_TAGS} or version <> line || '.' || patch
+  or unread <> (select count(*) from inbox where inbox.run = runs.n and consumed = 0)
+  or (parent is not null and (parent_key is null or parent_generation is null))
+  or ${INTEGERS.map((column) => `abs(cast(${column} as real)) > ${Number.MAX_SAFE_INTEGER}`).join(" or ")}
+  or ${REALS.map((column) => `abs(${column}) > ${Number.MAX_VALUE}`).join(" or ")} limit 10`;
+const WORKER_HANDLES = "select id, handles from workers order by id";
+
+/** Must run inside one snapshot. Unless it is `quick`, it reads every page and takes its time on a large file. */
+export function inspect(db: Connection, quick = false): StoreReport {
   const pragmas = SETTINGS.map((name) => [name, Object.values(db.get(`pragma ${name}`) ?? {})[0] as string | number]);
   const holder = lockHolders(db.path).find(({ pid }) => pid !== process.pid);
   return {
@@ -28,7 +39,11 @@ export function inspect(db: Connection): StoreReport {
       ...Object.fromEntries(pragmas),
       ...(holder === undefined ? {} : { write_lock_held_by: holder.pid }),
     },
-    faults: [...structuralFaults(db), ...rowFaults(db), ...lockFaults(db.path)],
+    faults: [
+      ...(quick ? [] : [...structuralFaults(db), ...rowFaults(db)]),
+      ...workerFaults(db),
+      ...lockFaults(db.path),
+    ],
   };
 }
 
@@ -50,6 +65,14 @@ function damageOr(check: () => string[]): string[] {
 function rowFaults(db: Connection): string[] {
   return damageOr(() =>
     db.all(DAMAGED_ROWS).map((row) => `The row of run ${row.id} is damaged and will not be claimed. Restore a backup.`),
+  );
+}
+
+function workerFaults(db: Connection): string[] {
+  const damaged = db.all(WORKER_HANDLES).filter(({ handles }) => readHandles(handles) === null);
+  return damaged.map(
+    ({ id }) =>
+      `The row of worker ${id} is damaged: it does not say which workflows it has. Restart that worker; its runs are safe.`,
   );
 }
 

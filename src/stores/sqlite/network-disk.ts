@@ -12,8 +12,11 @@ const NETWORK_DISKS: ReadonlyMap<number, string> = new Map([
 ]);
 
 /** WAL needs memory shared between the processes, which no network disk gives: two machines would corrupt the file. */
-export function refuseNetworkDisk(path: string): void {
-  const name = process.platform === "linux" ? NETWORK_DISKS.get(statfsSync(dirname(path)).type) : undefined;
+export function refuseNetworkDisk(
+  path: string,
+  typeOf: (folder: string) => number = (folder) => statfsSync(folder).type,
+): void {
+  const name = process.platform === "linux" ? NETWORK_DISKS.get(typeOf(dirname(path))) : undefined;
   if (name === undefined) return;
   throw new PawlError(
     "storage_unavailable",

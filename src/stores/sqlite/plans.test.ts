@@ -5,12 +5,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { systemClock } from "../../base/clock.ts";
-import type { RunQuery } from "../../core/store.ts";
+import type { RunCommit, RunQuery } from "../../core/store.ts";
 import { claimRequest, creation, entry, newRun, newWorker, signal } from "../../testing/store-cases/case.ts";
 import { claim, nextWake, take } from "./claim.ts";
 import { commit } from "./commit.ts";
 import { holderOf } from "./conditions.ts";
-import { Connection } from "./connection.ts";
+import { Connection, type Row } from "./connection.ts";
 import { deliver } from "./deliver.ts";
 import { adopt, orphans } from "./orphans.ts";
 import { OwnedRuns } from "./owned-runs.ts";
@@ -54,7 +54,7 @@ async function walksOf(use: (db: Connection, owned: OwnedRuns) => Promise<void> 
     .map(({ sql, detail }) => `${detail}: ${sql}`);
 }
 
-it("the hot path and the upkeep walk no table", async () => {
+it("P36 the hot path and the upkeep walk no table", async () => {
   const walks = await walksOf(async (db, owned) => {
     const moment = { now: 1, monotonic: 1 };
     register(db, newWorker("w1"), moment);
@@ -88,7 +88,7 @@ it("the hot path and the upkeep walk no table", async () => {
     mailOfOwned(db, "w1");
     newsOf(db, "w1");
     listWorkers(db, () => 1, null);
-    orphans(db);
+    await orphans(db);
     adopt(db, ["r"], 1);
     fence(db, { workers: ["w1"], successor: newWorker("w2") }, moment);
     fence(db, { workers: ["w2"] }, moment);
@@ -121,4 +121,33 @@ it.each<Omit<RunQuery, "limit">>([
   { parent: "p" },
 ])("a list by %o walks no table", async (query) => {
   expect(await walksOf((db) => void listRuns(db, { ...query, limit: 10 }))).toEqual([]);
+});
+
+it("P36 finished runs are in none of the hot indexes", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "pawl-plans-"));
+  const db = new Connection(join(folder, "pawl.db"), { durability: "process" }, () => {});
+  await db.open();
+  const owned = new OwnedRuns();
+  const moment = { now: 1, monotonic: 1 };
+  register(db, newWorker("w1"), moment);
+  const ids = Array.from({ length: 100 }, (_, i) => `r${i}`);
+  const write = (runs: readonly RunCommit[]) => commit(db, owned, { worker: "w1", runs }, systemClock);
+  await write(ids.map((id) => creation(id, { claimed: true })));
+  for (const id of ids) deliver(db, signal(id, "m", { kind: "cancel" }), 1);
+  const hot = (
+    db.all("select name, sql from sqlite_schema where type = 'index' and sql like '%where%'") as Row[]
+  ).filter(({ name }) => /^runs_(ready|suspect|wake|owner|news|unarmed)/.test(String(name)));
+  const counts = () =>
+    hot.map(({ name, sql }) => {
+      const condition = String(sql).slice(String(sql).toLowerCase().lastIndexOf(" where "));
+      return [name, db.get(`select count(*) as n from runs indexed by ${name} ${condition}`)?.n];
+    });
+  expect(Object.fromEntries(counts())).toMatchObject({ runs_owner: 100, runs_news: 100 });
+  await write(
+    ids.map((id) => ({ run: id, head: 1, entries: [], row: { state: "failed", ended: true, release: true } })),
+  );
+  expect(counts()).toEqual(hot.map(({ name }) => [name, 0]));
+  expect(hot.length).toBeGreaterThanOrEqual(5);
+  db.close();
+  rmSync(folder, { recursive: true, force: true });
 });

@@ -1,11 +1,13 @@
 import type { PurgeRequest } from "../../core/store.ts";
 import type { Connection, Row } from "./connection.ts";
+import { readTags } from "./rows.ts";
 
 const FIND = `select n, tags from runs where ended_at is not null and ended_at < max(?1, ?2)
   and ((state = 'succeeded' and ended_at < ?1) or (state in ('failed', 'cancelled') and ended_at < ?2))
   order by ended_at, n limit ?3`;
 
 const DELETE_TAG = "delete from tags where tag = ? and run = ?";
+const DELETE_ALL_TAGS = "delete from tags where run = ?";
 const DELETES = [
   "delete from journal where run = ?",
   "delete from state where run = ?",
@@ -21,6 +23,9 @@ export function purge(db: Connection, request: PurgeRequest): number {
 }
 
 function purgeRun(db: Connection, { n, tags }: Row): void {
-  for (const tag of JSON.parse(tags as string) as string[]) db.run(DELETE_TAG, tag, n as number);
+  const listed = readTags(tags);
+  // Without the list, which names the rows, all of them are walked.
+  if (listed === null) db.run(DELETE_ALL_TAGS, n as number);
+  for (const tag of listed ?? []) db.run(DELETE_TAG, tag, n as number);
   for (const sql of DELETES) db.run(sql, n as number);
 }

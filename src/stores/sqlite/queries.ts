@@ -4,7 +4,7 @@ import type { CounterRow, InboxRow, RunQuery, RunRow, StateRow, WaitQuery, WaitR
 import type { RunState } from "../../core/transition.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { SqlValue } from "./driver.ts";
-import { entryRow, RUN_COLUMNS, runRow, unreadOf, waitRow } from "./rows.ts";
+import { dataOf, entryRow, RUN_COLUMNS, runRow, unreadOf, waitRow } from "./rows.ts";
 
 const FIND_RUN = `select ${RUN_COLUMNS} from runs where id = ?`;
 const FIND_NUMBER = "select n from runs where id = ?";
@@ -20,18 +20,17 @@ function numberOf(db: Connection, id: string): number | null {
 
 /** Must run inside one snapshot: with several states it asks once per state, so that each question has an index. */
 export function listRuns(db: Connection, query: RunQuery): RunRow[] {
-  const before = query.before === undefined ? null : cursorOf(db, query.before);
+  if (query.before !== undefined) assertCursor(db, query.before);
   const states: (RunState | null)[] = query.states === undefined ? [null] : [...new Set(query.states)];
   return states
-    .flatMap((state) => listState(db, query, state, before))
+    .flatMap((state) => listState(db, query, state))
     .sort((a, b) => (b.n as number) - (a.n as number))
     .slice(0, query.limit)
     .map(runRow);
 }
 
-function cursorOf(db: Connection, id: string): number {
-  const n = numberOf(db, id);
-  if (n !== null) return n;
+function assertCursor(db: Connection, id: string): void {
+  if (numberOf(db, id) !== null) return;
   throw new PawlError(
     "run_not_found",
     `The page cursor ${id} names a run that is gone. List again from the first page.`,
@@ -41,7 +40,7 @@ function cursorOf(db: Connection, id: string): number {
   );
 }
 
-function listState(db: Connection, query: RunQuery, state: RunState | null, before: number | null): Row[] {
+function listState(db: Connection, query: RunQuery, state: RunState | null): Row[] {
   const conditions: string[] = [];
   const values: SqlValue[] = [];
   const where = (condition: string, value: SqlValue | undefined) => {
@@ -56,7 +55,7 @@ function listState(db: Connection, query: RunQuery, state: RunState | null, befo
   where("parent = ?", query.parent);
   where("created_at > ?", query.createdAfter);
   where("created_at < ?", query.createdBefore);
-  where("n < ?", before);
+  where("n < (select n from runs where id = ?)", query.before);
   const clause = conditions.length === 0 ? "" : `where ${conditions.join(" and ")}`;
   return db.all(`select ${RUN_COLUMNS} from runs ${clause} order by n desc limit ?`, ...values, limitOf(query.limit));
 }
@@ -94,7 +93,7 @@ export function listWaits(db: Connection, { run, kind, limit }: WaitQuery): Wait
 const STATE = "select key, data from state where run = (select n from runs where id = ?) order by key";
 
 export function listStateRows(db: Connection, id: string): StateRow[] {
-  return db.all(STATE, id).map((row) => ({ key: row.key as string, data: row.data as string | Uint8Array }));
+  return db.all(STATE, id).map((row) => ({ key: row.key as string, data: dataOf(row.data) as string | Uint8Array }));
 }
 
 const COUNTERS = `select key, value from counters where key >= ?1 and substr(key, 1, length(?1)) = ?1 order by key`;

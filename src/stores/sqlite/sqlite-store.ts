@@ -86,12 +86,12 @@ export function sqliteStore(file: string, options: SqliteStoreOptions = {}): Sto
     key: (space, key) => db.read(() => holderOf(db, space, key)),
     counters: (prefix) => db.read(() => listCounters(db, prefix)),
 
-    orphans: () => db.read(() => orphans(db)),
+    orphans: () => orphans(db),
     adopt: (runs) => db.write(() => adopt(db, runs, clock.now())),
     purge: (request) => db.write(() => purge(db, request)),
 
     hints: (listener) => hints.listen(listener),
-    inspect: () => db.snapshot(() => inspect(db)),
+    inspect: ({ quick = false } = {}) => db.snapshot(() => inspect(db, quick)),
     backup: (copy) => backup(db, resolve(copy)),
   };
 }

@@ -144,9 +144,10 @@ function fromMeaning({ code, what, next }: Meaning, error: unknown, path: string
   });
 }
 
-// No number that Pawl writes is that large, so a damaged row is what remains.
-function isUnreadableNumber(error: unknown): boolean {
-  return (error as { code?: unknown } | null)?.code === "ERR_OUT_OF_RANGE";
+/** No number that Pawl writes is that large, so a damaged row is what remains. */
+export function isUnreadableNumber(error: unknown): boolean {
+  const { code, message } = (error ?? {}) as { readonly code?: unknown; readonly message?: unknown };
+  return code === "ERR_OUT_OF_RANGE" || String(message).startsWith("Value is too large to be represented");
 }
 
 function messageOf(error: unknown): string {

@@ -1,8 +1,9 @@
-import type { FenceReply, FenceRequest, Handle, Mail, NewWorker, WorkerRow } from "../../core/store.ts";
+import { hasCode } from "../../base/errors.ts";
+import type { FenceReply, FenceRequest, Mail, NewWorker, WorkerRow } from "../../core/store.ts";
 import { leaseLeftMs } from "../lease.ts";
 import type { Connection, Row } from "./connection.ts";
 import { HAS_PROGRESSED } from "./progress.ts";
-import { MAIL_COLUMNS, mailOf } from "./rows.ts";
+import { MAIL_COLUMNS, mailOf, readHandles } from "./rows.ts";
 
 export interface Moment {
   /** Wall time. */
@@ -54,7 +55,8 @@ function workerRow(row: Row, monotonic: number, boot: string | null): WorkerRow 
     name: row.name as string,
     leaseMs,
     process,
-    handles: JSON.parse(row.handles as string) as Handle[],
+    // A worker whose list is damaged can still die and be fenced; `inspect` names it.
+    handles: readHandles(row.handles) ?? [],
     startedAt: row.started_at as number,
     leaseLeftMs: leaseLeftMs({ boot: process.boot, leaseMs, renewedAt: row.renewed_at as number }, monotonic, boot),
     runs: row.runs as number,
@@ -99,9 +101,19 @@ const NEWS = `select ${MAIL_COLUMNS} from runs where owner = ? and owner is not 
   and (unread > 0 or (cancel is not null and cancelling = 0)) order by n`;
 
 export function mailOfOwned(db: Connection, worker: string): Mail[] {
-  return db.all(OWNED, worker).map((row) => mailOf(db, row));
+  return db.all(OWNED, worker).flatMap((row) => readableMail(db, row));
 }
 
 export function newsOf(db: Connection, worker: string): Mail[] {
-  return db.all(NEWS, worker).map((row) => mailOf(db, row));
+  return db.all(NEWS, worker).flatMap((row) => readableMail(db, row));
+}
+
+/** One damaged run must not keep the mail of all others back. */
+function readableMail(db: Connection, row: Row): Mail[] {
+  try {
+    return [mailOf(db, row)];
+  } catch (error) {
+    if (!hasCode(error, "corrupted_journal")) throw error;
+    return [];
+  }
 }

@@ -116,13 +116,16 @@ export const commitCases: readonly StoreCase[] = [
     },
   ),
 
-  storeCase("I2 a commit sent again after a lost answer conflicts at the head it had reached", async ({ store }) => {
-    await apply(store, creation("r", { claimed: true }));
-    const part = appending("r", 1, 2);
-    await apply(store, part);
-    assert.deepEqual(await commitAll(store, part), [{ run: "r", kind: "conflict", head: 3 }]);
-    assert.equal(await headOf(store, "r"), 3);
-  }),
+  storeCase(
+    "I2 B30 a commit sent again after a lost answer conflicts at the head it had reached",
+    async ({ store }) => {
+      await apply(store, creation("r", { claimed: true }));
+      const part = appending("r", 1, 2);
+      await apply(store, part);
+      assert.deepEqual(await commitAll(store, part), [{ run: "r", kind: "conflict", head: 3 }]);
+      assert.equal(await headOf(store, "r"), 3);
+    },
+  ),
 
   storeCase("a run that is not this worker's conflicts", async ({ store }) => {
     await store.register(newWorker("w2"));
@@ -328,7 +331,7 @@ export const commitCases: readonly StoreCase[] = [
     );
   }),
 
-  storeCase("state rows are set by key and listed in order", async ({ store }) => {
+  storeCase("P32 state rows are set by key and listed in order", async ({ store }) => {
     await apply(store, {
       ...creation("r", { claimed: true }),
       state: [

@@ -47,7 +47,7 @@ export const keyAndCounterCases: readonly StoreCase[] = [
     assert.equal(await headOf(store, "r"), 2);
   }),
 
-  storeCase("I17 a key is found with its run and digest, per space", async ({ store }) => {
+  storeCase("I17 P32 a key is found with its run and digest, per space", async ({ store }) => {
     await apply(store, keyed("r", "digest"));
     assert.deepEqual(await store.key("start", "k"), { run: "r", digest: "digest" });
     assert.equal(await store.key("slot", "k"), null);

@@ -63,6 +63,44 @@ export const upkeepCases: readonly StoreCase[] = [
     },
   ),
 
+  storeCase(
+    "I10 B8 what falls due, or the deadline, needs an alarm that comes in time, whatever else the run waits for",
+    async ({ store, clock }) => {
+      const due = clock.now() + 1000;
+      const times = { missing: null, late: due + 1, exact: due, early: due - 1 };
+      const signal = { key: "signal:go", kind: "signal" as const, name: "go", detail: null };
+      const timer = { open: { key: "timer:t", kind: "timer" as const, name: "t", due, detail: null } };
+      for (const [name, wakeAt] of Object.entries(times)) {
+        const ids = ["timeout", "timer", "deadline"].map((why) => `${why} ${name}`) as [string, string, string];
+        const deadline = (run: string) => (run.startsWith("deadline") ? due : due + 9000);
+        await apply(store, ...ids.map((run) => creation(run, { claimed: true, deadline: deadline(run) })));
+        const row = { state: "waiting", release: true, claims: 0, wakeAt } as const;
+        await apply(
+          store,
+          suspending(ids[0], 1, { row, waits: [{ open: { ...signal, due } }] }),
+          suspending(ids[1], 1, { row, waits: [{ open: { ...signal, due: null } }, timer] }),
+          suspending(ids[2], 1, { row: { ...row, state: "retrying" }, waits: [{ open: { ...signal, due: null } }] }),
+        );
+      }
+      const lost = [
+        "timeout missing",
+        "timer missing",
+        "deadline missing",
+        "timeout late",
+        "timer late",
+        "deadline late",
+      ];
+      const why = "its alarm is missing or too late";
+      assert.deepEqual(
+        (await store.orphans()).map(({ run, why }) => [run, why]),
+        lost.map((run) => [run, why]),
+      );
+      assert.equal(await store.adopt([...lost, "timer exact", "timer early"]), lost.length);
+      assert.deepEqual(await store.orphans(), []);
+      assert.deepEqual((await claimIds(store, { limit: 99 })).toSorted(), lost.toSorted());
+    },
+  ),
+
   storeCase("I10 P31 a child is a wake source while it is unfinished or its message is unread", async ({ store }) => {
     const parent = { run: "p", key: "k", generation: 0, detached: false };
     await apply(store, {
@@ -103,49 +141,58 @@ export const upkeepCases: readonly StoreCase[] = [
     assert.equal(await store.adopt(list), 0);
   }),
 
-  storeCase("purge takes finished runs by age, the oldest first, and at most so many", async ({ store, clock }) => {
-    const start = clock.now();
-    for (const [run, state] of [
-      ["s1", "succeeded"],
-      ["f1", "failed"],
-      ["s2", "succeeded"],
-      ["c1", "cancelled"],
-    ] as const) {
-      clock.advance(10);
-      await apply(store, creation(run, { claimed: true }));
-      await apply(store, ending(run, 1, state));
-    }
-    await apply(store, creation("open", { claimed: true }));
-    const ids = async () => (await store.runs({ limit: 9 })).map(({ id }) => id);
-    const purge = (succeeded: number, failed: number, limit: number) =>
-      store.purge({ succeededBefore: start + succeeded, failedBefore: start + failed, limit });
-    assert.equal(await purge(10, 10, 9), 0);
-    assert.equal((await purge(0, 20, 9)) + (await purge(10, 1e9, 0)), 0);
-    assert.equal(await purge(31, 0, 1), 1);
-    assert.deepEqual(await ids(), ["open", "c1", "s2", "f1"]);
-    assert.equal(await purge(0, 41, 1), 1);
-    assert.deepEqual(await ids(), ["open", "c1", "s2"]);
-    assert.equal(await purge(1e9, 40, 9), 1);
-    assert.deepEqual(await ids(), ["open", "c1"]);
-    assert.equal(await purge(1e9, 1e9, 9), 1);
-    assert.deepEqual(await ids(), ["open"]);
-  }),
+  storeCase(
+    "P32 P36 purge takes finished runs by age, the oldest first, and at most so many",
+    async ({ store, clock }) => {
+      const start = clock.now();
+      for (const [run, state] of [
+        ["s1", "succeeded"],
+        ["f1", "failed"],
+        ["s2", "succeeded"],
+        ["c1", "cancelled"],
+      ] as const) {
+        clock.advance(10);
+        await apply(store, creation(run, { claimed: true }));
+        await apply(store, ending(run, 1, state));
+      }
+      await apply(store, creation("open", { claimed: true }));
+      const ids = async () => (await store.runs({ limit: 9 })).map(({ id }) => id);
+      const purge = (succeeded: number, failed: number, limit: number) =>
+        store.purge({ succeededBefore: start + succeeded, failedBefore: start + failed, limit });
+      assert.equal(await purge(10, 10, 9), 0);
+      assert.equal((await purge(0, 20, 9)) + (await purge(10, 1e9, 0)), 0);
+      assert.equal(await purge(31, 0, 1), 1);
+      assert.deepEqual(await ids(), ["open", "c1", "s2", "f1"]);
+      assert.equal(await purge(0, 41, 1), 1);
+      assert.deepEqual(await ids(), ["open", "c1", "s2"]);
+      assert.equal(await purge(1e9, 40, 9), 1);
+      assert.deepEqual(await ids(), ["open", "c1"]);
+      assert.equal(await purge(1e9, 1e9, 9), 1);
+      assert.deepEqual(await ids(), ["open"]);
+    },
+  ),
 
-  storeCase("purge takes everything that belongs to a run, so that its id is free again", async ({ store, clock }) => {
-    const first = creation("r", { claimed: true, tags: ["t"] });
-    await apply(store, { ...first, state: [{ key: "s", data: "1" }], keys: [{ space: "a", key: "k", digest: "d" }] });
-    await store.deliver(signal("r", "m"));
-    await apply(store, ending("r", 1));
-    clock.advance(1);
-    assert.equal(await store.purge({ succeededBefore: clock.now(), failedBefore: 0, limit: 1 }), 1);
-    assert.deepEqual([await store.run("r"), await store.journal("r"), await store.state("r")], [null, [], []]);
-    assert.equal(await store.key("a", "k"), null);
-    assert.deepEqual(await store.runs({ tag: "t", limit: 9 }), []);
-    await apply(store, creation("r", { claimed: true }));
-    assert.deepEqual([(await store.journal("r")).length, await store.state("r"), await store.inbox("r")], [1, [], []]);
-    assert.equal(await store.key("a", "k"), null);
-    assert.equal(await store.deliver(signal("r", "m")), "delivered");
-  }),
+  storeCase(
+    "P32 purge takes everything that belongs to a run, so that its id is free again",
+    async ({ store, clock }) => {
+      const first = creation("r", { claimed: true, tags: ["t"] });
+      await apply(store, { ...first, state: [{ key: "s", data: "1" }], keys: [{ space: "a", key: "k", digest: "d" }] });
+      await store.deliver(signal("r", "m"));
+      await apply(store, ending("r", 1));
+      clock.advance(1);
+      assert.equal(await store.purge({ succeededBefore: clock.now(), failedBefore: 0, limit: 1 }), 1);
+      assert.deepEqual([await store.run("r"), await store.journal("r"), await store.state("r")], [null, [], []]);
+      assert.equal(await store.key("a", "k"), null);
+      assert.deepEqual(await store.runs({ tag: "t", limit: 9 }), []);
+      await apply(store, creation("r", { claimed: true }));
+      assert.deepEqual(
+        [(await store.journal("r")).length, await store.state("r"), await store.inbox("r")],
+        [1, [], []],
+      );
+      assert.equal(await store.key("a", "k"), null);
+      assert.equal(await store.deliver(signal("r", "m")), "delivered");
+    },
+  ),
 
   storeCase("I28 runs are listed newest first, page by page, without a gap or a repetition", async ({ store }) => {
     for (let i = 0; i < 7; i++) await apply(store, creation(`r${i}`));
@@ -194,7 +241,7 @@ export const upkeepCases: readonly StoreCase[] = [
     },
   ),
 
-  storeCase("waits are listed by run and kind", async ({ store }) => {
+  storeCase("P32 waits are listed by run and kind", async ({ store }) => {
     for (const kind of ["signal", "approval", "decision"] as const) await waitingFor(store, kind, kind);
     const kinds = async (query: Parameters<Store["waits"]>[0]) => (await store.waits(query)).map(({ kind }) => kind);
     assert.deepEqual(await kinds({}), ["signal", "approval", "decision"]);
@@ -211,7 +258,7 @@ export const upkeepCases: readonly StoreCase[] = [
     assert.deepEqual([await store.adopt([]), await store.counters("")], [0, []]);
   }),
 
-  storeCase("a store describes itself, and a listener can be taken away", async ({ store }) => {
+  storeCase("P32 a store describes itself, and a listener can be taken away", async ({ store }) => {
     const report = await store.inspect();
     assert.ok(report.store.length > 0 && report.schema >= 1);
     assert.deepEqual(report.faults, []);

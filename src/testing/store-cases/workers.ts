@@ -19,7 +19,7 @@ const rebooted = { ...newWorker("w").process, boot: "boot-2" };
 
 export const workerCases: readonly StoreCase[] = [
   storeCase(
-    "workers are listed as they registered, with what is left of their lease and how many runs they own",
+    "P32 workers are listed as they registered, with what is left of their lease and how many runs they own",
     async (opened) => {
       const { store, clock, leaseClock } = opened;
       const handles = [{ workflow: "a", version: "1.0.0" }];
@@ -35,7 +35,7 @@ export const workerCases: readonly StoreCase[] = [
   ),
 
   storeCase(
-    "P29 a heartbeat renews the lease, counted on the lease clock alone",
+    "P29 B33 a heartbeat renews the lease, counted on the lease clock alone",
     async ({ store, clock, leaseClock }) => {
       await store.register(newWorker("w2"));
       leaseClock.advance(20_000);
@@ -68,7 +68,7 @@ export const workerCases: readonly StoreCase[] = [
   }),
 
   storeCase(
-    "I8 ST1 a fenced worker writes nothing: commit, heartbeat, claim, take and retire all fail",
+    "I8 P21 ST1 a fenced worker writes nothing: commit, heartbeat, claim, take and retire all fail",
     async ({ store }) => {
       await store.register(newWorker("w2"));
       await apply(store, creation("r", { claimed: true }), creation("s", { claimed: true }));
@@ -140,6 +140,20 @@ export const workerCases: readonly StoreCase[] = [
       (await store.workers()).map(({ id }) => id),
       ["w2"],
     );
+  }),
+
+  storeCase("B2 I8 of two who fence by the same list, the second releases nothing", async ({ store }) => {
+    for (const id of ["w2", "w3"]) await store.register(newWorker(id));
+    await apply(store, creation("r", { claimed: true }), creation("s", { claimed: true }));
+    const list = (await store.workers()).filter(({ id }) => id === "w1").map(({ id }) => id);
+    assert.deepEqual(await store.fence({ workers: list }), { moved: [], released: 2 });
+    assert.deepEqual(await claimIds(store, { worker: "w2", limit: 1, suspect: true }), ["r"]);
+    const [first, free] = [await rowOf(store, "r"), await rowOf(store, "s")];
+    assert.deepEqual(await store.fence({ workers: list }), { moved: [], released: 0 });
+    assert.deepEqual([await rowOf(store, "r"), await rowOf(store, "s")], [first, free]);
+    assert.equal(await store.take("w3", "r"), null);
+    assert.deepEqual(await store.fence({ workers: list, successor: newWorker("w4") }), { moved: [], released: 0 });
+    assert.deepEqual(await store.commit({ worker: "w2", runs: [appending("r", 1)] }), [{ run: "r", kind: "applied" }]);
   }),
 
   storeCase("P17 fencing oneself moves the runs, with what replaces the memory of them", async ({ store }) => {
