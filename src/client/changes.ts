@@ -1,9 +1,9 @@
 import type { Clock } from "../base/clock.ts";
 
-export interface Listener {
-  /** Resolves when something may have changed since the last call. */
-  next(): Promise<void>;
-  stop(): void;
+/** How a run ended: its output, or its error, as recorded. */
+export interface RunEnd {
+  readonly ok: boolean;
+  readonly text: string;
 }
 
 /** Wakes whoever waits for something to change about a run: told in this process, hinted from outside, or by polling. */
@@ -20,12 +20,13 @@ export class Changes {
 
   /** Something of this run became durable here. */
   tell(run: string): void {
-    this.#forAll.wake(run);
+    this.#forAll.wake(run, null);
   }
 
-  tellEnd(run: string): void {
-    this.#forAll.wake(run);
-    this.#forEnds.wake(run);
+  /** The run has left this process's memory: it ended, or whoever waits for its end must look elsewhere from now on. */
+  tellLeft(run: string, end: RunEnd | null): void {
+    if (end !== null) this.#forAll.wake(run, end);
+    this.#forEnds.wake(run, end);
   }
 
   /** Any run may have changed. */
@@ -34,70 +35,87 @@ export class Changes {
     this.#forEnds.wakeAll();
   }
 
-  isEndAwaited(run: string): boolean {
-    return this.#forEnds.has(run);
-  }
-
   listen(run: string): Listener {
-    return this.#listen(this.#forAll, run);
+    return new Listener(this.#forAll, run, this.#clock, this.#pollMs);
   }
 
   /** For those who care for the end alone: a busy run does not wake them with every commit. */
   listenForEnd(run: string): Listener {
-    return this.#listen(this.#forEnds, run);
+    return new Listener(this.#forEnds, run, this.#clock, this.#pollMs);
+  }
+}
+
+/** Listening starts before the caller looks, so that nothing falls between look and wait. */
+export class Listener {
+  readonly #listeners: Listeners;
+  readonly #run: string;
+  readonly #clock: Clock;
+  readonly #pollMs: number;
+  #hasChanged = false;
+  #end: RunEnd | null = null;
+  #wake: (() => void) | null = null;
+
+  constructor(listeners: Listeners, run: string, clock: Clock, pollMs: number) {
+    this.#listeners = listeners;
+    this.#run = run;
+    this.#clock = clock;
+    this.#pollMs = pollMs;
+    listeners.add(run, this);
   }
 
-  /** Listening starts before the caller looks, so that nothing falls between look and wait. */
-  #listen(listeners: Listeners, run: string): Listener {
-    let hasChanged = false;
-    let wake: (() => void) | null = null;
-    const listener = () => {
-      hasChanged = true;
-      wake?.();
-    };
-    listeners.add(run, listener);
-    const next = async () => {
-      if (!hasChanged) {
-        await new Promise<void>((resolve) => {
-          const forget = this.#clock.after(this.#pollMs, resolve);
-          wake = () => {
-            forget();
-            resolve();
-          };
-        });
-      }
-      hasChanged = false;
-      wake = null;
-    };
-    return { next, stop: () => listeners.remove(run, listener) };
+  /**
+   * Resolves when something may have changed since the last call, with the end of the run if that was told. Somebody who will surely be told
+   * need not poll.
+   */
+  async next({ polls }: { readonly polls: boolean }): Promise<RunEnd | null> {
+    if (!this.#hasChanged) await this.#change(polls);
+    this.#hasChanged = false;
+    return this.#end;
+  }
+
+  #change(polls: boolean): Promise<void> {
+    return new Promise((resolve) => {
+      const forget = polls ? this.#clock.after(this.#pollMs, () => this.tell(null)) : null;
+      this.#wake = () => {
+        this.#wake = null;
+        forget?.();
+        resolve();
+      };
+    });
+  }
+
+  tell(end: RunEnd | null): void {
+    this.#hasChanged = true;
+    this.#end ??= end;
+    this.#wake?.();
+  }
+
+  stop(): void {
+    this.#listeners.remove(this.#run, this);
   }
 }
 
 class Listeners {
-  readonly #byRun = new Map<string, Set<() => void>>();
+  readonly #byRun = new Map<string, Set<Listener>>();
 
-  has(run: string): boolean {
-    return this.#byRun.has(run);
-  }
-
-  add(run: string, listener: () => void): void {
+  add(run: string, listener: Listener): void {
     const listeners = this.#byRun.get(run);
     if (listeners === undefined) this.#byRun.set(run, new Set([listener]));
     else listeners.add(listener);
   }
 
-  remove(run: string, listener: () => void): void {
+  remove(run: string, listener: Listener): void {
     const listeners = this.#byRun.get(run);
     listeners?.delete(listener);
     if (listeners?.size === 0) this.#byRun.delete(run);
   }
 
-  wake(run: string): void {
+  wake(run: string, end: RunEnd | null): void {
     const listeners = this.#byRun.get(run);
-    if (listeners !== undefined) for (const listener of listeners) listener();
+    if (listeners !== undefined) for (const listener of listeners) listener.tell(end);
   }
 
   wakeAll(): void {
-    for (const run of [...this.#byRun.keys()]) this.wake(run);
+    for (const run of [...this.#byRun.keys()]) this.wake(run, null);
   }
 }

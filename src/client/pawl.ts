@@ -127,7 +127,8 @@ export class Pawl {
     this.#changes = new Changes(store.leaseClock, pollMs);
     this.#worker = new Worker(store, this.#workerOptions(options, pollMs), {
       changed: (run) => this.#changes.tell(run),
-      ended: (run, end) => this.#ended(run, end.state === "succeeded", end.text),
+      left: (run, end) =>
+        this.#changes.tellLeft(run, end === null ? null : { ok: end.state === "succeeded", text: end.text }),
     });
     this.#ports = {
       store,
@@ -141,7 +142,6 @@ export class Pawl {
       store,
       codec: this.#codec,
       changes: this.#changes,
-      ends: new Map(),
       signal: (id, name, payload, how) => this.signal(id, name, payload, how),
       cancel: (id, how) => this.cancel(id, how),
       isHere: (id) => this.#worker.holds(id),
@@ -272,7 +272,7 @@ export class Pawl {
         if (entries.some((entry) => entry.type === "run.cancelling")) return { outcome: "cancelling" };
         from += entries.length;
         if (!(await isCovered(this.store, row)) && (await this.#worker.cancelWithoutBody(id))) continue;
-        await listener.next();
+        await listener.next({ polls: true });
       }
     } finally {
       listener.stop();
@@ -374,13 +374,6 @@ export class Pawl {
     for (const undo of this.#undo.splice(0)) undo();
     this.#changes.tellAll();
     await this.store.close();
-  }
-
-  #ended(run: string, ok: boolean, text: string): void {
-    if (this.#changes.isEndAwaited(run)) this.#source.ends.set(run, { ok, text });
-    this.#changes.tellEnd(run);
-    // Whoever waits has taken it by then; later callers read the store.
-    nodeHost.immediate(() => this.#source.ends.delete(run));
   }
 
   #assertOpen(): void {

@@ -5,7 +5,7 @@ import type { Ended, Entry, Parked } from "../core/journal.ts";
 import type { RunRow, Store, WaitKind } from "../core/store.ts";
 import { isTerminal, type PublicStatus, publicStatus, type RunState } from "../core/transition.ts";
 import { openEntry, openValue } from "../core/values.ts";
-import type { Changes } from "./changes.ts";
+import type { Changes, RunEnd } from "./changes.ts";
 
 /** A line of a list of runs. */
 export interface RunSummary {
@@ -81,8 +81,6 @@ export interface RunSource {
   readonly store: Store;
   readonly codec: Codec;
   readonly changes: Changes;
-  /** The end of a run that ended in this process, while somebody waits for it. */
-  ends: Map<string, { readonly ok: boolean; readonly text: string }>;
   signal(id: string, name: string, payload?: unknown, options?: SignalOptions): Promise<void>;
   cancel(id: string, options?: CancelOptions): Promise<CancelOutcome>;
   /** Whether the run is in this process's memory right now. */
@@ -129,23 +127,23 @@ async function resultOf(id: string, source: RunSource): Promise<unknown> {
   try {
     for (;;) {
       source.assertOpen();
-      // A run that is in memory here cannot have ended: its end is told.
-      const end = source.ends.get(id) ?? (source.isHere(id) ? null : await recordedEnd(id, source));
+      // A run that is in memory here cannot have ended: its end is told, and when it leaves as well.
+      const isHere = source.isHere(id);
+      const end = (isHere ? null : await recordedEnd(id, source)) ?? (await listener.next({ polls: !isHere }));
       if (end !== null) return openEnd(end);
-      await listener.next();
     }
   } finally {
     listener.stop();
   }
 }
 
-function openEnd({ ok, text }: { readonly ok: boolean; readonly text: string }): unknown {
+function openEnd({ ok, text }: RunEnd): unknown {
   const value = decode(text);
   if (ok) return value;
   throw (value as Ended).error;
 }
 
-async function recordedEnd(id: string, { store, codec }: RunSource): Promise<{ ok: boolean; text: string } | null> {
+async function recordedEnd(id: string, { store, codec }: RunSource): Promise<RunEnd | null> {
   const row = await rowOf(id, store);
   if (!isTerminal(row.state)) return null;
   const [last] = await store.journal(id, { from: row.head - 1, limit: 1 });
@@ -295,7 +293,7 @@ async function* eventsOf(id: string, source: RunSource): AsyncGenerator<RunEvent
         yield openEntry(codec, id, stored);
       }
       if (isOver) return;
-      await listener.next();
+      await listener.next({ polls: true });
     }
   } finally {
     listener.stop();

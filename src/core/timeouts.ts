@@ -9,6 +9,7 @@ export interface Armable {
 /** Most short steps are over a moment after they began and need no timer. One look serves all that began together. */
 export class Timeouts {
   readonly #host: Host;
+  readonly #look = () => this.#armFresh();
   #fresh: Armable[] = [];
 
   constructor(host: Host) {
@@ -16,7 +17,7 @@ export class Timeouts {
   }
 
   add(attempt: Armable): void {
-    if (this.#fresh.push(attempt) === 1) this.#host.immediate(() => this.#armFresh());
+    if (this.#fresh.push(attempt) === 1) this.#host.immediate(this.#look);
   }
 
   #armFresh(): void {

@@ -53,7 +53,8 @@ export interface WorkerOptions {
 export interface WorkerEvents {
   /** Something about this run has changed. */
   changed(run: string): void;
-  ended(run: string, end: Extract<PassEnd, { kind: "ended" }>): void;
+  /** The run is no longer in memory here; with `end`, because it has ended. */
+  left(run: string, end: Extract<PassEnd, { kind: "ended" }> | null): void;
 }
 
 export class Worker {
@@ -274,6 +275,7 @@ export class Worker {
   #dropped(pass: Pass): void {
     this.#mailReader.forget(pass);
     this.#claims.lost(pass.id);
+    this.#events.left(pass.id, null);
   }
 
   #forget(pass: Pass): void {
@@ -403,7 +405,7 @@ export class Worker {
       this.#passes.hold(next);
       return next.begin();
     }
-    if (how.kind === "ended") this.#events.ended(pass.id, how);
+    this.#events.left(pass.id, how.kind === "ended" ? how : null);
     // A run that sleeps may be the next to wake; one that has ended leaves nothing to look for.
     this.#claims.left(pass.id, how.kind === "suspended");
     const parent = pass.row.parent === null ? undefined : this.#passes.get(pass.row.parent.run);
