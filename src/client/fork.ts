@@ -19,6 +19,7 @@ import type {
   SignalAwaited,
   StatePatched,
   StepFailed,
+  StoredEntry,
   TimerSet,
 } from "../core/journal.ts";
 import { entryKind } from "../core/journal.ts";
@@ -37,6 +38,17 @@ export interface ForkPoint {
   readonly at: number;
   /** The last inherited entry is a final failure that is to be tried again. */
   readonly tryAgain: boolean;
+}
+
+/** The entries before the first one that cannot be read. */
+export function readableStart(codec: Codec, run: string, stored: readonly StoredEntry[]): Entry[] {
+  const entries: Entry[] = [];
+  try {
+    for (const entry of stored) entries.push(openEntry(codec, run, entry));
+  } catch {
+    // Whoever forks at it, or behind it, is told where the journal ends for them.
+  }
+  return entries;
 }
 
 /** Where `retry` picks up: at the failure that ended the run, or else right before its end. */

@@ -8,11 +8,11 @@ import { PawlError } from "../base/errors.ts";
 import { assertName, createIds, type Ids } from "../base/ids.ts";
 import { utf8Length } from "../base/utf8.ts";
 import type { Log } from "../core/context.ts";
-import type { Resolved } from "../core/journal.ts";
+import type { Entry, Resolved } from "../core/journal.ts";
 import { DEFAULTS, LIMITS } from "../core/limits.ts";
 import type { Store, WorkerRow } from "../core/store.ts";
 import { isTerminal, type PublicStatus, publicStatus, RUN_STATES, type RunState } from "../core/transition.ts";
-import { sealValue } from "../core/values.ts";
+import { openEntry, sealValue } from "../core/values.ts";
 import type { Workflow } from "../core/workflow.ts";
 import { installGuard } from "../worker/guard.ts";
 import { nodeHost } from "../worker/node-host.ts";
@@ -22,7 +22,7 @@ import { Worker } from "../worker/worker.ts";
 import { Changes } from "./changes.ts";
 import { consoleLog, harmless } from "./console-log.ts";
 import { assertSameDecision, sealDecision } from "./decision.ts";
-import { forkCommit, forkPoint, retryPoint } from "./fork.ts";
+import { forkCommit, forkPoint, readableStart, retryPoint } from "./fork.ts";
 import { DEFAULT_STORE, storeOf } from "./open-store.ts";
 import {
   type CancelOptions,
@@ -291,12 +291,16 @@ export class Pawl {
 
   async #fork(
     id: string,
-    where: (journal: Awaited<ReturnType<Run["journal"]>>) => ReturnType<typeof retryPoint>,
+    where: (journal: readonly Entry[]) => ReturnType<typeof retryPoint>,
     movesKey: boolean,
   ): Promise<Run> {
     this.#assertOpen();
     const row = await rowOf(id, this.store);
-    const journal = await this.get(id).journal();
+    const stored = await this.store.journal(id);
+    // A fork before a damaged entry is the way out for a run that has one.
+    const journal = movesKey
+      ? stored.map((entry) => openEntry(this.#codec, id, entry))
+      : readableStart(this.#codec, id, stored);
     const forked = this.#ids.next();
     const commit = await forkCommit(row, journal, where(journal), forked, {
       store: this.store,

@@ -69,10 +69,10 @@ export function retryDelayMs(
   policy: RetryPolicy,
   failures: number,
   error: unknown,
-  random: () => number,
+  { random, now }: { random(): number; now(): number },
 ): number | null {
   if (failures > policy.max || !isRetryable(policy, error)) return null;
-  return retryAfterMs(error) ?? backoffMs(failures, policy, random);
+  return retryAfterMs(error, now) ?? backoffMs(failures, policy, random);
 }
 
 export function isRetryable(policy: RetryPolicy, error: unknown): boolean {
@@ -140,14 +140,15 @@ function isTransientStatus(status: unknown): boolean {
   );
 }
 
-/** What the error itself asks for: `retryAfter` of RetryableError, or a Retry-After header in seconds. */
-function retryAfterMs(error: unknown): number | null {
+/** What the error itself asks for: `retryAfter` of RetryableError, or a Retry-After header, in seconds or as a date. */
+function retryAfterMs(error: unknown, now: () => number): number | null {
   const retryAfter = readProperty(error, "retryAfter");
   if (typeof retryAfter === "number" || typeof retryAfter === "string") return readableMs(retryAfter);
   const response = readProperty(error, "response");
   const header = headerOf(readProperty(error, "headers")) ?? headerOf(readProperty(response, "headers"));
+  if (header === null || header.trim() === "") return null;
   const seconds = Number(header);
-  return header === null || header.trim() === "" ? null : readableMs(seconds * 1000);
+  return readableMs(Number.isNaN(seconds) ? Math.max(0, Date.parse(header) - now()) : seconds * 1000);
 }
 
 /** Somebody else's text: what cannot be read is as good as not said. */

@@ -136,7 +136,10 @@ export class Steps implements AttemptEvents {
     const { ports, draft } = this.#pass;
     const { name } = call;
     const { retry } = call.policy;
-    const delayMs = retryDelayMs(retry, call.failures + 1, error, () => ports.random());
+    const delayMs = retryDelayMs(retry, call.failures + 1, error, {
+      random: ports.random,
+      now: () => ports.clock.now(),
+    });
     if (delayMs === null) {
       const isExhausted = call.failures > 0 && isRetryable(retry, error);
       return this.settle(stepFailure(this.#pass.id, call, error, isExhausted));

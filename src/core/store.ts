@@ -311,6 +311,9 @@ export interface WaitRow {
 export interface WaitQuery {
   readonly run?: string;
   readonly kind?: WaitKind;
+  readonly name?: string;
+  /** Only those that follow this one: the last of the page before. They are listed by age of their run, then by key. */
+  readonly after?: Pick<WaitRow, "run" | "key">;
   readonly limit?: number;
 }
 

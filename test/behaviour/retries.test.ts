@@ -132,6 +132,18 @@ describe.each(STORES)("retries on %s", (store) => {
     expect(waits()).toEqual([90_000, 7000, 3000]);
   });
 
+  it("E-25 honours a Retry-After that is a date, and does not wait for one that has passed", async () => {
+    const world = await openWorld(store);
+    const dates = [world.clock.now() + 42_000, world.clock.now() - 60_000].map((time) => new Date(time).toUTCString());
+    const { flow, waits } = flaky(world, 2, () =>
+      Object.assign(new Error("busy"), { status: 503, headers: new Headers({ "retry-after": dates.shift() ?? "" }) }),
+    );
+    const run = await (await world.open([flow])).start(flow);
+    await world.advance(200_000);
+    await run.result();
+    expect(waits()).toEqual([42_000, 0]);
+  });
+
   it("E-25 takes its own backoff when an error asks for a wait that cannot be read", async () => {
     const world = await openWorld(store);
     const { flow, waits } = flaky(world, 1, () => new RetryableError("x", { retryAfter: "soonish" }));
@@ -248,7 +260,7 @@ describe.each(STORES)("retries on %s", (store) => {
     expect(waits.every((wait) => wait >= 0 && wait <= 1_000_000)).toBe(true);
     expect(new Set(waits).size).toBeGreaterThan(20);
     const drawn = [0, 0.25, 0.999].map((random) =>
-      retryDelayMs(retryPolicy(undefined), 2, new RetryableError("x"), () => random),
+      retryDelayMs(retryPolicy(undefined), 2, new RetryableError("x"), { random: () => random, now: () => 0 }),
     );
     expect(drawn).toEqual([0, 500, 1998]);
   });

@@ -369,6 +369,26 @@ describe("a damaged run", () => {
     },
   );
 
+  it("E-22 S2-59 is forked before the entry that cannot be read, which names how far that can be", async () => {
+    const starts: string[] = [];
+    const flow = workflow("flow", async (ctx) => {
+      for (const name of ["a", "b", "c"]) await ctx.step(name, () => void starts.push(name));
+      return ctx.waitFor("end", { timeout: "1s", default: "done" });
+    });
+    const file = newFile();
+    const first = await open(file, [flow]);
+    await first.start(flow, undefined, { id: "r" });
+    await first.idle();
+    await first.close();
+    // run.started, a started, a completed, b started, b completed.
+    edit(file, `update journal set data = '{' where seq = 4 and ${OF_R}`);
+    const pawl = await open(file, [flow]);
+    await expect(pawl.fork("r", { at: 5 })).rejects.toMatchObject({ message: expect.stringContaining("from 1 to 4") });
+    const fork = await pawl.fork("r", { at: "b" });
+    expect(await fork.result()).toBe("done");
+    expect(starts).toEqual(["a", "b", "c", "b", "c"]);
+  });
+
   it.each([
     ["waits.detail", `update waits set detail = '{' where ${OF_R}`],
     ["waits.detail of another shape", `update waits set detail = '5' where ${OF_R}`],

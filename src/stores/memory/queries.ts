@@ -43,13 +43,22 @@ export function readJournal(
   return journal.slice(from, from + limit).map((entry) => ({ ...entry, data: copyData(entry.data) }));
 }
 
-export function listWaits(tables: Tables, { run, kind, limit }: WaitQuery): WaitRow[] {
-  return [...tables.runs.values()]
+export function listWaits(tables: Tables, { run, kind, name, after, limit }: WaitQuery): WaitRow[] {
+  return runsFrom(tables, after?.run)
     .filter(({ row }) => run === undefined || row.id === run)
-    .sort(inCreationOrder)
     .flatMap(({ waits }) => [...waits.values()].sort((a, b) => byText(a.key, b.key)))
     .filter((wait) => kind === undefined || wait.kind === kind)
+    .filter((wait) => name === undefined || wait.name === name)
+    .filter((wait) => wait.run !== after?.run || byText(wait.key, after.key) > 0)
     .slice(0, limit);
+}
+
+/** In order of creation, beginning with this one; none if it is gone. */
+function runsFrom(tables: Tables, first: string | undefined): MemoryRun[] {
+  const runs = [...tables.runs.values()].sort(inCreationOrder);
+  if (first === undefined) return runs;
+  const index = runs.findIndex(({ row }) => row.id === first);
+  return index < 0 ? [] : runs.slice(index);
 }
 
 export function listState(tables: Tables, id: string): StateRow[] {

@@ -75,15 +75,19 @@ export function readInbox(db: Connection, id: string): InboxRow[] {
 const WAITS = `select runs.id as run, runs.workflow, waits.key, waits.kind, waits.name, waits.due, waits.detail
   from waits join runs on runs.n = waits.run`;
 
-export function listWaits(db: Connection, { run, kind, limit }: WaitQuery): WaitRow[] {
+export function listWaits(db: Connection, { run, kind, name, after, limit }: WaitQuery): WaitRow[] {
   const conditions = ["true"];
   const values: SqlValue[] = [];
-  if (run !== undefined) conditions.push("runs.id = ?");
-  if (run !== undefined) values.push(run);
-  if (kind !== undefined) conditions.push("kind = ?");
-  if (kind !== undefined) values.push(kind);
+  const add = (condition: string, ...given: SqlValue[]) => {
+    conditions.push(condition);
+    values.push(...given);
+  };
+  if (run !== undefined) add("runs.id = ?", run);
+  if (kind !== undefined) add("kind = ?", kind);
+  if (name !== undefined) add("waits.name = ?", name);
+  if (after !== undefined) add("(waits.run, waits.key) > ((select n from runs where id = ?), ?)", after.run, after.key);
   // Repeats the condition of the index over what people are asked.
-  if (kind === "approval" || kind === "decision") conditions.push("kind in ('approval', 'decision')");
+  if (kind === "approval" || kind === "decision") add("kind in ('approval', 'decision')");
   const where = conditions.join(" and ");
   return db
     .all(`${WAITS} where ${where} order by waits.run, waits.key limit ?`, ...values, limitOf(limit))

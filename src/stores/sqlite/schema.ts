@@ -45,14 +45,14 @@ export const MIGRATIONS: readonly Migration[] = [
         ready_at real,
         wake_at real,
         wake integer not null default 0,
-        cancel text,
+        cancel any,
         cancelling integer not null default 0,
         unread integer not null default 0,
         claims integer not null,
         claimed_head integer not null,
         stop_reason text,
-        progress text,
-        cost text,
+        progress any,
+        cost any,
         codec text not null
       ) strict;
       create index runs_ready on runs (priority desc, ready_at) where ready_at is not null and claims < 2;
@@ -100,7 +100,7 @@ export const MIGRATIONS: readonly Migration[] = [
         kind text not null,
         name text not null,
         due real,
-        detail text,
+        detail any,
         primary key (run, key)
       ) strict, without rowid;
       create index waits_asked on waits (kind) where kind in ('approval', 'decision');

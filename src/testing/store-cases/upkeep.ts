@@ -241,7 +241,7 @@ export const upkeepCases: readonly StoreCase[] = [
     },
   ),
 
-  storeCase("P32 waits are listed by run and kind", async ({ store }) => {
+  storeCase("P32 waits are listed by run, kind and name", async ({ store }) => {
     for (const kind of ["signal", "approval", "decision"] as const) await waitingFor(store, kind, kind);
     const kinds = async (query: Parameters<Store["waits"]>[0]) => (await store.waits(query)).map(({ kind }) => kind);
     assert.deepEqual(await kinds({}), ["signal", "approval", "decision"]);
@@ -250,6 +250,21 @@ export const upkeepCases: readonly StoreCase[] = [
     assert.deepEqual(await kinds({ run: "decision" }), ["decision"]);
     assert.deepEqual(await kinds({ run: "decision", kind: "signal" }), []);
     assert.deepEqual(await kinds({ limit: 2 }), ["signal", "approval"]);
+    await waitingFor(store, "named", "signal", "go");
+    assert.deepEqual(await kinds({ name: "go" }), ["signal"]);
+    assert.deepEqual(await kinds({ name: "nobody's" }), []);
+  }),
+
+  storeCase("P32 waits are read page by page, whatever is opened and closed meanwhile", async ({ store }) => {
+    for (const id of ["b", "a", "c"]) await waitingFor(store, id, "approval");
+    const [first] = await store.waits({ limit: 1 });
+    assert.equal(first?.run, "b");
+    const rest = async () =>
+      (await store.waits({ kind: "approval", ...(first && { after: first }) })).map(({ run }) => run);
+    assert.deepEqual(await rest(), ["a", "c"]);
+    await waitingFor(store, "d", "approval");
+    assert.deepEqual(await rest(), ["a", "c", "d"]);
+    assert.deepEqual(await store.waits({ after: { run: "gone", key: "x" } }), []);
   }),
 
   storeCase("what is not there reads as absent", async ({ store }) => {
