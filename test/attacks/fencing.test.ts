@@ -1,7 +1,6 @@
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { type Clock, manualClock } from "../../src/base/clock.ts";
 import { PawlError } from "../../src/base/errors.ts";
-import { Pawl } from "../../src/client/pawl.ts";
 import type { ClaimRequest, Commit, NewWorker, Pulse, Store } from "../../src/core/store.ts";
 import { workflow } from "../../src/core/workflow.ts";
 import { faultStore } from "../../src/testing/fault-store.ts";
@@ -74,36 +73,6 @@ describe("fencing oneself", () => {
     expect(await stateOf(first)).toBe("resolved");
     expect(await stateOf(second)).toBe("resolved");
     expect(await (await second).result()).toBe("done");
-  });
-
-  it("P17 fences itself before it asks for anything else, and takes the mail that came with the answer", async () => {
-    const world = await openWorld("memory", { leaseClock: manualClock() });
-    const hold = gate();
-    const waiting = workflow("waiting", (ctx) => Promise.race([ctx.waitFor("go"), ctx.step("a", () => hold.passed)]));
-    const asked: string[] = [];
-    let isLost = false;
-    const commit = async (request: Commit) => {
-      const verdicts = await world.store.commit(request);
-      if (isLost || !request.runs.some(({ entries }) => entries.some(({ key }) => key === "a"))) return verdicts;
-      isLost = true;
-      await world.store.deliver({ to: "r", id: "m", kind: "signal", name: "go", data: "7" });
-      asked.length = 0;
-      throw lost();
-    };
-    // Neither hints nor polls nor heartbeats come to its help.
-    const own = { ...world.store, commit, hints: () => () => {}, open: async () => {}, close: async () => {} };
-    const noting = new Proxy(own, {
-      get: (target, name: keyof Store) => {
-        if (typeof target[name] === "function") asked.push(name);
-        return target[name];
-      },
-    });
-    const pawl = await Pawl.open(noting, { workflows: [waiting], logger: silent, handleSignals: false });
-    onTestFinished(() => pawl.close({ drain: 1 }));
-    await pawl.start(waiting, undefined, { id: "r" });
-    await rounds();
-    expect(asked[0]).toBe("fence");
-    expect((await world.journal("r")).slice(3)).toEqual(["signal.received go", "run.succeeded"]);
   });
 
   it("P17 names also the incarnation whose own fencing was never answered", async () => {
@@ -290,72 +259,6 @@ describe("fencing oneself", () => {
     expect(await ids()).toContain("other");
     await advance(30);
     expect(await ids()).not.toContain("other");
-  });
-
-  it.each([
-    ["begins in a new incarnation, once", false],
-    ["never begins here if another worker has the run meanwhile", true],
-  ])("P37 a step whose lease ran out between its commit and its start %s", async (_what, isTaken) => {
-    const world = await openWorld("memory", { leaseClock: manualClock() });
-    const clock = stallingClock(world.store.leaseClock);
-    const begun: (string | undefined)[] = [];
-    const stepping = workflow("stepping", async (ctx) =>
-      ctx.step("a", async () => {
-        begun.push((await world.store.run("r"))?.owner ?? undefined);
-        return "done";
-      }),
-    );
-    let frozen: string | null = null;
-    const pawl = await openOn(
-      world.store,
-      {
-        leaseClock: clock,
-        commit: async (request) => {
-          const verdicts = await world.store.commit(request);
-          if (frozen !== null || !request.runs.some(({ entries }) => entries.some(({ key }) => key === "a")))
-            return verdicts;
-          frozen = request.worker;
-          // The process stands still here for longer than its lease.
-          clock.stand(15_001);
-          const [worker] = await world.store.workers();
-          if (isTaken)
-            await world.store.fence({ workers: [frozen ?? ""], successor: { ...(worker as NewWorker), id: "other" } });
-          return verdicts;
-        },
-      },
-      [stepping],
-    );
-    const run = await pawl.start(stepping, undefined, { id: "r" });
-    await rounds();
-    expect(begun).toHaveLength(isTaken ? 0 : 1);
-    expect(begun).not.toContain(frozen);
-    if (isTaken) await world.store.fence({ workers: ["other"] });
-    else expect(await run.result()).toBe("done");
-  });
-
-  it("P14 I8 E-19 a run that is lost aborts its step, which learns why; what the step still returns is not recorded", async () => {
-    const leaseClock = manualClock();
-    const world = await openWorld("memory", { leaseClock });
-    const hold = gate<string>();
-    const signals: AbortSignal[] = [];
-    const stepping = workflow("stepping", async (ctx) =>
-      ctx.step("a", ({ signal }) => {
-        signals.push(signal);
-        return hold.passed;
-      }),
-    );
-    const pawl = await openOn(world.store, {}, [stepping]);
-    await pawl.start(stepping, undefined, { id: "r" });
-    await rounds();
-    const [own] = await world.store.workers();
-    await world.store.fence({ workers: [own?.id ?? ""], successor: { ...(own as NewWorker), id: "other" } });
-    leaseClock.advance(5000);
-    await rounds();
-    expect(signals[0]).toMatchObject({ aborted: true, reason: { code: "lease_lost", fields: { run: "r" } } });
-    hold.open("late");
-    await rounds();
-    expect(await world.journal("r")).toEqual(["run.started", "step.started a"]);
-    await world.store.fence({ workers: ["other"] });
   });
 
   it("W2 a run that was let go meanwhile and is loaded again may end", async () => {
