@@ -6,7 +6,7 @@ import { gate, openWorld, STORES } from "../behaviour/harness.ts";
 import { openOn, rounds } from "./rig.ts";
 
 describe.each(STORES)("at capacity on %s", (store) => {
-  it("I18 children that are called together do not exceed it", async () => {
+  it("I18 B11 children that are called together do not exceed it", async () => {
     const world = await openWorld(store);
     let most = 0;
     let now = 0;

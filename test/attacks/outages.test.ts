@@ -271,3 +271,50 @@ describe("a store that fails once during recovery", () => {
     expect(n).toBeGreaterThan(30);
   });
 });
+
+describe("a store that fails while a failure is being recorded", () => {
+  const failing = ["step.failed", "run.failed"];
+  const ways: Readonly<Record<string, { applies: boolean; error: () => Error }>> = {
+    "does nothing": { applies: false, error: away },
+    "does it and does not answer": { applies: true, error: lost },
+    "does nothing and does not answer": { applies: false, error: lost },
+  };
+
+  for (const type of failing) {
+    for (const [title, { applies, error }] of Object.entries(ways)) {
+      it(`B17 I2 I6 of ${type}, and ${title}: the run ends with the first error, and its step was begun once`, async () => {
+        const leaseClock = manualClock();
+        const world = await openWorld("memory", { leaseClock });
+        let begun = 0;
+        let hasFailed = false;
+        const breaking = workflow({ name: "breaking", retry: false }, async (ctx) =>
+          ctx.step("a", () => {
+            begun++;
+            throw new Error("the first error");
+          }),
+        );
+        const pawl = await openOn(
+          world.store,
+          {
+            commit: async (request) => {
+              const isIt = request.runs.some(({ entries }) => entries.some((entry) => entry.type === type));
+              if (!isIt || hasFailed) return world.store.commit(request);
+              hasFailed = true;
+              if (applies) await world.store.commit(request);
+              throw error();
+            },
+          },
+          [breaking],
+        );
+        const run = await pawl.start(breaking, undefined, { id: "r" });
+        const end = errorOf(run.result());
+        await tick(leaseClock, 20);
+        expect(hasFailed).toBe(true);
+        expect((await end)["message"]).toBe("the first error");
+        expect(begun).toBe(1);
+        expect((await world.journal("r")).filter((line) => line.startsWith("run.failed"))).toHaveLength(1);
+        expect(await world.store.orphans()).toEqual([]);
+      });
+    }
+  }
+});

@@ -22,7 +22,7 @@ describe("with every hint lost", () => {
     return { world, poll };
   }
 
-  it("I12 starts, children, signals, results and events come within one poll each", async () => {
+  it("I12 B35 starts, children, signals, results and events come within one poll each", async () => {
     const { world, poll } = await openDeaf();
     const child = workflow("child", async (ctx) => ctx.waitFor("go"));
     const parent = workflow("parent", async (ctx) => ctx.call(child));

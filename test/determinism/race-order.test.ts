@@ -29,7 +29,7 @@ const raceAndRest: Node = {
 };
 
 it.each(PERMUTATIONS)(
-  "B61, P2, S3-12: of steps that complete as %s, %s, %s the first in the journal wins, live and after every crash",
+  "B61 P2 S3-12 of steps that complete as %s, %s, %s the first in the journal wins, live and after every crash",
   async (...order) => {
     const story = await runProgram(raceAndRest, { seed: 1, order: [...order, "d", "e", "f"] });
     await expectLegal(story);
