@@ -260,7 +260,8 @@ describe("a store that fails once during recovery", () => {
       const pawl = await Pawl.open(own, { workflows, logger: silent, handleSignals: false });
       const isOver = async () =>
         (await Promise.all(RUNS.map((id) => store.run(id)))).every((row) => row?.endedAt !== null);
-      for (let seconds = 0; seconds < 20 && !(await isOver()); seconds++) await tick(leaseClock, 1);
+      // A store's own pauses are real time: some seconds of the clock pass while nothing can.
+      for (let seconds = 0; seconds < 200 && !(await isOver()); seconds++) await tick(leaseClock, 1);
       wasReached = reached >= n;
       for (const id of RUNS) expect((await store.run(id))?.state, `${id}, failed at point ${n}`).toBe("succeeded");
       expect(begun.toSorted(), `failed at point ${n}`).toEqual(RUNS.map((id) => `${id} b`));
