@@ -5,8 +5,9 @@ import { wakeupOf } from "./pass-wakeup.ts";
 import { recordWakeup } from "./wakeup-delivery.ts";
 
 /**
- * Gives a live body the one outcome of its turn: a cancel before all else, then what lenient replay has found, a step's outcome, a wake-up.
- * It joins the journal here, so that the calls it causes follow it (P2).
+ * Gives a live body the one outcome of its turn: a cancel before all else, then what lenient replay has found, then steps' outcomes and
+ * wake-ups by turns: a loop of steps that are over at once must not keep a timer or a signal waiting for ever (I12). It joins the journal
+ * here, so that the calls it causes follow it (P2).
  */
 export function deliverNext(pass: Pass): void {
   const wakeup = wakeupOf(pass);
@@ -18,7 +19,9 @@ export function deliverNext(pass: Pass): void {
     pass.body.deliver(found.type as OutcomeType, found.key, found.payload);
     return;
   }
-  const outcome = pass.steps.takeOutcome();
+  const isWakeupNext = wakeup !== null && pass.steps.hadTurn;
+  const outcome = isWakeupNext ? undefined : pass.steps.takeOutcome();
+  pass.steps.hadTurn = outcome !== undefined;
   if (outcome !== undefined) {
     const { call, type, text, payload } = outcome;
     pass.draft.appendText(pass.ports.clock.now(), type, call.key, text);

@@ -107,6 +107,13 @@ export class Draft {
     else this.#after.push(fn);
   }
 
+  /** What is to happen when everything so far is durable, and that it is. */
+  takeCallbacks(): readonly (() => void)[] {
+    const after = this.#after;
+    this.#after = NOTHING;
+    return after;
+  }
+
   create(run: NewRun): void {
     this.#parts = { ...this.#parts, create: run };
   }

@@ -422,7 +422,13 @@ export class Pass implements TurnTaker {
 
   /** What the committer is to write now, or `null` for nothing. */
   take(): Batch | null {
-    return this.#isOver ? null : this.#outgoing.take(this);
+    if (this.#isOver) return null;
+    try {
+      return this.#outgoing.take(this);
+    } catch (error) {
+      this.#break(error);
+      return null;
+    }
   }
 
   nextBatch(): Batch | null {
@@ -435,7 +441,7 @@ export class Pass implements TurnTaker {
       // Its time has come, or nearly, since it asked to be suspended: it goes on in memory.
       this.evaluate();
     }
-    return this.draft.isEmpty ? null : this.draft.take();
+    return this.#isOver || this.draft.isEmpty ? null : this.draft.take();
   }
 
   /** The batch is durable: what waited for it may happen. */
@@ -443,6 +449,8 @@ export class Pass implements TurnTaker {
     const batch = this.#outgoing.land();
     if (batch === null) return;
     for (const fn of batch.after) fn();
+    // What was asked for while the last batch was under way has nothing else to wait for.
+    if (this.#final !== null && this.draft.size === 0) for (const fn of this.draft.takeCallbacks()) fn();
     if (!this.#outgoing.isEmpty) this.ports.dirty(this);
     else if (this.#final !== null) {
       this.#close();

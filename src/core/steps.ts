@@ -22,6 +22,8 @@ export class Steps implements AttemptEvents {
   readonly #pass: Pass;
   readonly #attempts: Attempts;
   readonly #ready: Outcome[] = [];
+  /** The last turn brought a step's outcome. */
+  hadTurn = false;
 
   constructor(pass: Pass) {
     this.#pass = pass;

@@ -39,6 +39,8 @@ export class Claims {
   #mayHaveMore = true;
   #isCrowded = false;
   #alarm: { readonly due: number; readonly forget: () => void } | null = null;
+  /** The due time of an alarm that is over, if the store still has it. */
+  #rung: number | null = null;
 
   constructor(store: Store, options: ClaimsOptions, passes: PassTable, ports: ClaimsPorts) {
     this.#store = store;
@@ -130,7 +132,14 @@ export class Claims {
     this.#mayHaveMore = mayHaveMore || !suspect || this.#suspects.size > 0;
     if (mayHaveMore) void this.tick();
     else this.#isCrowded = false;
-    this.#setAlarm(await this.#store.nextWake());
+    this.#setAlarm(this.#worthWaking(await this.#store.nextWake()));
+  }
+
+  /** One that has rung before and brought nothing is somebody else's, or this worker was fenced: the poll will do. */
+  #worthWaking(due: number | null): number | null {
+    const hasRung = due !== null && due === this.#rung;
+    this.#rung = due !== null && due <= this.#store.clock.now() ? due : null;
+    return hasRung ? null : due;
   }
 
   async #ask(worker: string, limit: number, suspect: boolean): Promise<ClaimedRun[]> {

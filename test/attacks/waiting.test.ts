@@ -1,6 +1,7 @@
 // Waiting for the store: what comes by polling when every hint is lost, and what must not happen before a commit is durable.
 import { describe, expect, it } from "vitest";
 import { manualClock } from "../../src/base/clock.ts";
+import type { Context } from "../../src/core/context.ts";
 import type { Commit, Store } from "../../src/core/store.ts";
 import { workflow } from "../../src/core/workflow.ts";
 import { faultStore } from "../../src/testing/fault-store.ts";
@@ -246,4 +247,71 @@ it.each([1, 2, 5])("P13 a run of %s steps costs one commit for each, and one for
   // With an id or a key, its start has to be known first.
   await pawl.run(sequence, undefined, { id: "r" });
   expect(store.commits).toHaveLength(steps + 1 + steps + 2);
+});
+
+describe("a loop of steps that are over at once", () => {
+  it.each([
+    ["a timer", (ctx: Context) => ctx.sleep(20)],
+    ["a signal", (ctx: Context) => ctx.waitFor("halt")],
+    ["the timeout of a wait", (ctx: Context) => ctx.waitFor("halt", { timeout: 20, default: null })],
+  ])("I12 does not keep %s from the run", async (what, wait) => {
+    const world = await openWorld("memory");
+    let steps = 0;
+    const looping = workflow("looping", async (ctx) => {
+      let isOver = false;
+      void wait(ctx).then(() => {
+        isOver = true;
+      });
+      while (!isOver && steps < 1000) {
+        await ctx.step("x", () => {
+          steps++;
+          if (what === "a signal" && steps === 20) void pawl.signal("r", "halt");
+          else world.clock.advance(1);
+        });
+      }
+    });
+    const pawl = await openOn(world.store, {}, [looping]);
+    await (await pawl.start(looping, undefined, { id: "r" })).result();
+    expect(steps).toBeGreaterThanOrEqual(20);
+    expect(steps).toBeLessThan(40);
+  });
+});
+
+it("P13 P12 a line that is logged while the end is being written appears with it, and nothing else is written", async () => {
+  const world = await openWorld("memory");
+  const [end, said] = [gate(), gate()];
+  const lines: string[] = [];
+  const commits: string[][] = [];
+  const racing = workflow("racing", async (ctx) =>
+    Promise.race([
+      ctx.step("slow", async () => {
+        await said.passed;
+        ctx.log.info("late");
+      }),
+      ctx.step("fast", () => "done"),
+    ]),
+  );
+  const pawl = await openOn(
+    world.store,
+    {
+      commit: async (request) => {
+        commits.push(request.runs.flatMap(({ entries }) => entries.map(({ type }) => type)));
+        if (commits.at(-1)?.includes("run.succeeded")) {
+          said.open();
+          await end.passed;
+        }
+        return world.store.commit(request);
+      },
+    },
+    [racing],
+    { logger: noting(lines) },
+  );
+  const run = await pawl.start(racing);
+  await rounds();
+  end.open();
+  expect(await run.result()).toBe("done");
+  await rounds();
+  expect(commits.at(-1)).toContain("run.succeeded");
+  expect(lines.filter((line) => line.includes("late"))).toHaveLength(1);
+  expect(lines.filter((line) => line.includes("loaded again"))).toEqual([]);
 });

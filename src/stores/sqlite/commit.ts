@@ -51,7 +51,12 @@ export async function commit(db: Connection, owned: OwnedRuns, request: Commit, 
     owned.forgetAll();
     if (!(error instanceof BrokenPart)) throw error;
   }
-  return attempt(commitOrFail, true);
+  try {
+    return await attempt(commitOrFail, true);
+  } catch (error) {
+    owned.forgetAll();
+    throw error;
+  }
 }
 
 function commitParts(batch: Batch, runs: readonly RunCommit[], commitPart: typeof commitRun): Verdict[] {
