@@ -38,6 +38,14 @@ export async function alternate(rounds, { bare, pawl }) {
   return samples;
 }
 
+/**
+ * How Pawl compares with the bare loop: the median of the rounds' ratios. The two of a round were measured within seconds of each other; the
+ * machine a minute later may be another one.
+ */
+export function pairedRatio({ bare, pawl }) {
+  return median(pawl.map((sample, round) => sample / bare[round]));
+}
+
 export async function elapsed(body) {
   const start = performance.now();
   await body();

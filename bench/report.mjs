@@ -32,7 +32,7 @@ export function results(rows, command) {
     line(HEAD.map(() => "---")),
     ...rows.map((row) => line(cells(row))),
     "",
-    "Medians, with the least and the most of all rounds in brackets; the ratio is that of the medians. **Bare** is a plain loop that inserts the",
+    "Medians, with the least and the most of all rounds in brackets; the ratio is the median of the rounds' ratios. **Bare** is a plain loop that inserts the",
     "rows which Pawl wrote, already encoded, into the same schema, with the same driver, commit boundaries and sync settings; it is measured in",
     "turn with Pawl in the same process, and the rows of both are compared.",
     "",

@@ -1,6 +1,6 @@
 import { assertSameRows, compileCommits, recordingStore, sum, timeBare } from "../bare.mjs";
 import { closedLoop, openPawl, runSteps } from "../load.mjs";
-import { alternate, count, elapsed, median, percent, spread } from "../measure.mjs";
+import { alternate, count, elapsed, median, pairedRatio, percent, spread } from "../measure.mjs";
 import { steps } from "../workflows.mjs";
 
 const STEPS = 10;
@@ -24,11 +24,11 @@ async function measureLevel({ inFlight, runs, target }, newFile, quick) {
   const counts = { warmUp: Math.ceil(total / WARM_UP), total };
   const { compiled, warmUp } = await record(newFile, load, counts);
   const perSecond = (ms) => (total * STEPS * 1000) / ms;
-  const samples = await alternate(quick ? 1 : 5, {
+  const samples = await alternate(quick ? 1 : 9, {
     bare: async () => perSecond(sum(await timeBare(newFile(), compiled, warmUp))),
     pawl: async () => perSecond(await measurePawl(newFile(), load, counts)),
   });
-  const ratio = median(samples.pawl) / median(samples.bare);
+  const ratio = pairedRatio(samples);
   return {
     what: `runs of ${STEPS} steps, ${count(inFlight)} in flight`,
     pawl: spread(samples.pawl, "steps/s"),

@@ -1,6 +1,6 @@
 import { assertSameRows, compileCommits, recordingStore, sum, timeBare } from "../bare.mjs";
 import { openPawl, runSteps } from "../load.mjs";
-import { alternate, count, elapsed, figure, median, percent, spread, times } from "../measure.mjs";
+import { alternate, count, elapsed, figure, median, pairedRatio, percent, spread, times } from "../measure.mjs";
 import { steps } from "../workflows.mjs";
 
 const WINDOW = 100;
@@ -18,7 +18,7 @@ async function measureRate(newFile, quick) {
     bare: async () => perSecond(sum(await timeBare(newFile(), compiled, warmUp))),
     pawl: async () => perSecond(await timePawl(newFile(), length)),
   });
-  const ratio = median(samples.pawl) / median(samples.bare);
+  const ratio = pairedRatio(samples);
   return {
     what: "one sequential run",
     pawl: spread(samples.pawl, "steps/s"),

@@ -1,6 +1,6 @@
 import { assertSameRows, compileCommits, recordingStore, timeBare } from "../bare.mjs";
 import { openPawl, runSteps } from "../load.mjs";
-import { alternate, count, elapsed, figure, median, spread } from "../measure.mjs";
+import { alternate, count, elapsed, figure, median, pairedRatio, spread } from "../measure.mjs";
 import { steps } from "../workflows.mjs";
 
 /** From `pawl.run` to its result, for a run of one step in an engine that has nothing else to do. */
@@ -11,7 +11,7 @@ export async function startLatency({ newFile, quick }) {
     bare: async () => median([...(await timeBare(newFile(), compiled, warmUp))]) * 1000,
     pawl: async () => median(await timeRuns(newFile(), runs)) * 1000,
   });
-  const ratio = median(samples.pawl) / median(samples.bare);
+  const ratio = pairedRatio(samples);
   return [
     {
       what: "start to result, one step",
