@@ -8,9 +8,14 @@ export interface VersionLine {
 }
 
 export function versionLine(version: string): VersionLine {
+  if (last !== null && version === last.version) return last;
   const { major, minor, patch } = parseVersion(version);
-  return { line: `${major}.${minor}`, patch };
+  last = { version, line: `${major}.${minor}`, patch };
+  return last;
 }
+
+// Runs that are started one after the other are mostly of one version.
+let last: (VersionLine & { readonly version: string }) | null = null;
 
 /** Whether a worker with these handles may claim a run of this workflow and version. */
 export function isHandled(handles: readonly Handle[], workflow: string, version: string): boolean {

@@ -7,12 +7,12 @@ import type { Workflow } from "../core/workflow.ts";
 export class Registry {
   readonly #workflows = new Map<string, Workflow[]>();
 
+  readonly handles: readonly Handle[];
+
   constructor(workflows: readonly Workflow[]) {
     for (const workflow of workflows) this.#add(workflow);
-  }
-
-  get handles(): Handle[] {
-    return [...this.#workflows.values()].flat().map(({ name, version }) => ({ workflow: name, version }));
+    const all = [...this.#workflows.values()].flat();
+    this.handles = all.map(({ name, version }) => ({ workflow: name, version }));
   }
 
   /** The newest version of a workflow. */
@@ -22,6 +22,8 @@ export class Registry {
 
   /** What can run a run of this version: the same major.minor, and no older patch (P34). */
   forRun(name: string, version: string): Workflow | undefined {
+    const newest = this.newest(name);
+    if (newest?.version === version) return newest;
     const wanted = parseVersion(version);
     return this.#workflows.get(name)?.findLast((one) => {
       const offered = parseVersion(one.version);
