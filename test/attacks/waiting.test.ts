@@ -23,7 +23,8 @@ describe("with every hint lost", () => {
     return { world, poll };
   }
 
-  it("I12 B35 starts, children, signals, results and events come within one poll each", async () => {
+  /** A parent, its child and whoever started them, in a process each. */
+  async function openFamily() {
     const { world, poll } = await openDeaf();
     const child = workflow("child", async (ctx) => ctx.waitFor("go"));
     const parent = workflow("parent", async (ctx) => ctx.call(child));
@@ -32,6 +33,11 @@ describe("with every hint lost", () => {
     const client = await openOn(world.store, noHints, []);
     const run = await client.start(parent);
     await poll();
+    return { world, poll, client, run };
+  }
+
+  it("I12 B35 starts, children, signals, results and events come within one poll each", async () => {
+    const { world, poll, client, run } = await openFamily();
     const [kid] = (await client.list({ parent: run.id })).runs;
     expect(kid?.id).toBeDefined();
     await poll();
@@ -51,14 +57,7 @@ describe("with every hint lost", () => {
   });
 
   it("I12 a cancel of a run that waits, and of its child, comes within one poll each", async () => {
-    const { world, poll } = await openDeaf();
-    const child = workflow("child", async (ctx) => ctx.waitFor("go"));
-    const parent = workflow("parent", async (ctx) => ctx.call(child));
-    await openOn(world.store, noHints, [parent]);
-    await openOn(world.store, noHints, [child]);
-    const client = await openOn(world.store, noHints, []);
-    const run = await client.start(parent);
-    await poll();
+    const { world, poll, client, run } = await openFamily();
     await poll();
     const [kid] = (await client.list({ parent: run.id })).runs;
     const cancelled = run.cancel();
@@ -314,4 +313,32 @@ it("P13 P12 a line that is logged while the end is being written appears with it
   expect(commits.at(-1)).toContain("run.succeeded");
   expect(lines.filter((line) => line.includes("late"))).toHaveLength(1);
   expect(lines.filter((line) => line.includes("loaded again"))).toEqual([]);
+});
+
+it("P17 I27 a worker that was fenced does not ask again and again for a sleeper that is due", async () => {
+  const world = await openWorld("memory", { leaseClock: manualClock() });
+  const sleeping = workflow("sleeping", async (ctx) => ctx.sleep(HOUR));
+  let claims = 0;
+  const pawl = await openOn(
+    world.store,
+    {
+      claim: async (request) => {
+        claims++;
+        return world.store.claim(request);
+      },
+    },
+    [sleeping],
+  );
+  await pawl.start(sleeping);
+  await rounds();
+  const [worker] = await world.store.workers();
+  await world.store.fence({ workers: [worker?.id ?? ""] });
+  claims = 0;
+  world.clock.advance(HOUR);
+  for (let round = 0; round < 50; round++) {
+    await rounds(20);
+    world.clock.advance(0);
+  }
+  expect(claims).toBeGreaterThan(0);
+  expect(claims).toBeLessThan(5);
 });
