@@ -56,6 +56,24 @@ describe("with every hint lost", () => {
     expect(await stateOf(events)).toBe("resolved");
   });
 
+  it("I12 I8 a result that is awaited where the run was lost comes from where it ends", async () => {
+    const { world, poll } = await openDeaf();
+    const never = gate();
+    const moving = workflow("moving", async (ctx) =>
+      ctx.step("a", async ({ attempt }) => (attempt === 1 ? never.passed : "done elsewhere")),
+    );
+    const first = await openOn(world.store, noHints, [moving]);
+    const result = (await first.start(moving, undefined, { id: "r" })).result();
+    await rounds();
+    const [worker] = await world.store.workers();
+    await openOn(world.store, noHints, [moving]);
+    await world.store.fence({ workers: [worker?.id ?? ""] });
+    // The other one polls, then the first one's heartbeat tells it that it was fenced.
+    for (let seconds = 0; seconds < 8; seconds++) await poll();
+    expect(await stateOf(result)).toBe("resolved");
+    expect(await result).toBe("done elsewhere");
+  });
+
   it("I12 a cancel of a run that waits, and of its child, comes within one poll each", async () => {
     const { world, poll, client, run } = await openFamily();
     await poll();
