@@ -67,21 +67,21 @@ export class Listener {
    * Resolves when something may have changed since the last call, with the end of the run if that was told. Somebody who will surely be told
    * need not poll.
    */
-  async next({ polls }: { readonly polls: boolean }): Promise<RunEnd | null> {
-    if (!this.#hasChanged) await this.#change(polls);
-    this.#hasChanged = false;
-    return this.#end;
-  }
-
-  #change(polls: boolean): Promise<void> {
+  next({ polls }: { readonly polls: boolean }): Promise<RunEnd | null> {
+    if (this.#hasChanged) return Promise.resolve(this.#take());
     return new Promise((resolve) => {
       const forget = polls ? this.#clock.after(this.#pollMs, () => this.tell(null)) : null;
       this.#wake = () => {
         this.#wake = null;
         forget?.();
-        resolve();
+        resolve(this.#take());
       };
     });
+  }
+
+  #take(): RunEnd | null {
+    this.#hasChanged = false;
+    return this.#end;
   }
 
   tell(end: RunEnd | null): void {

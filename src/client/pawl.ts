@@ -32,6 +32,7 @@ import {
   RunHandle,
   type RunSource,
   type RunSummary,
+  resultOf,
   rowOf,
   runNotFound,
   type SignalOptions,
@@ -198,8 +199,12 @@ export class Pawl {
   }
 
   /** Starts a run and waits for its result. */
-  async run<I, O>(workflow: Workflow<I, O>, ...args: StartInput<I>): Promise<O> {
-    return (await this.start(workflow, ...args)).result();
+  run<I, O>(workflow: Workflow<I, O>, ...[input, options]: StartInput<I>): Promise<O> {
+    const start = () => {
+      this.#assertOpen();
+      return startRun(this.#ports, workflow as unknown as Workflow, input, options ?? {});
+    };
+    return resultOf<O>(start, this.#source);
   }
 
   get<O = unknown>(id: string): Run<O> {

@@ -98,7 +98,7 @@ export class RunHandle<O> implements Run<O> {
   }
 
   result(): Promise<O> {
-    return resultOf(this.id, this.#source) as Promise<O>;
+    return resultOf(() => this.id, this.#source);
   }
 
   status(): Promise<RunStatus> {
@@ -122,7 +122,9 @@ export class RunHandle<O> implements Run<O> {
   }
 }
 
-async function resultOf(id: string, source: RunSource): Promise<unknown> {
+/** The output of the run that `find` gives, or its error thrown. */
+export async function resultOf<O>(find: () => string | Promise<string>, source: RunSource): Promise<O> {
+  const id = await find();
   const listener = source.changes.listenForEnd(id);
   try {
     for (;;) {
@@ -130,7 +132,7 @@ async function resultOf(id: string, source: RunSource): Promise<unknown> {
       // A run that is in memory here cannot have ended: its end is told, and when it leaves as well.
       const isHere = source.isHere(id);
       const end = (isHere ? null : await recordedEnd(id, source)) ?? (await listener.next({ polls: !isHere }));
-      if (end !== null) return openEnd(end);
+      if (end !== null) return openEnd(end) as O;
     }
   } finally {
     listener.stop();

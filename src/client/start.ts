@@ -5,7 +5,7 @@ import type { Codec } from "../base/envelope.ts";
 import { PawlError } from "../base/errors.ts";
 import { assertName, type Ids } from "../base/ids.ts";
 import { compareVersions, parseVersion } from "../base/semver.ts";
-import { Draft, decodePayload, encodePayload, encodeRecord } from "../core/draft.ts";
+import { Draft, decodePayload, encodePayload } from "../core/draft.ts";
 import type { Host } from "../core/host.ts";
 import type { Entry, RunStarted } from "../core/journal.ts";
 import { DEFAULTS } from "../core/limits.ts";
@@ -54,8 +54,8 @@ export function startSpace(workflow: string): string {
   return `start:${workflow}`;
 }
 
-/** Returns the id of the accepted run. */
-export async function startRun(
+/** Gives the id of the accepted run; throws at once what it can. */
+export function startRun(
   ports: StartPorts,
   workflow: Workflow | string,
   input: unknown,
@@ -63,52 +63,61 @@ export async function startRun(
 ): Promise<string> {
   checkOptions(options);
   const known = typeof workflow === "string" ? ports.registry.newest(workflow) : workflow;
-  const target = known === undefined ? await targetElsewhere(ports, workflow as string, options) : targetHere(known);
-  const schema = known?.definition.input;
-  const checked =
-    schema === undefined ? input : await validate(schema, input, `The input of workflow "${target.name}"`);
-  const text = encodePayload(checked, "input");
+  if (known === undefined) return startElsewhere(ports, workflow as string, input, options);
+  const target = targetHere(known);
+  const schema = known.definition.input;
+  if (schema === undefined) return startChecked(ports, target, input, options);
+  return validate(schema, input, `The input of workflow "${target.name}"`).then((checked) =>
+    startChecked(ports, target, checked, options),
+  );
+}
+
+async function startElsewhere(ports: StartPorts, name: string, input: unknown, options: StartOptions): Promise<string> {
+  return startChecked(ports, await targetElsewhere(ports, name, options), input, options);
+}
+
+function startChecked(ports: StartPorts, target: Target, input: unknown, options: StartOptions): Promise<string> {
+  const { name, version } = target;
+  const text = encodePayload(input, "input");
   const id = options.id ?? ports.ids.next();
   const now = ports.store.clock.now();
   const deadline = deadlineOf(options, target, now);
   const draft = new Draft(id, { head: 0, hash: id, at: 0 }, ports.host, ports.codec);
-  const { name, version } = target;
-  const started = encodeRecord(
-    { workflow: name, version, input: checked, seed: id, deadline } satisfies RunStarted,
-    "input",
-  );
   const create = newRun(ports, id, target, options, deadline, now);
   draft.create(create);
-  draft.appendText(now, "run.started", null, started);
-  if (options.key !== undefined)
-    draft.key({ space: startSpace(target.name), key: options.key, digest: ports.host.digest(text) });
-  if (create.claimed && options.key === undefined && options.id === undefined) {
-    await startOnTheSpot(ports, id, target, create, draft, started);
-    return id;
-  }
-  const { commit } = draft.take();
-  const verdict = await ports.worker.committer.write(commit);
-  if (verdict.kind !== "applied") return existing(ports, verdict, target.name, text, options);
-  const [entry] = commit.entries;
-  if (create.claimed && target.workflow !== null && entry !== undefined)
-    ports.worker.adopt({ run: id, workflow: target.workflow, create, entry });
-  else ports.worker.hint();
-  return id;
+  draft.appendText(now, "run.started", null, startedText(name, version, text, id, deadline));
+  const isPlain = options.key === undefined && options.id === undefined;
+  if (!create.claimed || !isPlain) return startUnlessThere(ports, target, create, draft, text, options);
+  // The body sees what replay would show it: the input as it was recorded (I21).
+  const payload: RunStarted = { workflow: name, version, input: decodePayload(text), seed: id, deadline };
+  const entry: Entry = { seq: 0, at: draft.chain.at, type: "run.started", key: null, payload };
+  return ports.worker.begin(id, target.workflow as Workflow, create, draft, entry);
 }
 
-function startOnTheSpot(
+async function startUnlessThere(
   ports: StartPorts,
-  id: string,
   target: Target,
   create: NewRun,
   draft: Draft,
-  started: string,
-): Promise<void> {
-  const workflow = target.workflow as Workflow;
-  // The body sees what replay would show it: the input as it was recorded (I21).
-  const payload = decodePayload(started);
-  const entry: Entry = { seq: 0, at: draft.chain.at, type: "run.started", key: null, payload };
-  return ports.worker.begin(id, workflow, create, draft, entry);
+  text: string,
+  options: StartOptions,
+): Promise<string> {
+  const { key } = options;
+  if (key !== undefined) draft.key({ space: startSpace(target.name), key, digest: ports.host.digest(text) });
+  const { commit } = draft.take();
+  const verdict = await ports.worker.committer.write(commit);
+  if (verdict.kind !== "applied") return existing(ports, verdict, target.name, text, options);
+  const { run } = commit;
+  const [entry] = commit.entries;
+  if (create.claimed && target.workflow !== null && entry !== undefined)
+    ports.worker.adopt({ run, workflow: target.workflow, create, entry });
+  else ports.worker.hint();
+  return run;
+}
+
+/** The text of a `RunStarted` whose input is encoded already: it may be large, and once is enough. */
+function startedText(workflow: string, version: string, input: string, seed: string, deadline: number): string {
+  return `{"workflow":${JSON.stringify(workflow)},"version":${JSON.stringify(version)},"input":${input},"seed":${JSON.stringify(seed)},"deadline":${deadline}}`;
 }
 
 function checkOptions({ id, key, tags, priority }: StartOptions): void {

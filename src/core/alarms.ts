@@ -1,4 +1,5 @@
 import type { Clock } from "../base/clock.ts";
+import type { Armable, Timeouts } from "./timeouts.ts";
 
 /** Whoever wants to be woken at a time. */
 export interface Sleeper {
@@ -6,13 +7,17 @@ export interface Sleeper {
 }
 
 /** One timer for all passes of a worker: a timer of its own would cost each run more than most of its steps. */
-export class Alarms {
+export class Alarms implements Armable {
   readonly #clock: Clock;
+  readonly #timeouts: Timeouts;
   readonly #due = new Map<Sleeper, number>();
   #next: { readonly due: number; readonly forget: () => void } | null = null;
+  #isAsked = false;
+  readonly isOver = false;
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, timeouts: Timeouts) {
     this.#clock = clock;
+    this.#timeouts = timeouts;
   }
 
   /** Wakes `sleeper` at `due`, and no longer at an earlier choice. */
@@ -20,7 +25,9 @@ export class Alarms {
     if (due === null) return this.clear(sleeper);
     if (this.#due.get(sleeper) === due) return;
     this.#due.set(sleeper, due);
-    if (this.#next === null || due < this.#next.due) this.#arm(due);
+    if (this.#isAsked || (this.#next !== null && due >= this.#next.due)) return;
+    this.#isAsked = true;
+    this.#timeouts.add(this);
   }
 
   clear(sleeper: Sleeper): void {
@@ -29,12 +36,11 @@ export class Alarms {
     this.#next = null;
   }
 
-  #arm(due: number): void {
+  /** Rings for what is due by now, and sets the timer to the earliest of the rest. */
+  arm(): void {
+    this.#isAsked = false;
     this.#next?.forget();
-    this.#next = { due, forget: this.#clock.at(due, () => this.#ring()) };
-  }
-
-  #ring(): void {
+    this.#next = null;
     const now = this.#clock.now();
     const woken: Sleeper[] = [];
     let next = Number.POSITIVE_INFINITY;
@@ -43,8 +49,7 @@ export class Alarms {
       else if (due < next) next = due;
     }
     for (const sleeper of woken) this.#due.delete(sleeper);
-    this.#next = null;
-    if (next < Number.POSITIVE_INFINITY) this.#arm(next);
+    if (next < Number.POSITIVE_INFINITY) this.#next = { due: next, forget: this.#clock.at(next, () => this.arm()) };
     for (const sleeper of woken) sleeper.evaluate();
   }
 }

@@ -47,12 +47,21 @@ export class Body {
   }
 
   #start(input: unknown): void {
-    const { workflow, frame, ports } = this.#pass;
-    const body = ports.host.enter(frame, async () => workflow.definition.handler(new BodyContext(this.#pass), input));
-    body.then(
+    this.#run(input).then(
       (value) => this.#settled({ ok: true, value }),
       (error: unknown) => this.#settled({ ok: false, error }),
     );
+  }
+
+  #run(input: unknown): Promise<unknown> {
+    const { workflow, frame, ports } = this.#pass;
+    try {
+      return Promise.resolve(
+        ports.host.enter(frame, () => workflow.definition.handler(new BodyContext(this.#pass), input)),
+      );
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   #settled(result: BodyResult): void {

@@ -19,6 +19,7 @@ export interface Chain {
 }
 
 type Parts = Omit<RunCommit, "run" | "head" | "entries">;
+type OpenParts = { -readonly [Part in keyof Parts]: Parts[Part] };
 
 // Most batches have a call and an outcome, and nothing else: what is empty is shared, and replaced when it is needed.
 const NOTHING: never[] = [];
@@ -45,7 +46,7 @@ export class Draft {
   #from: Chain;
   #entries: StoredEntry[] = NOTHING;
   #after: (() => void)[] = NOTHING;
-  #parts: Parts = NO_PARTS;
+  #parts: OpenParts = NO_PARTS;
   #withoutEnd: Batch["withoutEnd"] = null;
 
   constructor(run: string, chain: Chain, host: Host, codec: Codec) {
@@ -115,35 +116,47 @@ export class Draft {
   }
 
   create(run: NewRun): void {
-    this.#parts = { ...this.#parts, create: run };
+    this.#open().create = run;
   }
 
   row(patch: RowPatch): void {
-    this.#parts = { ...this.#parts, row: { ...this.#parts.row, ...patch } };
+    const parts = this.#open();
+    parts.row = parts.row === undefined ? patch : { ...parts.row, ...patch };
   }
 
   wait(change: WaitChange): void {
-    this.#parts = { ...this.#parts, waits: [...(this.#parts.waits ?? []), change] };
+    const parts = this.#open();
+    parts.waits = [...(parts.waits ?? NOTHING), change];
   }
 
   state(row: StateRow): void {
-    this.#parts = { ...this.#parts, state: [...(this.#parts.state ?? []), row] };
+    const parts = this.#open();
+    parts.state = [...(parts.state ?? NOTHING), row];
   }
 
   child(child: NewChild): void {
-    this.#parts = { ...this.#parts, children: [...(this.#parts.children ?? []), child] };
+    const parts = this.#open();
+    parts.children = [...(parts.children ?? NOTHING), child];
   }
 
   send(message: Message): void {
-    this.#parts = { ...this.#parts, messages: [...(this.#parts.messages ?? []), message] };
+    const parts = this.#open();
+    parts.messages = [...(parts.messages ?? NOTHING), message];
   }
 
   consume(id: string): void {
-    this.#parts = { ...this.#parts, consumes: [...(this.#parts.consumes ?? []), id] };
+    const parts = this.#open();
+    parts.consumes = [...(parts.consumes ?? NOTHING), id];
   }
 
   key(key: NewKey): void {
-    this.#parts = { ...this.#parts, keys: [...(this.#parts.keys ?? []), key] };
+    const parts = this.#open();
+    parts.keys = [...(parts.keys ?? NOTHING), key];
+  }
+
+  #open(): OpenParts {
+    if (this.#parts === NO_PARTS) this.#parts = {};
+    return this.#parts;
   }
 
   /** What follows belongs to the end of the run, which holds only if no cancel came first. */
@@ -154,8 +167,7 @@ export class Draft {
 
   /** Closes the draft into a batch and opens the next one. */
   take(suspension?: { readonly ifWake: number; readonly row: RowPatch }): Batch {
-    const rows = { run: this.#run, head: this.#from.head, entries: this.#entries };
-    const plain: RunCommit = this.#parts === NO_PARTS ? rows : { ...rows, ...this.#partsWithHead() };
+    const plain = this.#commit();
     const batch: Batch = {
       commit:
         suspension === undefined
@@ -174,11 +186,16 @@ export class Draft {
     return batch;
   }
 
-  /** Where the journal ends is kept whenever the run's row is written anyway (P35). */
-  #partsWithHead(): Parts {
+  #commit(): RunCommit {
+    const run = this.#run;
+    const { head } = this.#from;
+    const entries = this.#entries;
+    if (this.#parts === NO_PARTS) return { run, head, entries };
     const { row } = this.#parts;
-    if (row === undefined) return this.#parts;
-    return { ...this.#parts, row: { ...row, head: this.#head, headHash: this.#hash } };
+    // Where the journal ends is kept whenever the run's row is written anyway (P35).
+    if (row !== undefined && row.head !== this.#head)
+      this.#parts.row = { ...row, head: this.#head, headHash: this.#hash };
+    return { ...this.#parts, run, head, entries };
   }
 
   /** Takes back a final batch that a cancel has overtaken, all but the end itself. */

@@ -53,7 +53,7 @@ export class Committer {
       for (const lane of this.#lanes) lane.flush();
     });
     const owner = {
-      commit: (sources: readonly CommitSource[]) => this.#commit(sources),
+      commit: (sources: Iterable<CommitSource>, done: Done) => this.#commit(sources, done),
       isPaused: () => this.#isPaused,
       isGathering: () => this.turns.isOpen,
     };
@@ -144,8 +144,8 @@ export class Committer {
     return this.#lanes[lane] as Lane;
   }
 
-  /** Commits what the sources offer; returns those that have to come again. */
-  #commit(sources: readonly CommitSource[]): Promise<readonly CommitSource[]> {
+  /** Commits what the sources offer; `done` gets those that have to come again. */
+  #commit(sources: Iterable<CommitSource>, done: Done): void {
     const taken: CommitSource[] = [];
     const runs: RunCommit[] = [];
     const later: CommitSource[] = [];
@@ -161,29 +161,34 @@ export class Committer {
       runs.push(batch.commit);
       entries += batch.commit.entries.length;
     }
-    if (runs.length === 0) return Promise.resolve(later);
-    const again = this.#write(taken, runs);
-    return later.length === 0 ? again : again.then((sooner) => [...sooner, ...later]);
+    if (runs.length === 0) return done(later);
+    this.#write(taken, runs, (sooner) => done(later.length === 0 ? sooner : [...sooner, ...later]));
   }
 
-  async #write(sources: readonly CommitSource[], runs: readonly RunCommit[]): Promise<readonly CommitSource[]> {
+  // With callbacks: a promise for each call on the way would cost a short run more than its steps.
+  #write(sources: readonly CommitSource[], runs: readonly RunCommit[], done: Done): void {
     const epoch = this.#epoch;
     this.#underWay.add(sources);
-    try {
-      const verdicts = await this.#store.commit({ worker: this.worker, runs });
-      if (epoch !== this.#epoch) return [];
-      this.#failures = 0;
+    const failed = (error: unknown) => {
+      if (epoch !== this.#epoch) return done([]);
       this.#underWay.delete(sources);
-      this.#answer(sources, verdicts);
-      return [];
-    } catch (error) {
-      if (epoch !== this.#epoch) return [];
-      this.#underWay.delete(sources);
-      if (hasCode(error, "storage_unavailable")) return this.#waitForStorage(sources, error);
+      if (hasCode(error, "storage_unavailable")) return void this.#waitForStorage(sources, error).then(done);
       this.#isPaused = true;
       this.#events.unknown(error, sources);
-      return [];
-    }
+      done([]);
+    };
+    const answered = (verdicts: readonly Verdict[]) => {
+      if (epoch !== this.#epoch) return done([]);
+      this.#failures = 0;
+      this.#underWay.delete(sources);
+      try {
+        this.#answer(sources, verdicts);
+      } catch (error) {
+        return failed(error);
+      }
+      done([]);
+    };
+    this.#store.commit({ worker: this.worker, runs }).then(answered, failed);
   }
 
   /** Surely nothing was applied: whoever can be told is told, the rest stays and is offered again. */
@@ -208,9 +213,11 @@ export class Committer {
   }
 }
 
+/** Called when a commit is over, with what has to come again. */
+type Done = (again: readonly CommitSource[]) => void;
+
 interface LaneOwner {
-  /** Returns what has to come again. */
-  commit(sources: readonly CommitSource[]): Promise<readonly CommitSource[]>;
+  commit(sources: Iterable<CommitSource>, done: Done): void;
   isPaused(): boolean;
   /** More is about to come; `flush` is called when it has. */
   isGathering(): boolean;
@@ -259,18 +266,16 @@ class Lane {
   }
 
   flush(): void {
-    if (this.#isReady) void this.#flush();
-  }
-
-  async #flush(): Promise<void> {
+    if (!this.#isReady) return;
     this.#isCommitting = true;
     const epoch = this.#epoch;
     const sources = this.#dirty;
     this.#dirty = new Set();
-    const later = await this.#owner.commit([...sources]);
-    for (const source of later) this.#dirty.add(source);
-    if (epoch === this.#epoch) this.#isCommitting = false;
-    this.wake();
+    this.#owner.commit(sources, (again) => {
+      for (const source of again) this.#dirty.add(source);
+      if (epoch === this.#epoch) this.#isCommitting = false;
+      this.wake();
+    });
   }
 }
 

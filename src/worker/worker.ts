@@ -217,12 +217,12 @@ export class Worker {
     );
   }
 
-  /** Begins a run on the spot: its first turn runs ahead of its own first commit (P13). Resolves when that is durable. */
-  begin(run: string, workflow: Workflow, create: NewRun, draft: Draft, started: Entry): Promise<void> {
+  /** Begins a run on the spot: its first turn runs ahead of its own first commit (P13). Resolves with its id when that is durable. */
+  begin(run: string, workflow: Workflow, create: NewRun, draft: Draft, started: Entry): Promise<string> {
     return new Promise((resolve, reject) => {
-      draft.onDurable(resolve);
+      draft.onDurable(() => resolve(run));
       const pass = this.#newPass(run, workflow, create, [started], draft.chain, draft);
-      this.#passes.hold(pass, (refusal) => (refusal === null ? resolve() : reject(refusal)));
+      this.#passes.hold(pass, (refusal) => (refusal === null ? resolve(run) : reject(refusal)));
       pass.begin();
     });
   }
@@ -342,14 +342,15 @@ export class Worker {
 
   #makePorts(): PassPorts {
     const { host, codec, log, random } = this.#options;
+    const timeouts = new Timeouts(host);
     return {
       host,
       codec,
       log,
       random,
       turns: this.committer.turns,
-      alarms: new Alarms(this.#store.clock),
-      timeouts: new Timeouts(host),
+      alarms: new Alarms(this.#store.clock, timeouts),
+      timeouts,
       clock: this.#store.clock,
       leaseClock: this.#store.leaseClock,
       dirty: (pass) => {

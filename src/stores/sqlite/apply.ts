@@ -173,21 +173,22 @@ const FIELDS = Object.entries(PATCHABLE) as [keyof typeof PATCHABLE, string][];
 /** What an end does to the row by itself: nobody owns it, nothing wakes it. */
 const END_OF_ROW = "owner = null, ready_at = null, wake_at = null, unread = 0";
 
-const END_RUN = `update runs set state = ?, head = ?, head_hash = ?, claims = ?, ended_at = ?, stop_reason = ?, ${END_OF_ROW} where n = ?`;
+// What is owned has no times, and nothing was ever sent to it: its owner is all there is to clear.
+const END_UNTOUCHED = `update runs set state = ?, head = ?, head_hash = ?, claims = ?, ended_at = ?, stop_reason = ?, owner = null
+  where n = ? and wake = 0 and cancel is null`;
 
-/** Writes a row's end, if that is all the patch is about: every run has one. */
-function writeEnd(db: Connection, n: number, patch: RowPatch, now: number): boolean {
-  const { state, head, headHash, claims, endedAt = now, stopReason, version, progress, cost } = patch;
+/** Writes the end of an owned run that nothing has reached from outside, in one statement. False: something has, or it is no plain end. */
+export function endUntouched(db: Connection, n: number, patch: RowPatch): boolean {
+  const { state, head, headHash, claims, endedAt, stopReason, version, progress, cost } = patch;
   if (state === undefined || head === undefined || headHash === undefined || claims === undefined) return false;
-  if (stopReason === undefined || version !== undefined || progress !== undefined || cost !== undefined) return false;
+  if (endedAt === undefined || stopReason === undefined) return false;
+  if (version !== undefined || progress !== undefined || cost !== undefined) return false;
   db.fault("statement");
-  db.statement(END_RUN).run(state, head, headHash, claims, endedAt, stopReason, n);
-  return true;
+  return db.statement(END_UNTOUCHED).run(state, head, headHash, claims, endedAt, stopReason, n).changes === 1;
 }
 
 /** Writes the columns that a patch names; the statement of each combination is prepared once. */
 export function patchRow(db: Connection, n: number, given: RowPatch, now: number): void {
-  if (given.ended === true && writeEnd(db, n, given, now)) return;
   const patch: RowPatch = given.ended === true ? { endedAt: now, ...given } : given;
   const columns: string[] = [];
   const values: SqlValue[] = [];

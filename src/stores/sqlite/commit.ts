@@ -7,13 +7,14 @@
 //   K2. An error that only one run can have caused must not hurt its neighbours (P16). A savepoint for each run would cost every
 //       commit; instead the whole is rolled back and done again with savepoints, and the culprit's verdict carries the error.
 import type { Clock } from "../../base/clock.ts";
-import type { Commit, NewChild, NewRun, RunCommit, Verdict } from "../../core/store.ts";
+import type { Commit, NewChild, NewRun, RowPatch, RunCommit, Verdict } from "../../core/store.ts";
 import { commitFault } from "../commit-fault.ts";
 import {
   appendEntries,
   applyTables,
   consume,
   endRun,
+  endUntouched,
   insertChild,
   insertRun,
   patchRow,
@@ -38,25 +39,16 @@ interface Batch {
 /** One run's part broke the transaction: do it again with a savepoint for each. */
 class BrokenPart extends Error {}
 
-export async function commit(db: Connection, owned: OwnedRuns, request: Commit, clock: Clock): Promise<Verdict[]> {
-  const attempt = (commitPart: typeof commitRun, isCareful: boolean) =>
-    db.write(() => {
-      const { worker, runs } = request;
-      const batch = { db, rows: new EntryRows(db), owned, worker, now: clock.now(), isCareful };
-      return commitParts(batch, runs, commitPart);
-    });
-  try {
-    return await attempt(commitOrBreak, false);
-  } catch (error) {
-    owned.forgetAll();
-    if (!(error instanceof BrokenPart)) throw error;
-  }
-  try {
-    return await attempt(commitOrFail, true);
-  } catch (error) {
-    owned.forgetAll();
+export function commit(db: Connection, owned: OwnedRuns, request: Commit, clock: Clock): Promise<Verdict[]> {
+  const write = (commitPart: typeof commitRun, isCareful: boolean) => () => {
+    const { worker, runs } = request;
+    const batch = { db, rows: new EntryRows(db), owned, worker, now: clock.now(), isCareful };
+    return commitParts(batch, runs, commitPart);
+  };
+  return db.write(write(commitOrBreak, false), (error) => {
+    if (error instanceof BrokenPart) return write(commitOrFail, true);
     throw error;
-  }
+  });
 }
 
 function commitParts(batch: Batch, runs: readonly RunCommit[], commitPart: typeof commitRun): Verdict[] {
@@ -124,7 +116,12 @@ function isPlain({ entries, create }: RunCommit): boolean {
 
 /** A run of ours whose head we know: of its row, only what may have come from outside needs to be read. */
 function commitKnown(batch: Batch, part: RunCommit, known: OwnedRun): Verdict {
-  const { db } = batch;
+  const { db, rows, owned } = batch;
+  if (known.isBare && isPlainEnd(part) && endUntouched(db, known.n, part.row as RowPatch)) {
+    appendEntries(db, rows, known.n, part.entries);
+    owned.forget(part.run);
+    return { run: part.run, kind: "applied" };
+  }
   const isConditional = part.ifNotCancelled === true || part.ifWake !== undefined || part.row?.ended === true;
   const now = isConditional ? readWake(db, known.n) : null;
   const refusal = (now === null ? null : whyNotNow(part, now)) ?? whyNotTables(db, part, known.n);
@@ -132,6 +129,13 @@ function commitKnown(batch: Batch, part: RunCommit, known: OwnedRun): Verdict {
   const isBare = known.isBare && part.waits === undefined && part.counters === undefined;
   apply(batch, part, { n: known.n, mayHaveMail: (now?.wake ?? 1) > 0, isBare });
   return { run: part.run, kind: "applied" };
+}
+
+/** An end that says nothing to anybody: most runs have one. */
+function isPlainEnd(part: RunCommit): boolean {
+  if (part.row?.ended !== true || part.ifWake !== undefined || part.waits !== undefined) return false;
+  if (part.messages !== undefined || part.state !== undefined || part.children !== undefined) return false;
+  return part.consumes === undefined && part.keys === undefined && part.counters === undefined;
 }
 
 function commitUnknown(batch: Batch, part: RunCommit): Verdict {

@@ -52,7 +52,8 @@ const pause = (ms: number): Promise<void> =>
 export class Connection {
   readonly path: string;
   readonly #options: ConnectionOptions;
-  readonly #onBreak: () => void;
+  /** Nothing that was written since the last commit is there any more. */
+  readonly #onLoss: () => void;
   #driver: Driver | null = null;
   #db: Database | null = null;
   #statements = new Map<string, Statement>();
@@ -63,10 +64,10 @@ export class Connection {
   /** How many other workers write to this file, as far as this process knows. */
   others: () => number = () => 0;
 
-  constructor(path: string, options: ConnectionOptions, onBreak: () => void) {
+  constructor(path: string, options: ConnectionOptions, onLoss: () => void) {
     this.path = path;
     this.#options = options;
-    this.#onBreak = onBreak;
+    this.#onLoss = onLoss;
   }
 
   get #giveUpMs(): number {
@@ -197,9 +198,18 @@ export class Connection {
     });
   }
 
-  /** Runs `work` in one write transaction. It may run again if the lock is taken, so it must change nothing outside the database. */
-  write<T>(work: () => T): Promise<T> {
-    const attempt = () => this.#transaction(work);
+  /**
+   * Runs `work` in one write transaction, and if that fails what `mend` gives instead, if it does not throw. Both may run again if the lock is
+   * taken, so they must change nothing outside the database.
+   */
+  write<T>(work: () => T, mend: (error: unknown) => () => T = rethrow): Promise<T> {
+    const attempt = () => {
+      try {
+        return this.#transaction(work);
+      } catch (error) {
+        return this.#transaction(mend(error));
+      }
+    };
     return this.others() > 0 ? this.#politely(attempt) : this.#retry(attempt);
   }
 
@@ -247,6 +257,7 @@ export class Connection {
       return result;
     } catch (error) {
       this.#rollback();
+      this.#onLoss();
       throw error;
     }
   }
@@ -281,7 +292,7 @@ export class Connection {
     this.#statements = new Map();
     this.#arrayStatements = new Map();
     this.#bigStatements = new Map();
-    this.#onBreak();
+    this.#onLoss();
     for (const end of [() => db?.isTransaction && db.exec("rollback"), () => db?.close()]) {
       try {
         end();
@@ -308,6 +319,10 @@ export class Connection {
     this.#db = db;
     return db;
   }
+}
+
+function rethrow(error: unknown): never {
+  throw error;
 }
 
 function makeFolder(path: string): void {
