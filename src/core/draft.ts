@@ -18,12 +18,10 @@ export interface Chain {
   readonly at: number;
 }
 
-type Parts = Omit<RunCommit, "run" | "head" | "entries">;
-type OpenParts = { -readonly [Part in keyof Parts]: Parts[Part] };
+type OpenCommit = { -readonly [Part in keyof RunCommit]: RunCommit[Part] };
 
 // Most batches have a call and an outcome, and nothing else: what is empty is shared, and replaced when it is needed.
 const NOTHING: never[] = [];
-const NO_PARTS: Parts = {};
 
 /** A batch on its way: what the store gets, and what may happen once it is durable. */
 export interface Batch {
@@ -32,7 +30,7 @@ export interface Batch {
   /** The same without giving the run up, for a suspension that was refused because mail came first (P18). */
   readonly withoutSuspension: RunCommit | null;
   /** What remains of it when the end of the run is taken back because a cancel came first (P19). */
-  readonly withoutEnd: { readonly entries: number; readonly after: number; readonly parts: Parts } | null;
+  readonly withoutEnd: { readonly entries: number; readonly after: number; readonly commit: OpenCommit | null } | null;
   readonly from: Chain;
 }
 
@@ -46,7 +44,8 @@ export class Draft {
   #from: Chain;
   #entries: StoredEntry[] = NOTHING;
   #after: (() => void)[] = NOTHING;
-  #parts: OpenParts = NO_PARTS;
+  /** All but its entries; made when there is more than those. */
+  #commit: OpenCommit | null = null;
   #withoutEnd: Batch["withoutEnd"] = null;
 
   constructor(run: string, chain: Chain, host: Host, codec: Codec) {
@@ -74,7 +73,7 @@ export class Draft {
   }
 
   get isEmpty(): boolean {
-    return this.#entries.length === 0 && this.#after.length === 0 && this.#parts.row === undefined;
+    return this.#entries.length === 0 && this.#after.length === 0 && this.#commit?.row === undefined;
   }
 
   get size(): number {
@@ -120,54 +119,56 @@ export class Draft {
   }
 
   row(patch: RowPatch): void {
-    const parts = this.#open();
-    parts.row = parts.row === undefined ? patch : { ...parts.row, ...patch };
+    const commit = this.#open();
+    commit.row = commit.row === undefined ? patch : { ...commit.row, ...patch };
   }
 
   wait(change: WaitChange): void {
-    const parts = this.#open();
-    parts.waits = [...(parts.waits ?? NOTHING), change];
+    const commit = this.#open();
+    commit.waits = [...(commit.waits ?? NOTHING), change];
   }
 
   state(row: StateRow): void {
-    const parts = this.#open();
-    parts.state = [...(parts.state ?? NOTHING), row];
+    const commit = this.#open();
+    commit.state = [...(commit.state ?? NOTHING), row];
   }
 
   child(child: NewChild): void {
-    const parts = this.#open();
-    parts.children = [...(parts.children ?? NOTHING), child];
+    const commit = this.#open();
+    commit.children = [...(commit.children ?? NOTHING), child];
   }
 
   send(message: Message): void {
-    const parts = this.#open();
-    parts.messages = [...(parts.messages ?? NOTHING), message];
+    const commit = this.#open();
+    commit.messages = [...(commit.messages ?? NOTHING), message];
   }
 
   consume(id: string): void {
-    const parts = this.#open();
-    parts.consumes = [...(parts.consumes ?? NOTHING), id];
+    const commit = this.#open();
+    commit.consumes = [...(commit.consumes ?? NOTHING), id];
   }
 
   key(key: NewKey): void {
-    const parts = this.#open();
-    parts.keys = [...(parts.keys ?? NOTHING), key];
+    const commit = this.#open();
+    commit.keys = [...(commit.keys ?? NOTHING), key];
   }
 
-  #open(): OpenParts {
-    if (this.#parts === NO_PARTS) this.#parts = {};
-    return this.#parts;
+  #open(): OpenCommit {
+    this.#commit ??= { run: this.#run, head: this.#from.head, entries: NOTHING };
+    return this.#commit;
   }
 
   /** What follows belongs to the end of the run, which holds only if no cancel came first. */
   beginEnd(): void {
-    this.#withoutEnd = { entries: this.#entries.length, after: this.#after.length, parts: this.#parts };
-    this.#parts = { ...this.#parts, ifNotCancelled: true };
+    const commit = this.#commit;
+    this.#withoutEnd = { entries: this.#entries.length, after: this.#after.length, commit };
+    if (commit !== null) this.#commit = { ...commit };
+    this.#open().ifNotCancelled = true;
   }
 
   /** Closes the draft into a batch and opens the next one. */
   take(suspension?: { readonly ifWake: number; readonly row: RowPatch }): Batch {
-    const plain = this.#commit();
+    const plain = this.#close();
     const batch: Batch = {
       commit:
         suspension === undefined
@@ -180,22 +181,19 @@ export class Draft {
     };
     this.#entries = NOTHING;
     this.#after = NOTHING;
-    this.#parts = NO_PARTS;
+    this.#commit = null;
     this.#withoutEnd = null;
     this.#from = this.chain;
     return batch;
   }
 
-  #commit(): RunCommit {
-    const run = this.#run;
-    const { head } = this.#from;
-    const entries = this.#entries;
-    if (this.#parts === NO_PARTS) return { run, head, entries };
-    const { row } = this.#parts;
+  #close(): RunCommit {
+    const commit = this.#open();
+    commit.entries = this.#entries;
+    const { row } = commit;
     // Where the journal ends is kept whenever the run's row is written anyway (P35).
-    if (row !== undefined && row.head !== this.#head)
-      this.#parts.row = { ...row, head: this.#head, headHash: this.#hash };
-    return { ...this.#parts, run, head, entries };
+    if (row !== undefined && row.head !== this.#head) commit.row = { ...row, head: this.#head, headHash: this.#hash };
+    return commit;
   }
 
   /** Takes back a final batch that a cancel has overtaken, all but the end itself. */
@@ -210,7 +208,7 @@ export class Draft {
     this.#at = last?.at ?? batch.from.at;
     this.#entries = entries;
     this.#after = batch.after.slice(0, kept.after);
-    this.#parts = kept.parts;
+    this.#commit = kept.commit;
   }
 }
 
