@@ -2,23 +2,11 @@
 // A full run also writes bench/RESULTS.md.
 import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { withFiles } from "./measure.mjs";
+import { runChild } from "./child.mjs";
 import { results, table } from "./report.mjs";
-import { manyRuns } from "./scenarios/many-runs.mjs";
-import { oneLongRun } from "./scenarios/one-long-run.mjs";
-import { restart } from "./scenarios/restart.mjs";
-import { resume } from "./scenarios/resume.mjs";
-import { sleeping } from "./scenarios/sleeping.mjs";
-import { startLatency } from "./scenarios/start-latency.mjs";
+import { SCENARIOS } from "./scenarios.mjs";
 
-const SCENARIOS = {
-  "many-runs": manyRuns,
-  "one-long-run": oneLongRun,
-  "start-latency": startLatency,
-  restart,
-  resume,
-  sleeping,
-};
+const CHILD = new URL("./children/scenario.mjs", import.meta.url);
 
 const { values } = parseArgs({ options: { quick: { type: "boolean", default: false }, only: { type: "string" } } });
 const names = values.only === undefined ? Object.keys(SCENARIOS) : [values.only];
@@ -31,7 +19,7 @@ if (unknown !== undefined) {
 const rows = [];
 for (const name of names) {
   console.error(`${name} …`);
-  rows.push(...(await withFiles((newFile) => SCENARIOS[name]({ newFile, quick: values.quick }))));
+  rows.push(...(await runChild(CHILD, { name, quick: values.quick })));
 }
 console.log(table(rows));
 if (!values.quick && values.only === undefined) {

@@ -4,7 +4,7 @@
 // at the same moment share the pair.
 //
 // Pairs are asked for ahead: the end of one is when to commit, and what a commit has set off is often over a moment later. It finds its
-// turn in the same phase, and the loop goes round once for both.
+// turn in the same phase, and the loop goes round once for all of them. More of them would keep timers and sockets waiting for too long.
 import type { Host } from "./host.ts";
 
 export interface TurnTaker {
@@ -12,7 +12,7 @@ export interface TurnTaker {
   closeTurn(): void;
 }
 
-const PAIRS_AHEAD = 2;
+const PAIRS_AHEAD = 4;
 
 export class Turns {
   readonly #host: Host;
