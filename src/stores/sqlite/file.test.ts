@@ -7,8 +7,8 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { doctor } from "../../client/doctor.ts";
 import type { Store } from "../../core/store.ts";
 import { claimRequest, creation, ending, newWorker } from "../../testing/store-cases/case.ts";
-import { loadDriver } from "./driver.ts";
-import { LATEST_SCHEMA, MIGRATIONS, migrate, schemaVersion } from "./schema.ts";
+import { type Database, loadDriver } from "./driver.ts";
+import { checkFile, LATEST_SCHEMA, MIGRATIONS, migrate, schemaVersion } from "./schema.ts";
 import { type SqliteStoreOptions, sqliteStore } from "./sqlite-store.ts";
 
 let folder: string;
@@ -122,7 +122,35 @@ describe("opening and closing", () => {
   });
 });
 
+/** As far as locks allow it. */
+function makeOurs(db: Database): void {
+  try {
+    migrate(db, file);
+  } catch (error) {
+    expect(error).toMatchObject({ message: expect.stringContaining("locked") });
+  }
+}
+
 describe("a file that is not ours", () => {
+  it("B72 a file that another process makes ours while this one looks is no stranger's", () => {
+    const [db, other] = [loadDriver().open(file), loadDriver().open(file)];
+    const looking: Database = {
+      get isTransaction() {
+        return db.isTransaction;
+      },
+      exec: (text) => db.exec(text),
+      close: () => db.close(),
+      prepare: (text) => {
+        if (text.includes("sqlite_schema")) makeOurs(other);
+        return db.prepare(text);
+      },
+    };
+    expect(() => checkFile(looking, file)).not.toThrow();
+    migrate(other, file);
+    expect(() => checkFile(looking, file)).not.toThrow();
+    for (const each of [db, other]) each.close();
+  });
+
   it("any other file is refused and left alone", async () => {
     writeFileSync(file, "a shopping list, long enough to be no accident ".repeat(50));
     const before = readFileSync(file);

@@ -159,15 +159,25 @@ export const LATEST_SCHEMA: number = MIGRATIONS.at(-1)?.version ?? 0;
 
 /** Refuses a file that belongs to something else, before anything in it is changed. An empty one may become ours. */
 export function checkFile(db: Database, path: string): void {
-  const application = numberOf(db, "pragma application_id");
-  if (application === APPLICATION_ID) return;
-  const isEmpty = numberOf(db, "select count(*) from sqlite_schema") === 0;
-  if (isEmpty && application === 0 && numberOf(db, "pragma user_version") === 0) return;
+  if (mayBeOurs(db)) return;
   throw new PawlError(
     "not_a_store",
     `${path} is a SQLite database, but not one of Pawl. Give Pawl a path of its own; nothing was changed.`,
     { fields: { path } },
   );
+}
+
+// In one snapshot: another process may be making it ours at this very moment.
+function mayBeOurs(db: Database): boolean {
+  db.exec("begin");
+  try {
+    const application = numberOf(db, "pragma application_id");
+    if (application === APPLICATION_ID) return true;
+    const isEmpty = numberOf(db, "select count(*) from sqlite_schema") === 0;
+    return isEmpty && application === 0 && numberOf(db, "pragma user_version") === 0;
+  } finally {
+    if (db.isTransaction) db.exec("rollback");
+  }
 }
 
 /** Brings the file up to the newest schema, one transaction per step, or refuses one that is newer than this Pawl. */
