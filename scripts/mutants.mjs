@@ -1,0 +1,196 @@
+// Mutants: is every rule that matters held by a test?
+// Takes one rule of the engine away at a time, in a scratch copy of the repository, and runs the tests that should notice. A mutant that
+// survives is a missing test. The mutants are data: scripts/mutants/*.mjs.
+//
+//   node scripts/mutants.mjs                 all of them; exit code 1 if one survives
+//   node scripts/mutants.mjs --only P18      those of a rule, or whose name contains the text; may be given several times
+//   node scripts/mutants.mjs --jobs 2        so many at a time (default 1)
+//   node scripts/mutants.mjs --check         only whether each still fits the sources: seconds, part of the tests
+//
+// A killer is killed in turn by tests that fail anyway, so all of them run once without any mutant first (--no-baseline leaves that out).
+
+import { spawn } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { mutants } from "./mutants/all.mjs";
+
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+const COPIED = ["src", "test", "examples", "scripts", "docs", "package.json", "tsconfig.json", "tsconfig.build.json"];
+const LIMIT_MS = 180_000;
+const require = createRequire(import.meta.url);
+const TSC = join(dirname(require.resolve("typescript/package.json")), "bin", "tsc");
+const VITEST = join(dirname(require.resolve("vitest/package.json")), "vitest.mjs");
+
+const { values: options } = parseArgs({
+  options: {
+    only: { type: "string", multiple: true, default: [] },
+    jobs: { type: "string", default: "1" },
+    check: { type: "boolean", default: false },
+    "no-baseline": { type: "boolean", default: false },
+  },
+});
+
+const chosen = mutants.filter(
+  ({ rule, name }) => options.only.length === 0 || options.only.some((text) => rule === text || name.includes(text)),
+);
+const misfits = chosen.flatMap((mutant) => mutant.changes.flatMap((change) => whyNotFitting(mutant, change)));
+if (chosen.length === 0) misfits.push(`No mutant is called ${options.only.join(", ")}.`);
+for (const misfit of misfits) console.error(misfit);
+if (misfits.length > 0) process.exit(2);
+if (options.check) {
+  const rules = new Set(chosen.map(({ rule }) => rule));
+  console.log(`${chosen.length} mutants of ${rules.size} rules fit the sources.`);
+  process.exit(0);
+}
+
+/** The text to be replaced must be there exactly once, so that a mutant cannot rot into one that changes nothing. */
+function whyNotFitting({ rule, name }, { file, from, to }) {
+  const times = readFileSync(join(ROOT, file), "utf8").split(from).length - 1;
+  if (times === 1 && from !== to) return [];
+  return [`${rule} "${name}": its text is ${times} times in ${file}, not once. Mend it in scripts/mutants:\n${from}`];
+}
+
+// A copy of the repository in which a mutant lives
+
+function makeScratch() {
+  const folder = mkdtempSync(join(tmpdir(), "pawl-mutants-"));
+  for (const path of COPIED) cpSync(join(ROOT, path), join(folder, path), { recursive: true });
+  cpSync(join(ROOT, "vitest.config.ts"), join(folder, "vitest.config.ts"));
+  mkdirSync(join(folder, "bench"));
+  symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
+  return folder;
+}
+
+function mutate(folder, { changes }) {
+  for (const { file, from, to } of changes) {
+    const path = join(folder, file);
+    writeFileSync(path, readFileSync(path, "utf8").replace(from, () => to));
+  }
+}
+
+function restore(folder, { changes }) {
+  for (const { file } of changes) cpSync(join(ROOT, file), join(folder, file));
+}
+
+/** Types are checked on the way: a mutant that is no program would prove nothing. */
+async function build(folder) {
+  const { code, output } = await run(folder, [TSC, "-p", "tsconfig.build.json"]);
+  if (code !== 0) throw new Error(`It does not compile:\n${output}`);
+}
+
+// Killers
+
+/** Runs one test file; says how it went and which test failed first. */
+async function attack(folder, { file, title }) {
+  const report = join(folder, "report.json");
+  rmSync(report, { force: true });
+  const filter = title === undefined ? [] : ["-t", title];
+  const reporting = ["--reporter=json", `--outputFile=${report}`];
+  const limits = ["--bail=1", "--testTimeout=10000", "--hookTimeout=10000", "--teardownTimeout=5000"];
+  const { code, output } = await run(folder, [VITEST, "run", file, ...filter, ...reporting, ...limits]);
+  if (code === null) return { isKilled: true, by: `${file}: did not end within ${LIMIT_MS / 1000} s` };
+  const tests = readReport(report).testResults.flatMap(({ assertionResults }) => assertionResults);
+  const failed = tests.find(({ status }) => status === "failed");
+  const isAnyRun = tests.some(({ status }) => status === "passed") || failed !== undefined;
+  if (!isAnyRun) throw new Error(`${file}${title === undefined ? "" : ` -t "${title}"`} ran no test:\n${output}`);
+  if (failed !== undefined) return { isKilled: true, by: failed.fullName };
+  return { isKilled: code !== 0, by: code === 0 ? "" : `${file}: an error outside its tests` };
+}
+
+function readReport(path) {
+  try {
+    return JSON.parse(readFileSync(path, "utf8"));
+  } catch {
+    return { testResults: [] };
+  }
+}
+
+/** Runs Node in a process group of its own, which ends with it: a mutant may have left children behind. */
+function run(cwd, args) {
+  return new Promise((resolve) => {
+    const child = spawn(process.execPath, args, { cwd, detached: true, stdio: ["ignore", "pipe", "pipe"] });
+    let output = "";
+    for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => (output += text));
+    const endGroup = () => {
+      try {
+        process.kill(-child.pid, "SIGKILL");
+      } catch {
+        // Nobody is left in it.
+      }
+    };
+    const timer = setTimeout(endGroup, LIMIT_MS);
+    child.once("exit", (code) => {
+      clearTimeout(timer);
+      endGroup();
+      resolve({ code, output });
+    });
+  });
+}
+
+// The whole
+
+async function judge(folder, mutant) {
+  mutate(folder, mutant);
+  try {
+    await build(folder);
+    for (const killer of mutant.killers) {
+      const { isKilled, by } = await attack(folder, killer);
+      if (isKilled) return { fate: "killed", by };
+    }
+    return { fate: "survived", by: "" };
+  } catch (error) {
+    return { fate: "broken", by: error.message };
+  } finally {
+    restore(folder, mutant);
+  }
+}
+
+async function checkBaseline(folder) {
+  await build(folder);
+  const killers = new Map(chosen.flatMap(({ killers }) => killers).map((one) => [`${one.file} ${one.title}`, one]));
+  for (const killer of killers.values()) {
+    const { isKilled, by } = await attack(folder, killer);
+    if (isKilled) throw new Error(`Without any mutant, too, this fails, so that it proves nothing: ${by}`);
+  }
+}
+
+const started = performance.now();
+const folders = Array.from({ length: Math.max(1, Number(options.jobs)) }, makeScratch);
+const results = new Map();
+try {
+  if (!options["no-baseline"]) await checkBaseline(folders[0]);
+  const queue = [...chosen];
+  await Promise.all(
+    folders.map(async (folder) => {
+      for (let mutant = queue.shift(); mutant !== undefined; mutant = queue.shift()) {
+        const from = performance.now();
+        const result = { ...(await judge(folder, mutant)), seconds: (performance.now() - from) / 1000 };
+        results.set(mutant, result);
+        console.log(lineOf(mutant, result));
+      }
+    }),
+  );
+} finally {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+}
+printTable();
+process.exitCode = [...results.values()].every(({ fate }) => fate === "killed") ? 0 : 1;
+
+function lineOf({ rule, name }, { fate, by, seconds }) {
+  return `${fate.padEnd(8)} ${rule.padEnd(8)} ${name} (${seconds.toFixed(1)} s)${by === "" ? "" : `\n         by: ${by}`}`;
+}
+
+function printTable() {
+  const count = (fate) => [...results.values()].filter((result) => result.fate === fate).length;
+  console.log("\n| Rule | Without it | Fate | First test to fail |\n|---|---|---|---|");
+  for (const mutant of chosen) {
+    const { fate, by } = results.get(mutant);
+    console.log(`| ${mutant.rule} | ${mutant.name} | ${fate} | ${by.split("\n")[0].replaceAll("|", "\\|")} |`);
+  }
+  const seconds = Math.round((performance.now() - started) / 1000);
+  console.log(`\n${count("killed")} killed, ${count("survived")} survived, ${count("broken")} broken, ${seconds} s`);
+}

@@ -1,0 +1,169 @@
+// Running ahead of the disk: P13 to P17, P37.
+
+export const diskMutants = [
+  {
+    rule: "P13",
+    name: "a step's function begins before its start is durable",
+    changes: [
+      {
+        file: "src/core/steps.ts",
+        from: "    this.#pass.draft.onDurable(() => this.#attempts.start(call));",
+        to: "    this.#pass.ports.host.immediate(() => this.#attempts.start(call));",
+      },
+    ],
+    killers: [{ file: "test/behaviour/context.test.ts", title: "P13" }],
+  },
+  {
+    rule: "P13",
+    name: "a log line appears before what led to it is durable",
+    changes: [
+      {
+        file: "src/core/pass.ts",
+        from: "    if (this.#outgoing.isEmpty) fn();\n    else this.draft.onDurable(fn);",
+        to: "    fn();",
+      },
+    ],
+    killers: [{ file: "test/attacks/waiting.test.ts", title: "P13" }],
+  },
+  {
+    rule: "P13",
+    name: "a cancel aborts steps before it is durable",
+    changes: [
+      {
+        file: "src/core/endings.ts",
+        from: "  pass.draft.onDurable(() => pass.steps.abortAll(() => cancelError(pass.id, cancelling)));",
+        to: "  pass.steps.abortAll(() => cancelError(pass.id, cancelling));",
+      },
+    ],
+    killers: [{ file: "test/attacks/waiting.test.ts", title: "P13" }],
+  },
+  {
+    rule: "P14",
+    name: "a pass that is dropped lets its steps go on",
+    changes: [{ file: "src/core/pass.ts", from: "    this.steps.abortAll(() => reason);\n", to: "    void reason;\n" }],
+    killers: [{ file: "test/attacks/incarnations.test.ts", title: "P14" }],
+  },
+  {
+    rule: "P15",
+    name: "a run may have two commits under way",
+    changes: [
+      { file: "src/core/outgoing.ts", from: "    if (this.#inFlight !== null) return null;\n", to: "" },
+      {
+        file: "src/worker/committer.ts",
+        from: "this.#dirty.size > 0 && !this.#isCommitting && !this.#owner.isPaused()",
+        to: "this.#dirty.size > 0 && !this.#owner.isPaused()",
+      },
+    ],
+    killers: [{ file: "test/attacks/incarnations.test.ts", title: "P15" }],
+  },
+  {
+    rule: "P16",
+    name: "an error in one run's part of a commit fails its neighbours (SQLite)",
+    changes: [
+      {
+        file: "src/stores/sqlite/commit.ts",
+        from: "    if (error instanceof BrokenPart) return write(commitOrFail, true);\n",
+        to: "    if (error instanceof BrokenPart) throw error.cause;\n",
+      },
+    ],
+    killers: [{ file: "src/stores/sqlite/faults.test.ts", title: "P16" }],
+  },
+  {
+    rule: "P16",
+    name: "one refused run takes the rest of its commit down with it",
+    changes: [
+      {
+        file: "src/worker/committer.ts",
+        from: "      else source.verdict(verdict);\n",
+        to: `      else if (verdict.kind === "failed") for (const other of sources) other.verdict({ ...verdict, run: other.id });
+      else source.verdict(verdict);
+`,
+      },
+    ],
+    killers: [{ file: "test/attacks/user-code.test.ts", title: "P16" }],
+  },
+  {
+    rule: "P17",
+    name: "a commit without an answer is repeated, without fencing first",
+    changes: [
+      {
+        file: "src/worker/committer.ts",
+        from: `      this.#isPaused = true;
+      this.#events.unknown(error, sources);
+      done([]);`,
+        to: `      for (const source of sources) source.offerAgain();
+      done(sources);`,
+      },
+    ],
+    killers: [{ file: "test/attacks/fencing.test.ts" }, { file: "test/attacks/incarnations.test.ts" }],
+  },
+  {
+    rule: "P17",
+    name: "an answer to the old incarnation still counts",
+    changes: [
+      {
+        file: "src/worker/committer.ts",
+        from: `    const answered = (verdicts: readonly Verdict[]) => {
+      if (epoch !== this.#epoch) return done([]);`,
+        to: "    const answered = (verdicts: readonly Verdict[]) => {",
+      },
+    ],
+    killers: [{ file: "test/attacks/incarnations.test.ts", title: "P17" }],
+  },
+  {
+    rule: "P17",
+    name: "a batch that was applied is offered again after fencing",
+    changes: [
+      {
+        file: "src/worker/pass-table.ts",
+        from: "      if (mail !== undefined && mail.head === end && end > start) pass.applied();\n      else if",
+        to: "      if",
+      },
+    ],
+    killers: [{ file: "test/attacks/incarnations.test.ts" }, { file: "test/attacks/fencing.test.ts" }],
+  },
+  {
+    rule: "P17",
+    name: "a pass lives on although its run was not moved",
+    changes: [
+      {
+        file: "src/worker/pass-table.ts",
+        from: "      else this.drop(pass);\n",
+        to: "      else if (mail === undefined) pass.applied();\n      else this.drop(pass);\n",
+      },
+    ],
+    killers: [{ file: "test/attacks/incarnations.test.ts", title: "P17" }],
+  },
+  {
+    rule: "P17",
+    name: "fencing forgets an incarnation whose own fencing was never answered",
+    changes: [
+      { file: "src/worker/lease.ts", from: "    this.#former.push(worker.id);\n    const reply", to: "    const reply" },
+    ],
+    killers: [{ file: "test/attacks/fencing.test.ts", title: "P17" }],
+  },
+  {
+    rule: "P37",
+    name: "a step begins although the lease may have run out",
+    changes: [
+      {
+        file: "src/core/attempts.ts",
+        from: "    if (!this.#ports.mayStart()) return this.#ports.whenSafe(() => this.start(call));\n",
+        to: "",
+      },
+    ],
+    killers: [{ file: "test/attacks/start-gate.test.ts" }],
+  },
+  {
+    rule: "P37",
+    name: "the lease counts from when the heartbeat was answered",
+    changes: [
+      {
+        file: "src/worker/lease.ts",
+        from: "    if (alive) this.#confirmedAt = sentAt;\n",
+        to: "    if (alive) this.#confirmedAt = this.#store.leaseClock.monotonic();\n",
+      },
+    ],
+    killers: [{ file: "test/attacks/start-gate.test.ts" }],
+  },
+];

@@ -1,0 +1,259 @@
+// Wake-ups, ownership, cancel: P18 to P28.
+
+export const ownershipMutants = [
+  {
+    rule: "P18",
+    name: "a suspension holds although mail came first",
+    changes: [
+      {
+        file: "src/core/draft.ts",
+        from: "{ ...plain, ifWake: suspension.ifWake, row: { ...plain.row, ...suspension.row } }",
+        to: "{ ...plain, row: { ...plain.row, ...suspension.row } }",
+      },
+    ],
+    killers: [{ file: "test/behaviour/suspension.test.ts", title: "P18" }],
+  },
+  {
+    rule: "P18",
+    name: "a message does not raise the counter (SQLite)",
+    changes: [
+      {
+        file: "src/stores/sqlite/deliver.ts",
+        from: "update runs set wake = wake + 1, unread = max(unread, 0) + 1,",
+        to: "update runs set unread = max(unread, 0) + 1,",
+      },
+    ],
+    killers: [{ file: "test/stores.test.ts", title: "SQLite" }],
+  },
+  {
+    rule: "P18",
+    name: "a message does not make a run that waits claimable (SQLite)",
+    changes: [
+      {
+        file: "src/stores/sqlite/deliver.ts",
+        from: "when 'parked' then ?2 = 'decision' else state <> 'accepted' end)",
+        to: "when 'parked' then ?2 = 'decision' else false end)",
+      },
+    ],
+    killers: [{ file: "test/stores.test.ts", title: "SQLite" }],
+  },
+  {
+    rule: "P18",
+    name: "the store takes a suspension whatever the counter says (SQLite)",
+    changes: [
+      {
+        file: "src/stores/sqlite/conditions.ts",
+        from: "part.ifWake !== undefined && part.ifWake !== (found?.wake ?? 0)",
+        to: "part.ifWake !== undefined && part.ifWake < 0 && found === null",
+      },
+    ],
+    killers: [{ file: "test/stores.test.ts", title: "SQLite" }],
+  },
+  {
+    rule: "P19",
+    name: "an end holds although a cancel was accepted before it",
+    changes: [{ file: "src/core/draft.ts", from: "    this.#open().ifNotCancelled = true;\n", to: "    this.#open();\n" }],
+    killers: [{ file: "test/behaviour/cancel.test.ts", title: "P19" }],
+  },
+  {
+    rule: "P19",
+    name: "a cancel rejects new calls only, not those that are pending",
+    changes: [{ file: "src/core/cancellation.ts", from: "    this.#pass.calls.rejectAll(error);\n", to: "" }],
+    killers: [{ file: "test/behaviour/cancel.test.ts", title: "P19" }],
+  },
+  {
+    rule: "P19",
+    name: "a cancelled run ends as its body likes",
+    changes: [
+      {
+        file: "src/core/endings.ts",
+        from: "const end = pass.cancelling === null ? endOf(pass, result) : endOfCancelled(pass.id, pass.cancelling);",
+        to: "const end = endOf(pass, result);",
+      },
+    ],
+    killers: [{ file: "test/behaviour/cancel.test.ts" }],
+  },
+  {
+    rule: "P19",
+    name: "a body can make new calls after a cancel",
+    changes: [
+      {
+        file: "src/core/pass.ts",
+        from: `    if (this.cancelling !== null) rejectCall(call, cancelError(this.id, this.cancelling));
+    else if (this.#turnOpen)`,
+        to: "    if (this.#turnOpen)",
+      },
+    ],
+    killers: [{ file: "test/behaviour/cancel.test.ts" }],
+  },
+  {
+    rule: "P20",
+    name: "fencing releases the runs of a worker and leaves the worker (SQLite)",
+    changes: [
+      {
+        file: "src/stores/sqlite/workers.ts",
+        from: "  for (const worker of workers) db.run(DELETE, worker);\n  if",
+        to: "  if",
+      },
+    ],
+    killers: [{ file: "test/stores.test.ts", title: "SQLite" }],
+  },
+  {
+    rule: "P20",
+    name: "a worker that is alive is fenced like a dead one",
+    changes: [
+      {
+        file: "src/worker/sweeper.ts",
+        from: "return worker.leaseLeftMs < 0 && this.#lease.heldForMs",
+        to: "return this.#lease.heldForMs",
+      },
+    ],
+    killers: [{ file: "test/behaviour/retention.test.ts" }, { file: "test/attacks/fencing.test.ts" }],
+  },
+  {
+    rule: "P21",
+    name: "a commit of a fenced worker is applied (SQLite)",
+    changes: [
+      {
+        file: "src/stores/sqlite/commit.ts",
+        from: "if (worker !== null && !isRegistered(db, worker)) {",
+        to: "if (worker === '' && !isRegistered(db, worker)) {",
+      },
+    ],
+    killers: [{ file: "test/stores.test.ts", title: "SQLite" }],
+  },
+  {
+    rule: "P21",
+    name: "a commit of a fenced worker is applied (memory)",
+    changes: [
+      {
+        file: "src/stores/memory/commit.ts",
+        from: "const isFenced = worker !== null && !tables.workers.has(worker);",
+        to: "const isFenced = worker === '';",
+      },
+    ],
+    killers: [{ file: "test/stores.test.ts", title: "memory" }],
+  },
+  {
+    rule: "P23",
+    name: "runs that a worker owns and does not hold are not looked for",
+    changes: [
+      {
+        file: "src/worker/run-loader.ts",
+        from: "    if (worker === null) return;\n    for (const",
+        to: "    if (worker !== '') return;\n    for (const",
+      },
+    ],
+    killers: [{ file: "test/attacks/fencing.test.ts", title: "P23" }],
+  },
+  {
+    rule: "P25",
+    name: "a sweeper that was away itself fences the others",
+    changes: [
+      {
+        file: "src/worker/sweeper.ts",
+        from: "worker.leaseLeftMs < 0 && this.#lease.heldForMs >= this.#options.leaseMs",
+        to: "worker.leaseLeftMs < 0",
+      },
+    ],
+    killers: [{ file: "test/attacks/fencing.test.ts", title: "P25" }, { file: "test/behaviour/retention.test.ts" }],
+  },
+  {
+    rule: "P26",
+    name: "the heartbeats of a process that hangs go on for ever",
+    changes: [
+      {
+        file: "src/stores/sqlite/pulse-thread.ts",
+        from: "if (!isStalled && renew(task, signals)",
+        to: "if ((!isStalled || task.stallMs > 0) && renew(task, signals)",
+      },
+    ],
+    killers: [{ file: "src/stores/sqlite/pulse.test.ts", title: "P26" }],
+  },
+  {
+    rule: "P27",
+    name: "a process of another pid namespace is judged by its pid",
+    changes: [
+      {
+        file: "src/worker/process-identity.ts",
+        from: "  if (other.pidNamespace !== mine.pidNamespace) return false;\n",
+        to: "",
+      },
+    ],
+    killers: [{ file: "src/worker/process-identity.test.ts" }],
+  },
+  {
+    rule: "P27",
+    name: "a pid that another process has by now passes for the worker",
+    changes: [
+      {
+        file: "src/worker/process-identity.ts",
+        from: "return startedAt !== null && other.startedAt !== null && startedAt !== other.startedAt;",
+        to: "return startedAt === '';",
+      },
+    ],
+    killers: [{ file: "src/worker/process-identity.test.ts" }],
+  },
+  {
+    rule: "P28",
+    name: "a run that kills its worker is never parked",
+    changes: [
+      {
+        file: "src/worker/load-run.ts",
+        from: "if (claimed.row.claims > LIMITS.deathsAmongOthers + LIMITS.deathsAlone)",
+        to: "if (claimed.row.claims > 1000 * (LIMITS.deathsAmongOthers + LIMITS.deathsAlone))",
+      },
+    ],
+    killers: [{ file: "test/behaviour/versions.test.ts", title: "P28" }],
+  },
+  {
+    rule: "P28",
+    name: "suspects run beside each other",
+    changes: [
+      {
+        file: "src/worker/claims.ts",
+        from: "const suspect = this.#suspects.size === 0;",
+        to: "const suspect = this.#suspects.size >= 0;",
+      },
+    ],
+    killers: [{ file: "test/behaviour/versions.test.ts", title: "P28" }],
+  },
+  {
+    rule: "P28",
+    name: "deaths before a recorded outcome are counted after it (SQLite)",
+    changes: [
+      {
+        file: "src/stores/sqlite/workers.ts",
+        from: "claims = case when ?3 or ${HAS_PROGRESSED} then 0 else claims end",
+        to: "claims = case when ?3 or (false and ${HAS_PROGRESSED}) then 0 else claims end",
+      },
+    ],
+    killers: [{ file: "test/stores.test.ts", title: "SQLite" }],
+  },
+  {
+    rule: "P28",
+    name: "a rerun after a crash begins before that is recorded",
+    changes: [
+      {
+        file: "src/core/steps.ts",
+        from: `call.key, mark);
+    this.startBehindBarrier(call);`,
+        to: `call.key, mark);
+    this.#attempts.start(call);`,
+      },
+    ],
+    killers: [{ file: "test/behaviour/recovery.test.ts", title: "P28" }],
+  },
+  {
+    rule: "P28",
+    name: "a rerun after a crash uses up a retry",
+    changes: [
+      {
+        file: "src/core/steps.ts",
+        from: "    call.attempt++;\n",
+        to: "    call.attempt++;\n    if (how.rerun === true) call.failures++;\n",
+      },
+    ],
+    killers: [{ file: "test/behaviour/recovery.test.ts", title: "P28" }],
+  },
+];

@@ -1,0 +1,292 @@
+// Turns and the journal: P2 to P12, DESIGN 3 and 4.
+
+export const turnMutants = [
+  {
+    rule: "P2",
+    name: "a turn delivers every outcome that is there",
+    changes: [
+      {
+        file: "src/core/deliver-next.ts",
+        from: `  if (outcome !== undefined) {
+    const { call, type, text, payload } = outcome;`,
+        to: `  for (let more = pass.steps.takeOutcome(); more !== undefined; more = pass.steps.takeOutcome()) {
+    pass.draft.appendText(pass.ports.clock.now(), more.type, more.call.key, more.text);
+    pass.delivered(more.type, more.call.key, more.payload);
+  }
+  if (outcome !== undefined) {
+    const { call, type, text, payload } = outcome;`,
+      },
+    ],
+    killers: [{ file: "test/determinism/every-prefix.test.ts" }],
+  },
+  {
+    rule: "P2",
+    name: "an outcome joins the journal when it arrives, not when its turn begins",
+    changes: [
+      {
+        file: "src/core/steps.ts",
+        from: "    this.#ready.push(outcome);",
+        to: `    this.#ready.push(outcome);
+    this.#pass.draft.appendText(this.#pass.ports.clock.now(), outcome.type, outcome.call.key, outcome.text);`,
+      },
+      {
+        file: "src/core/deliver-next.ts",
+        from: `    const { call, type, text, payload } = outcome;
+    pass.draft.appendText(pass.ports.clock.now(), type, call.key, text);`,
+        to: "    const { call, type, payload } = outcome;",
+      },
+    ],
+    killers: [{ file: "test/determinism/every-prefix.test.ts" }],
+  },
+  {
+    rule: "P3",
+    name: "any call of the same kind is taken for the recorded one",
+    changes: [
+      {
+        file: "src/core/issue.ts",
+        from: "if (entry.type !== call.type || entry.key !== call.key) return false;",
+        to: "if (entry.type !== call.type) return false;",
+      },
+    ],
+    killers: [{ file: "test/behaviour/divergence.test.ts" }],
+  },
+  {
+    rule: "P3",
+    name: "a step with other arguments is taken for the recorded one",
+    changes: [
+      {
+        file: "src/core/issue.ts",
+        from: "return ((entry.payload as StepStarted)?.digest ?? null) === (call.input?.digest ?? null);",
+        to: "return true;",
+      },
+    ],
+    killers: [{ file: "test/behaviour/divergence.test.ts" }],
+  },
+  {
+    rule: "P3",
+    name: "a body that ends before its recorded calls is not looked at",
+    changes: [
+      {
+        file: "src/core/pass.ts",
+        from: `    if (this.body.hasEndedInTurn && next.entry.type !== "run.cancelling")`,
+        to: `    if (this.body.hasEndedInTurn && next.entry.type === "run.started")`,
+      },
+    ],
+    killers: [{ file: "test/behaviour/divergence.test.ts" }],
+  },
+  {
+    rule: "P3",
+    name: "a recorded outcome that nothing waits for is passed over",
+    changes: [
+      {
+        file: "src/core/pass.ts",
+        from: "    if (!isAwaited) this.#diverge({ recorded: entry, issued: null, site: null });",
+        to: "    void isAwaited;",
+      },
+    ],
+    killers: [{ file: "test/behaviour/divergence.test.ts" }, { file: "test/determinism/mutations.test.ts" }],
+  },
+  {
+    rule: "P4",
+    name: "a call after a foreign await is let in beside pending ones",
+    changes: [
+      {
+        file: "src/core/foreign-calls.ts",
+        from: "  } else if (isAnythingPending(pass)) refuse(pass, { call, site });\n",
+        to: "  }\n",
+      },
+    ],
+    killers: [{ file: "test/behaviour/divergence.test.ts", title: "P4" }],
+  },
+  {
+    rule: "P4",
+    name: "in replay a call after a foreign await is not held until the journal reaches it",
+    changes: [
+      {
+        file: "src/core/foreign-calls.ts",
+        from: `    replay.hold({ call, site, burst: replay.burst(pass.ports.host) });
+    pass.replayOn();`,
+        to: "    pass.inBurst(() => pass.place(call, site));",
+      },
+    ],
+    killers: [{ file: "test/determinism/foreign-awaits.test.ts" }],
+  },
+  {
+    rule: "P5",
+    name: "a message whose use is on its way to the store is used again",
+    changes: [
+      {
+        file: "src/core/mailbox.ts",
+        from: "mail.inbox.filter((row) => this.#consumed?.has(row.id) !== true)",
+        to: "mail.inbox",
+      },
+    ],
+    killers: [{ file: "test/behaviour/delivery-races.test.ts" }],
+  },
+  {
+    rule: "P5",
+    name: "a timeout fires without a look into the inbox",
+    changes: [
+      {
+        file: "src/core/wakeups.ts",
+        from: `around.inboxReadAt >= (due.due as number) ? { kind: "timeout", call: due } : READ_INBOX`,
+        to: `around.inboxReadAt >= 0 ? { kind: "timeout", call: due } : READ_INBOX`,
+      },
+    ],
+    killers: [{ file: "test/behaviour/signals.test.ts", title: "P5" }, { file: "test/attacks/fencing.test.ts" }],
+  },
+  {
+    rule: "P5",
+    name: "a signal goes to the oldest wait of its name",
+    changes: [{ file: "src/core/wakeups.ts", from: "const call = calls.findLast(", to: "const call = calls.find(" }],
+    killers: [{ file: "test/behaviour/signals.test.ts", title: "P5" }],
+  },
+  {
+    rule: "P6",
+    name: "an explicit key may be used twice",
+    changes: [
+      { file: "src/core/key-scope.ts", from: "    if (uses.has(use)) return null;\n", to: "" },
+    ],
+    killers: [{ file: "test/behaviour/steps.test.ts", title: "P6" }],
+  },
+  {
+    rule: "P7",
+    name: "all attempts of a step draw from one stream of chance",
+    changes: [
+      {
+        file: "src/core/attempts.ts",
+        from: "seededRandom(attemptSeed(this.key, this.attempt))",
+        to: "seededRandom(attemptSeed(this.key, 1))",
+      },
+    ],
+    killers: [{ file: "test/behaviour/context.test.ts", title: "P7" }],
+  },
+  {
+    rule: "P8",
+    name: "an entry may be older than the one before it",
+    changes: [{ file: "src/core/draft.ts", from: "const time = at > this.#at ? at : this.#at;", to: "const time = at;" }],
+    killers: [{ file: "test/behaviour/sleep.test.ts" }, { file: "test/behaviour/odd-times.test.ts" }],
+  },
+  {
+    rule: "P9",
+    name: "notes of new code are appended in turns that were recorded without them",
+    changes: [
+      {
+        file: "src/core/notes.ts",
+        from: `    if (!this.#pass.isLive && !this.#replay.cursor.isLastTurn) return "ignored";\n`,
+        to: "",
+      },
+    ],
+    killers: [{ file: "test/behaviour/context.test.ts", title: "P9" }],
+  },
+  {
+    rule: "P9",
+    name: "patched says yes to a run that older code has brought past it",
+    changes: [
+      {
+        file: "src/core/notes.ts",
+        from: "if (this.#replay.cursor.peek() !== null || this.#pass.isClosed) return false;",
+        to: "if (this.#pass.isClosed) return false;",
+      },
+    ],
+    killers: [{ file: "test/behaviour/context.test.ts", title: "P9" }],
+  },
+  {
+    rule: "P10",
+    name: "keys, chance and children of a generation are those of the one before",
+    changes: [
+      {
+        file: "src/core/seeds.ts",
+        from: "  return `${run}#${generation}`;",
+        to: "  return generation < 0 ? `#${generation}` : run;",
+      },
+      {
+        file: "src/core/issue.ts",
+        from: "host.digest(`${seed}/${generation}/${key}`)",
+        to: "host.digest(generation < 0 ? key : `${seed}/0/${key}`)",
+      },
+    ],
+    killers: [{ file: "test/behaviour/continue-as.test.ts", title: "P10 starts other children" }],
+  },
+  {
+    rule: "P10",
+    name: "idempotency keys of a generation are those of the one before",
+    changes: [
+      {
+        file: "src/core/seeds.ts",
+        from: "  return `${run}#${generation}`;",
+        to: "  return generation < 0 ? `#${generation}` : run;",
+      },
+    ],
+    killers: [{ file: "test/behaviour/continue-as.test.ts", title: "P10 begins" }],
+  },
+  {
+    rule: "P12",
+    name: "children that were called outlive their parent",
+    changes: [
+      { file: "src/core/endings.ts", from: "  cancelChildren(pass, `Its parent ${pass.id} ${end.state}.`);\n", to: "" },
+    ],
+    killers: [{ file: "test/behaviour/children.test.ts", title: "P12" }, { file: "test/behaviour/run-end.test.ts" }],
+  },
+  {
+    rule: "P12",
+    name: "what happens after the end of a run still joins its journal",
+    changes: [
+      {
+        file: "src/core/pass.ts",
+        from: "    return this.#isOver || this.#final !== null;\n",
+        to: "    return this.#isOver;\n",
+      },
+    ],
+    killers: [{ file: "test/behaviour/run-end.test.ts" }],
+  },
+  {
+    rule: "D3",
+    name: "the body sees a step's value as it was, not as it was recorded",
+    changes: [
+      {
+        file: "src/core/steps.ts",
+        from: "payload: isPlain(value) ? value : decodePayload(text) }",
+        to: "payload: isPlain(value) || text !== '' ? value : decodePayload(text) }",
+      },
+    ],
+    killers: [{ file: "test/behaviour/steps.test.ts" }],
+  },
+  {
+    rule: "D3",
+    name: "the key that a step is given changes from attempt to attempt",
+    changes: [
+      {
+        file: "src/core/attempts.ts",
+        from: "    return this.call.idempotencyKey;\n",
+        to: "    return `${this.call.idempotencyKey}@${this.attempt}`;\n",
+      },
+    ],
+    killers: [{ file: "test/behaviour/retries.test.ts" }, { file: "test/behaviour/recovery.test.ts" }],
+  },
+  {
+    rule: "D4",
+    name: "a sleep that was interrupted begins again",
+    changes: [
+      {
+        file: "src/core/issue.ts",
+        from: `  if (call.type === "timer.set") call.due = (entry.payload as TimerSet).due;`,
+        to: `  if (call.type === "timer.set")
+    call.due = call.afterMs === null ? (entry.payload as TimerSet).due : Date.now() + call.afterMs;`,
+      },
+    ],
+    killers: [{ file: "test/behaviour/sleep.test.ts" }],
+  },
+  {
+    rule: "D4",
+    name: "the chance of the body is another one in each pass",
+    changes: [
+      {
+        file: "src/core/seeds.ts",
+        from: "this.#chance ??= seededRandom(this.#seed);",
+        to: "this.#chance ??= seededRandom(`${this.#seed}${Math.random()}`);",
+      },
+    ],
+    killers: [{ file: "test/behaviour/context.test.ts", title: "P7 S3-15" }],
+  },
+];
