@@ -7,10 +7,10 @@
 //   node scripts/mutants.mjs --jobs 2        so many at a time (default 1)
 //   node scripts/mutants.mjs --check         only whether each still fits the sources: seconds, part of the tests
 //
-// A killer is killed in turn by tests that fail anyway, so all of them run once without any mutant first (--no-baseline leaves that out).
+// Tests that fail anyway would prove nothing, so all killers run once without any mutant first (--no-baseline leaves that out).
 
 import { spawn } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -37,7 +37,10 @@ const { values: options } = parseArgs({
 const chosen = mutants.filter(
   ({ rule, name }) => options.only.length === 0 || options.only.some((text) => rule === text || name.includes(text)),
 );
-const misfits = chosen.flatMap((mutant) => mutant.changes.flatMap((change) => whyNotFitting(mutant, change)));
+const misfits = chosen.flatMap((mutant) => [
+  ...mutant.changes.flatMap((change) => whyNotFitting(mutant, change)),
+  ...mutant.killers.flatMap((killer) => whyNoKiller(mutant, killer)),
+]);
 if (chosen.length === 0) misfits.push(`No mutant is called ${options.only.join(", ")}.`);
 for (const misfit of misfits) console.error(misfit);
 if (misfits.length > 0) process.exit(2);
@@ -54,6 +57,10 @@ function whyNotFitting({ rule, name }, { file, from, to }) {
   return [`${rule} "${name}": its text is ${times} times in ${file}, not once. Mend it in scripts/mutants:\n${from}`];
 }
 
+function whyNoKiller({ rule, name }, { file }) {
+  return existsSync(join(ROOT, file)) ? [] : [`${rule} "${name}": there is no ${file}. Name tests that are there.`];
+}
+
 // A copy of the repository in which a mutant lives
 
 function makeScratch() {
@@ -68,7 +75,10 @@ function makeScratch() {
 function mutate(folder, { changes }) {
   for (const { file, from, to } of changes) {
     const path = join(folder, file);
-    writeFileSync(path, readFileSync(path, "utf8").replace(from, () => to));
+    writeFileSync(
+      path,
+      readFileSync(path, "utf8").replace(from, () => to),
+    );
   }
 }
 
@@ -114,7 +124,8 @@ function run(cwd, args) {
   return new Promise((resolve) => {
     const child = spawn(process.execPath, args, { cwd, detached: true, stdio: ["ignore", "pipe", "pipe"] });
     let output = "";
-    for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => (output += text));
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding("utf8").on("data", (text) => (output += text));
     const endGroup = () => {
       try {
         process.kill(-child.pid, "SIGKILL");

@@ -64,7 +64,8 @@ function record(durability) {
 }
 
 function figuresOf(events) {
-  const of = (kind, file) => events.filter((event) => event.kind === kind && (file ?? event.file) === event.file).length;
+  const of = (kind, file) =>
+    events.filter((event) => event.kind === kind && (file ?? event.file) === event.file).length;
   const syncs = of("sync") + of("sync-folder");
   return { writes: of("write"), checkpointed: of("write", "pawl.db"), syncs, acks: of("ack") };
 }
@@ -73,9 +74,7 @@ function figuresOf(events) {
 async function tryCuts(durability, events) {
   const random = seededRandom(`${options.seed}/${durability}`);
   const next = () => random.next();
-  const moments = Array.from({ length: Number(options.cuts) }, () => 1 + Math.floor(next() * events.length)).sort(
-    (a, b) => a - b,
-  );
+  const moments = momentsOf(events, next);
   const rows = new Map(MODELS.map((model) => [model, emptyRow(durability, model)]));
   const disk = new Disk({ isLying: options["lying-disk"] });
   const acknowledged = [];
@@ -86,9 +85,18 @@ async function tryCuts(durability, events) {
       if (event.kind === "ack") acknowledged.push(...event.facts);
       disk.apply(event);
     }
-    for (const model of MODELS) count(rows.get(model), moment, await tryCut(disk.cut(model, next), durability, acknowledged));
+    for (const model of MODELS)
+      count(rows.get(model), moment, await tryCut(disk.cut(model, next), durability, acknowledged));
   }
   return [...rows.values()];
+}
+
+/** How many events are over at each cut: half of the cuts come anywhere, half right after an acknowledgement or a sync. */
+function momentsOf(events, next) {
+  const all = events.map((_, i) => i + 1);
+  const sharp = all.filter((i) => events[i - 1].kind !== "write");
+  const pick = (list) => list[Math.floor(next() * list.length)];
+  return Array.from({ length: Number(options.cuts) }, (_, i) => pick(i % 2 === 0 ? all : sharp)).sort((a, b) => a - b);
 }
 
 async function tryCut(files, durability, acknowledged) {
@@ -115,7 +123,9 @@ function count(row, moment, { faults, lost, repeated, wrong }) {
   row.runs += runs.length;
   row.right += runs.length - wrong.length;
   if (faults.length > 0 || wrong.length > 0 || (lost > 0 && row.durability === "power"))
-    say(`${row.durability}, ${row.model}, cut at event ${moment}: ${lost} lost, ${wrong.length} wrong, ${faults.join(" ")}`);
+    say(
+      `${row.durability}, ${row.model}, cut at event ${moment}: ${lost} lost, ${wrong.length} wrong, ${faults.join(" ")}`,
+    );
 }
 
 function isGood({ durability, lost, corrupt, repeated, runs: tried, right }) {
@@ -123,7 +133,17 @@ function isGood({ durability, lost, corrupt, repeated, runs: tried, right }) {
 }
 
 function tableOf(rows) {
-  const head = ["durability", "unsynced writes", "cuts", "cuts that lost", "acknowledged commits lost", "most at one cut", "corrupt files", "recorded steps run again", "runs that ended right"];
+  const head = [
+    "durability",
+    "unsynced writes",
+    "cuts",
+    "cuts that lost",
+    "acknowledged commits lost",
+    "most at one cut",
+    "corrupt files",
+    "recorded steps run again",
+    "runs that ended right",
+  ];
   const lines = rows.map((row) => {
     const { durability, model, cuts, lossy, lost, worst, corrupt, repeated } = row;
     return [durability, model, cuts, lossy, lost, worst, corrupt, repeated, `${row.right} of ${row.runs}`];

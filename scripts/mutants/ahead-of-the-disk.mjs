@@ -138,7 +138,11 @@ export const diskMutants = [
     rule: "P17",
     name: "fencing forgets an incarnation whose own fencing was never answered",
     changes: [
-      { file: "src/worker/lease.ts", from: "    this.#former.push(worker.id);\n    const reply", to: "    const reply" },
+      {
+        file: "src/worker/lease.ts",
+        from: "    this.#former.push(worker.id);\n    const reply",
+        to: "    const reply",
+      },
     ],
     killers: [{ file: "test/attacks/fencing.test.ts", title: "P17" }],
   },
@@ -165,5 +169,75 @@ export const diskMutants = [
       },
     ],
     killers: [{ file: "test/attacks/start-gate.test.ts" }],
+  },
+  {
+    rule: "P13",
+    name: "a child begins before the commit that starts it is durable",
+    changes: [
+      {
+        file: "src/core/issue.ts",
+        from: "  if (create.claimed) pass.draft.onDurable(() => pass.ports.adopt({ run: child, workflow, create, entry }));",
+        to: "  if (create.claimed) pass.ports.host.immediate(() => pass.ports.adopt({ run: child, workflow, create, entry }));",
+      },
+    ],
+    killers: [{ file: "test/behaviour/children.test.ts" }, { file: "test/attacks/waiting.test.ts" }],
+  },
+  {
+    rule: "P13",
+    name: "a run is over for its callers when its end is on the way",
+    changes: [
+      {
+        file: "src/core/pass.ts",
+        from: "    this.#final = final;\n    this.draft",
+        to: `    this.#final = final;
+    if (final.kind === "ended") this.ports.host.immediate(() => this.ports.over(this, final));
+    this.draft`,
+      },
+    ],
+    killers: [{ file: "test/attacks/waiting.test.ts" }],
+  },
+  {
+    rule: "P17",
+    name: "a start in doubt is reported as failed",
+    changes: [
+      {
+        file: "src/worker/pass-table.ts",
+        from: "      if (wasNeverCreated && batch !== null) this.#sources.get(pass)?.doubt();\n",
+        to: "",
+      },
+    ],
+    killers: [{ file: "test/attacks/fencing.test.ts", title: "I2" }],
+  },
+  {
+    rule: "P17",
+    name: "what came with the moved runs is not told to their passes",
+    changes: [
+      {
+        file: "src/worker/pass-table.ts",
+        from: "      if (mail !== undefined && !pass.isOver) pass.mail(mail, readAt);\n",
+        to: "      void readAt;\n",
+      },
+    ],
+    killers: [{ file: "test/attacks/incarnations.test.ts", title: "P17" }],
+  },
+  {
+    rule: "P37",
+    name: "steps begin while the worker is fencing itself",
+    changes: [
+      {
+        file: "src/worker/worker.ts",
+        from: "mayStart: () => this.#lease.isSure && !this.#selfFence.isUnderWay,",
+        to: "mayStart: () => this.#lease.isSure,",
+      },
+      {
+        file: "src/worker/lease.ts",
+        from: `    await this.#stopPulse();
+    this.#confirmedAt = Number.NEGATIVE_INFINITY;
+    const worker = this.#newWorker();`,
+        to: `    await this.#stopPulse();
+    const worker = this.#newWorker();`,
+      },
+    ],
+    killers: [{ file: "test/attacks/start-gate.test.ts" }, { file: "test/attacks/incarnations.test.ts" }],
   },
 ];

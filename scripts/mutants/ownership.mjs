@@ -52,7 +52,9 @@ export const ownershipMutants = [
   {
     rule: "P19",
     name: "an end holds although a cancel was accepted before it",
-    changes: [{ file: "src/core/draft.ts", from: "    this.#open().ifNotCancelled = true;\n", to: "    this.#open();\n" }],
+    changes: [
+      { file: "src/core/draft.ts", from: "    this.#open().ifNotCancelled = true;\n", to: "    this.#open();\n" },
+    ],
     killers: [{ file: "test/behaviour/cancel.test.ts", title: "P19" }],
   },
   {
@@ -255,5 +257,116 @@ export const ownershipMutants = [
       },
     ],
     killers: [{ file: "test/behaviour/recovery.test.ts", title: "P28" }],
+  },
+  {
+    rule: "P18",
+    name: "a suspension that mail has overtaken does not ask for the mail",
+    changes: [
+      {
+        file: "src/core/pass.ts",
+        from: "    if (!this.#outgoing.overtaken(why)) return;\n    askForMail(this);\n",
+        to: "    if (!this.#outgoing.overtaken(why)) return;\n",
+      },
+    ],
+    killers: [
+      { file: "test/behaviour/suspension.test.ts", title: "P18" },
+      { file: "test/attacks/lost-wakeups.test.ts" },
+    ],
+  },
+  {
+    rule: "P19",
+    name: "a cancelled run leaves its children alone",
+    changes: [{ file: "src/core/endings.ts", from: "  cancelChildren(pass, reason);\n", to: "" }],
+    killers: [{ file: "test/behaviour/children.test.ts", title: "P12" }, { file: "test/behaviour/cancel.test.ts" }],
+  },
+  {
+    rule: "P19",
+    name: "a step begins although a cancel is there",
+    changes: [
+      {
+        file: "src/core/steps.ts",
+        from: "return this.#pass.isClosed || this.#pass.isStopping;",
+        to: "return this.#pass.isClosed;",
+      },
+    ],
+    killers: [{ file: "test/behaviour/cancel.test.ts" }, { file: "test/attacks/late-start.test.ts" }],
+  },
+  {
+    rule: "P19",
+    name: "the outcomes before a refused end are lost with it",
+    changes: [
+      {
+        file: "src/core/draft.ts",
+        from: "const entries = batch.commit.entries.slice(0, kept.entries);",
+        to: "const entries = batch.commit.entries.slice(0, Math.min(0, kept.entries));",
+      },
+    ],
+    killers: [{ file: "test/behaviour/cancel.test.ts" }],
+  },
+  {
+    rule: "P19",
+    name: "a body that never ends keeps its run from being cancelled",
+    changes: [
+      {
+        file: "src/core/body.ts",
+        from: "    this.cancellation.giveGrace((error) => this.#pass.guarded(() => this.#pass.end({ ok: false, error })));\n",
+        to: "",
+      },
+    ],
+    killers: [{ file: "test/behaviour/cancel.test.ts" }],
+  },
+  {
+    rule: "P23",
+    name: "what a worker owns is compared only after it has fenced itself, never with a heartbeat",
+    changes: [
+      {
+        file: "src/worker/worker.ts",
+        from: "      beat: () => this.#compareWithStore(),\n",
+        to: "      beat: async () => {},\n",
+      },
+    ],
+    killers: [{ file: "test/attacks/fencing.test.ts", title: "P23" }, { file: "test/attacks/incarnations.test.ts" }],
+  },
+  {
+    rule: "P25",
+    name: "a break in its heartbeats does not count against a sweeper",
+    changes: [{ file: "src/worker/lease.ts", from: "    if (!this.isSure) this.#heldSince = sentAt;\n", to: "" }],
+    killers: [{ file: "test/attacks/fencing.test.ts", title: "P25" }],
+  },
+  {
+    rule: "P27",
+    name: "a process that may not be signalled passes for dead",
+    changes: [
+      {
+        file: "src/worker/process-identity.ts",
+        from: `return (error as NodeJS.ErrnoException).code === "ESRCH";`,
+        to: `return (error as NodeJS.ErrnoException).code !== "";`,
+      },
+    ],
+    killers: [{ file: "src/worker/process-identity.test.ts" }],
+  },
+  {
+    rule: "P28",
+    name: "a run that let go in peace still carries its deaths",
+    changes: [
+      {
+        file: "src/core/rest.ts",
+        from: "    wakeAt: calls.nextDue(row.deadline),\n    claims: 0,\n",
+        to: "    wakeAt: calls.nextDue(row.deadline),\n",
+      },
+    ],
+    killers: [{ file: "test/behaviour/versions.test.ts", title: "P28" }, { file: "test/behaviour/suspension.test.ts" }],
+  },
+  {
+    rule: "P28",
+    name: "a hand-back counts as a death (SQLite)",
+    changes: [
+      {
+        file: "src/stores/sqlite/workers.ts",
+        from: "  release(db, worker, now, true);\n",
+        to: "  release(db, worker, now, false);\n",
+      },
+    ],
+    killers: [{ file: "test/stores.test.ts", title: "SQLite" }],
   },
 ];

@@ -1,4 +1,4 @@
-// Clocks and stores: P5, P15, P24, P29, P34, P35 as stores keep them, DESIGN 6.
+// What stores keep, and DESIGN 6.
 
 export const storeMutants = [
   {
@@ -82,7 +82,11 @@ export const storeMutants = [
     rule: "P29",
     name: "a lease of another boot of the machine is believed",
     changes: [
-      { file: "src/stores/lease.ts", from: "  if (isOfAnotherBoot) return LONG_DEAD_MS;\n", to: "  void LONG_DEAD_MS;\n  void isOfAnotherBoot;\n" },
+      {
+        file: "src/stores/lease.ts",
+        from: "  if (isOfAnotherBoot) return LONG_DEAD_MS;\n",
+        to: "  void LONG_DEAD_MS;\n  void isOfAnotherBoot;\n",
+      },
     ],
     killers: [{ file: "test/stores.test.ts" }],
   },
@@ -223,8 +227,135 @@ export const storeMutants = [
     rule: "D6",
     name: "a claim does not count as an attempt (SQLite)",
     changes: [
-      { file: "src/stores/sqlite/claim.ts", from: "const claims = run.row.claims + 1;", to: "const claims = run.row.claims;" },
+      {
+        file: "src/stores/sqlite/claim.ts",
+        from: "const claims = run.row.claims + 1;",
+        to: "const claims = run.row.claims;",
+      },
     ],
     killers: [{ file: "test/stores.test.ts", title: "SQLite" }],
+  },
+  {
+    rule: "P15",
+    name: "what this process remembers of a run's head is believed blindly (SQLite)",
+    changes: [
+      {
+        file: "src/stores/sqlite/owned-runs.ts",
+        from: "known.owner === worker && known.head === head ? known : null",
+        to: "known.owner === worker && head >= 0 ? known : null",
+      },
+    ],
+    killers: [
+      { file: "test/stores.test.ts", title: "SQLite" },
+      { file: "src/stores/sqlite/faults.test.ts", title: "P15" },
+    ],
+  },
+  {
+    rule: "P20",
+    name: "a worker writes to a run that another one owns (SQLite)",
+    changes: [
+      {
+        file: "src/stores/sqlite/conditions.ts",
+        from: "worker !== null && found.owner === worker && !found.hasEnded;",
+        to: "worker !== null && !found.hasEnded;",
+      },
+    ],
+    killers: [{ file: "test/stores.test.ts", title: "SQLite" }],
+  },
+  {
+    rule: "P20",
+    name: "fencing releases the runs of a worker and leaves the worker (memory)",
+    changes: [
+      {
+        file: "src/stores/memory/workers.ts",
+        from: "  for (const worker of left) tables.workers.delete(worker);\n",
+        to: "",
+      },
+    ],
+    killers: [{ file: "test/stores.test.ts", title: "memory" }],
+  },
+  {
+    rule: "P31",
+    name: "a child that exists is started again (memory)",
+    changes: [
+      {
+        file: "src/stores/memory/commit.ts",
+        from: "    if (!tables.runs.has(child.run)) insertRun(",
+        to: "    insertRun(",
+      },
+    ],
+    killers: [{ file: "test/stores.test.ts", title: "memory" }],
+  },
+  {
+    rule: "P34",
+    name: "newer code does not raise the version of a run that it takes over",
+    changes: [{ file: "src/worker/load-run.ts", from: "    draft.row({ version: workflow.version });\n", to: "" }],
+    killers: [{ file: "test/behaviour/versions.test.ts", title: "P34" }],
+  },
+  {
+    rule: "P12",
+    name: "a run that has ended takes more entries (SQLite)",
+    changes: [
+      {
+        file: "src/stores/sqlite/conditions.ts",
+        from: "worker !== null && found.owner === worker && !found.hasEnded;",
+        to: "worker !== null && (found.owner === worker || found.hasEnded);",
+      },
+    ],
+    killers: [{ file: "test/stores.test.ts", title: "SQLite" }],
+  },
+  {
+    rule: "D6",
+    name: "a start with a known key and other input is the same run",
+    changes: [
+      {
+        file: "src/client/start.ts",
+        from: "if (verdict.holder.digest === ports.host.digest(text)) return verdict.holder.run;",
+        to: "if (verdict.holder.digest !== text) return verdict.holder.run;",
+      },
+    ],
+    killers: [{ file: "test/behaviour/starts.test.ts" }],
+  },
+  {
+    rule: "D6",
+    name: "mail is read when hinted only, never by polling",
+    changes: [{ file: "src/worker/worker.ts", from: "    this.#mail.start();\n", to: "" }],
+    killers: [{ file: "test/attacks/waiting.test.ts", title: "I12" }],
+  },
+  {
+    rule: "D6",
+    name: "a run whose owner is gone is no orphan (SQLite)",
+    changes: [
+      {
+        file: "src/stores/sqlite/orphans.ts",
+        from: "and owner not in (select id from workers)",
+        to: "and owner is null",
+      },
+    ],
+    killers: [{ file: "test/stores.test.ts", title: "SQLite" }],
+  },
+  {
+    rule: "D6",
+    name: "whatever is on the list of orphans is made claimable, though it may be none by now (SQLite)",
+    changes: [
+      {
+        file: "src/stores/sqlite/orphans.ts",
+        from: "    const row = db.get(ONE, id);\n",
+        to: `    const row = db.get(ONE, id) ?? db.get("select n from runs where id = ?", id);\n`,
+      },
+    ],
+    killers: [{ file: "test/stores.test.ts", title: "SQLite" }],
+  },
+  {
+    rule: "D6",
+    name: "an acknowledged commit is not synced",
+    changes: [
+      {
+        file: "src/stores/sqlite/connection.ts",
+        from: "= { power: 2, process: 1 };",
+        to: "= { power: 1, process: 1 };",
+      },
+    ],
+    killers: [{ file: "test/power-loss.test.ts", title: "takes nothing" }],
   },
 ];

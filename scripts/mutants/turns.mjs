@@ -144,9 +144,7 @@ export const turnMutants = [
   {
     rule: "P6",
     name: "an explicit key may be used twice",
-    changes: [
-      { file: "src/core/key-scope.ts", from: "    if (uses.has(use)) return null;\n", to: "" },
-    ],
+    changes: [{ file: "src/core/key-scope.ts", from: "    if (uses.has(use)) return null;\n", to: "" }],
     killers: [{ file: "test/behaviour/steps.test.ts", title: "P6" }],
   },
   {
@@ -164,7 +162,9 @@ export const turnMutants = [
   {
     rule: "P8",
     name: "an entry may be older than the one before it",
-    changes: [{ file: "src/core/draft.ts", from: "const time = at > this.#at ? at : this.#at;", to: "const time = at;" }],
+    changes: [
+      { file: "src/core/draft.ts", from: "const time = at > this.#at ? at : this.#at;", to: "const time = at;" },
+    ],
     killers: [{ file: "test/behaviour/sleep.test.ts" }, { file: "test/behaviour/odd-times.test.ts" }],
   },
   {
@@ -288,5 +288,107 @@ export const turnMutants = [
       },
     ],
     killers: [{ file: "test/behaviour/context.test.ts", title: "P7 S3-15" }],
+  },
+  {
+    rule: "P3",
+    name: "replay waits for ever for a recorded call that the body never makes",
+    changes: [{ file: "src/core/pass.ts", from: "    this.#watchdog.watch(next.entry);\n", to: "" }],
+    killers: [{ file: "test/behaviour/divergence.test.ts" }, { file: "test/determinism/replay-rules.test.ts" }],
+  },
+  {
+    rule: "P5",
+    name: "a signal that came after a wait's time was over beats its timeout",
+    changes: [
+      {
+        file: "src/core/wakeups.ts",
+        from: "if (mail !== null && (due === null || mail.row.at <= (due.due as number))) return mail;",
+        to: "if (mail !== null) return mail;",
+      },
+    ],
+    killers: [{ file: "test/behaviour/signals.test.ts", title: "P5" }],
+  },
+  {
+    rule: "P7",
+    name: "the schema of a child's input is asked again in replay",
+    changes: [
+      {
+        file: "src/core/body-context.ts",
+        from: "if (workflow.definition.input === undefined || this.#pass.replay.knows(call)) return;",
+        to: "if (workflow.definition.input === undefined) return;",
+      },
+    ],
+    killers: [{ file: "test/behaviour/child-input.test.ts", title: "P7" }],
+  },
+  {
+    rule: "P7",
+    name: "calls are allowed inside a step",
+    changes: [
+      {
+        file: "src/core/body-context.ts",
+        from: "    if (step === undefined) return;\n    throw",
+        to: "    if (step === undefined || what !== '') return;\n    throw",
+      },
+    ],
+    killers: [{ file: "test/behaviour/steps.test.ts", title: "P7" }],
+  },
+  {
+    rule: "P10",
+    name: "a fork goes on with the chance and keys of its source",
+    changes: [
+      {
+        file: "src/core/replay.ts",
+        from: `    if (entry.type === "run.forked") this.#owner.reseed((entry.payload as Forked).seed);\n`,
+        to: "",
+      },
+    ],
+    killers: [{ file: "test/behaviour/fork.test.ts", title: "P10" }],
+  },
+  {
+    rule: "P11",
+    name: "a rejected step that nobody awaits ends the process",
+    changes: [
+      {
+        file: "src/worker/rejections.ts",
+        from: `if (!isOver && event === "unhandledRejection" && nodeHost.frame() !== undefined) return true;`,
+        to: `if (isOver && event === "unhandledRejection" && nodeHost.frame() !== undefined) return true;`,
+      },
+    ],
+    killers: [{ file: "test/behaviour/guard.test.ts", title: "P11" }],
+  },
+  {
+    rule: "P12",
+    name: "steps that run when their run ends are not aborted",
+    changes: [
+      {
+        file: "src/core/pass.ts",
+        from: "    this.draft.onDurable(() => this.steps.abortAll(why));\n",
+        to: "    void why;\n",
+      },
+    ],
+    killers: [{ file: "test/behaviour/children.test.ts", title: "P12" }],
+  },
+  {
+    rule: "D4",
+    name: "a retry that was due later begins at once after a restart",
+    changes: [
+      {
+        file: "src/core/replay.ts",
+        from: "      call.retryAt = failed.retryAt;\n",
+        to: "      call.retryAt = null;\n",
+      },
+    ],
+    killers: [{ file: "test/behaviour/retries.test.ts" }],
+  },
+  {
+    rule: "D4",
+    name: "after a restart a step has all its retries again",
+    changes: [
+      {
+        file: "src/core/replay.ts",
+        from: "call.failures = failed.isRetried ? 0 : call.failures + 1;",
+        to: "call.failures = failed.isRetried ? 0 : call.failures;",
+      },
+    ],
+    killers: [{ file: "test/behaviour/retries.test.ts" }],
   },
 ];

@@ -22,7 +22,12 @@ export async function recover(folder, durability, acknowledged, runs) {
     faults.push(...(await faultsOf(store)));
     return { faults, lost, repeated, wrong };
   } catch (error) {
-    return { faults: [...faults, error.message], lost: acknowledged.length, repeated: 0, wrong: runs.map(({ id }) => id) };
+    return {
+      faults: [...faults, error.message],
+      lost: acknowledged.length,
+      repeated: 0,
+      wrong: runs.map(({ id }) => id),
+    };
   } finally {
     await Promise.resolve(store.close()).catch(() => {});
   }
@@ -31,7 +36,9 @@ export async function recover(folder, durability, acknowledged, runs) {
 /** Workers that are gone are no fault here: their process was cut off. */
 async function faultsOf(store) {
   const { findings } = await doctor(store);
-  return findings.filter(({ severity, about }) => severity === "fault" && about !== "workers" && about !== "stranded").map(({ message }) => message);
+  return findings
+    .filter(({ severity, about }) => severity === "fault" && about !== "workers" && about !== "stranded")
+    .map(({ message }) => message);
 }
 
 async function countLost(store, acknowledged) {

@@ -2,7 +2,8 @@
 // and the acknowledgements between them.
 import { basename, dirname } from "node:path";
 
-export const TRACED = "openat,creat,write,pwrite64,pwritev,writev,ftruncate,fallocate,rename,renameat,renameat2,fsync,fdatasync,unlink,unlinkat";
+export const TRACED =
+  "openat,creat,write,pwrite64,pwritev,writev,ftruncate,fallocate,rename,renameat,renameat2,fsync,fdatasync,unlink,unlinkat";
 
 /** What a model of the disk has no word for. */
 const UNKNOWN = /^(creat|pwritev|writev|fallocate|rename|renameat|renameat2)$/;
@@ -75,7 +76,10 @@ function pathOf(call, args) {
 
 function factsOf(args) {
   const text = bytesOf(/"((?:\\x..)*)"/.exec(args)[1]).toString("utf8");
-  return text.split("\n").filter((line) => line !== "").map((line) => JSON.parse(line));
+  return text
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => JSON.parse(line));
 }
 
 function bytesOf(hex) {

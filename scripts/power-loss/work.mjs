@@ -15,9 +15,7 @@ function noted(work) {
 
 /** Text that cannot be compressed much: large values make large writes. */
 function filler(seed, bytes) {
-  let text = "";
-  for (let i = 0; text.length < bytes; i++) text += createHash("sha256").update(`${seed}/${i}`).digest("base64");
-  return text.slice(0, bytes);
+  return createHash("shake256", { outputLength: bytes }).update(seed).digest("base64").slice(0, bytes);
 }
 
 function weigh(text) {
@@ -28,30 +26,56 @@ function weigh(text) {
 
 const ledger = workflow("ledger", async (ctx, { seed, steps, bytes }) => {
   let sum = 0;
-  for (let i = 0; i < steps; i++) sum += weigh(await ctx.step(`page ${i}`, noted(() => filler(`${seed}/${i}`, bytes))));
+  for (let i = 0; i < steps; i++)
+    sum += weigh(
+      await ctx.step(
+        `page ${i}`,
+        noted(() => filler(`${seed}/${i}`, bytes)),
+      ),
+    );
   ctx.set("sum", sum);
   return sum;
 });
 
 const fan = workflow("fan", async (ctx, { items }) => {
   const list = Array.from({ length: items }, (_, i) => i);
-  const squares = await ctx.map(list, (i) => ctx.step("square", noted(() => i * i)), { concurrency: 4 });
+  const squares = await ctx.map(
+    list,
+    (i) =>
+      ctx.step(
+        "square",
+        noted(() => i * i),
+      ),
+    { concurrency: 4 },
+  );
   return squares.reduce((sum, square) => sum + square, 0);
 });
 
 const asks = workflow("asks", async (ctx, { n }) => {
-  const before = await ctx.step("before", noted(() => n + 1));
+  const before = await ctx.step(
+    "before",
+    noted(() => n + 1),
+  );
   const answer = await ctx.waitFor("answer");
-  return ctx.step("after", noted(() => before * answer));
+  return ctx.step(
+    "after",
+    noted(() => before * answer),
+  );
 });
 
 const parent = workflow("parent", async (ctx, { children }) => {
   const sums = await Promise.all(children.map((input) => ctx.call(ledger, input)));
-  return ctx.step("total", noted(() => sums.reduce((total, sum) => total + sum, 0)));
+  return ctx.step(
+    "total",
+    noted(() => sums.reduce((total, sum) => total + sum, 0)),
+  );
 });
 
 const again = workflow("again", async (ctx, { left, sum }) => {
-  const next = await ctx.step("add", noted(() => sum + left));
+  const next = await ctx.step(
+    "add",
+    noted(() => sum + left),
+  );
   return left === 0 ? next : ctx.continueAs({ left: left - 1, sum: next });
 });
 
@@ -79,7 +103,7 @@ export function plan(rounds) {
 }
 
 function roundOf(round) {
-  const pages = { seed: `round ${round}`, steps: 6, bytes: round % 2 === 0 ? 150_000 : 700 };
+  const pages = { seed: `round ${round}`, steps: 6, bytes: round % 2 === 0 ? 400_000 : 700 };
   const children = [0, 1].map((i) => ({ seed: `child ${round} ${i}`, steps: 2, bytes: 2_000 }));
   const items = 5 + (round % 4);
   const squares = Array.from({ length: items }, (_, i) => i * i).reduce((a, b) => a + b, 0);

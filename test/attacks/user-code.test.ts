@@ -2,6 +2,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { type Codec, jsonCodec } from "../../src/base/envelope.ts";
 import { PawlError, RetryableError } from "../../src/base/errors.ts";
 import type { Log } from "../../src/core/context.ts";
+import type { Commit, RunCommit, Verdict } from "../../src/core/store.ts";
 import { workflow } from "../../src/core/workflow.ts";
 import { memoryStore } from "../../src/stores/memory/memory-store.ts";
 import { errorOf, openWorld } from "../behaviour/harness.ts";
@@ -241,6 +242,36 @@ describe("what users bring along", () => {
     isRefused = false;
     await pawl.resolve(run.id, "retry");
     expect(await run.result()).toBe("done");
+  });
+
+  it("P16 a part that the store can never take parks its run alone: those in the same commit go on and run nothing twice", async () => {
+    const world = await openWorld("memory");
+    const begun: string[] = [];
+    const stepping = workflow("stepping", async (ctx, name: string) => {
+      await ctx.step("a", () => 1);
+      await ctx.step("b", () => void begun.push(name));
+      return name;
+    });
+    const isBad = ({ run, entries }: RunCommit) => run === "bad" && entries.some(({ key }) => key === "b");
+    let neighbours = 0;
+    const commit = async (request: Commit): Promise<Verdict[]> => {
+      const runs = request.runs.filter((part) => !isBad(part));
+      const verdicts = await world.store.commit({ ...request, runs });
+      if (runs.length < request.runs.length) neighbours = runs.length;
+      const error = new Error("no such thing");
+      return request.runs.map(
+        ({ run }) => verdicts.find((verdict) => verdict.run === run) ?? { run, kind: "failed", error },
+      );
+    };
+    const pawl = await openOn(world.store, { commit }, [stepping]);
+    const names = ["one", "bad", "two"];
+    const [one, bad, two] = await Promise.all(names.map((id) => pawl.start(stepping, id, { id })));
+    expect(await one?.result()).toBe("one");
+    expect(await two?.result()).toBe("two");
+    await rounds();
+    expect(neighbours).toBe(2);
+    expect(begun).toEqual(["one", "two"]);
+    expect((await bad?.status())?.parked).toMatchObject({ reason: "commit_refused" });
   });
 
   it("P6 the options of a child are checked at the call", async () => {
