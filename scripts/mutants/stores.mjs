@@ -112,7 +112,7 @@ export const storeMutants = [
         to: "if (isReplaced) throw damaged(id, entry);",
       },
     ],
-    killers: [{ file: "test/crash/damaged-rows.test.ts" }],
+    killers: [{ file: "test/crash/damaged-rows.test.ts", title: "an altered entry" }],
   },
   {
     rule: "P35",
@@ -129,7 +129,7 @@ export const storeMutants = [
         to: `checksum(host, "", entry);`,
       },
     ],
-    killers: [{ file: "test/crash/damaged-rows.test.ts" }, { file: "test/golden.test.ts" }],
+    killers: [{ file: "test/crash/damaged-rows.test.ts", title: "P35" }, { file: "test/golden.test.ts" }],
   },
   {
     rule: "P35",
