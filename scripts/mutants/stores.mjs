@@ -146,7 +146,7 @@ export const storeMutants = [
         to: "if (next < 0) throw missingEnd(id, next);",
       },
     ],
-    killers: [{ file: "test/crash/damaged-rows.test.ts" }],
+    killers: [{ file: "test/crash/damaged-rows.test.ts", title: "an edited last checksum" }],
   },
   {
     rule: "D6",

@@ -293,7 +293,10 @@ export const turnMutants = [
     rule: "P3",
     name: "replay waits for ever for a recorded call that the body never makes",
     changes: [{ file: "src/core/pass.ts", from: "    this.#watchdog.watch(next.entry);\n", to: "" }],
-    killers: [{ file: "test/behaviour/divergence.test.ts" }, { file: "test/determinism/replay-rules.test.ts" }],
+    killers: [
+      { file: "test/determinism/foreign-awaits.test.ts", title: "P4 P3 an end" },
+      { file: "test/determinism/mutations.test.ts" },
+    ],
   },
   {
     rule: "P5",
