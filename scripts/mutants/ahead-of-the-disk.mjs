@@ -180,7 +180,7 @@ export const diskMutants = [
         to: "  if (create.claimed) pass.ports.host.immediate(() => pass.ports.adopt({ run: child, workflow, create, entry }));",
       },
     ],
-    killers: [{ file: "test/behaviour/children.test.ts" }, { file: "test/attacks/waiting.test.ts" }],
+    killers: [{ file: "test/attacks/waiting.test.ts", title: "P13" }],
   },
   {
     rule: "P13",
@@ -219,25 +219,5 @@ export const diskMutants = [
       },
     ],
     killers: [{ file: "test/attacks/incarnations.test.ts", title: "P17" }],
-  },
-  {
-    rule: "P37",
-    name: "steps begin while the worker is fencing itself",
-    changes: [
-      {
-        file: "src/worker/worker.ts",
-        from: "mayStart: () => this.#lease.isSure && !this.#selfFence.isUnderWay,",
-        to: "mayStart: () => this.#lease.isSure,",
-      },
-      {
-        file: "src/worker/lease.ts",
-        from: `    await this.#stopPulse();
-    this.#confirmedAt = Number.NEGATIVE_INFINITY;
-    const worker = this.#newWorker();`,
-        to: `    await this.#stopPulse();
-    const worker = this.#newWorker();`,
-      },
-    ],
-    killers: [{ file: "test/attacks/start-gate.test.ts" }, { file: "test/attacks/incarnations.test.ts" }],
   },
 ];

@@ -325,7 +325,7 @@ export const ownershipMutants = [
         to: "      beat: async () => {},\n",
       },
     ],
-    killers: [{ file: "test/attacks/fencing.test.ts", title: "P23" }, { file: "test/attacks/incarnations.test.ts" }],
+    killers: [{ file: "test/attacks/user-code.test.ts", title: "a codec that fails" }],
   },
   {
     rule: "P25",

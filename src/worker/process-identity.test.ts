@@ -37,6 +37,17 @@ it("P27 a living process is not dead: this one, another one, and one that belong
   await once(child, "exit");
 });
 
+it("P27 a process that this one may not send a signal to is there", () => {
+  const kill = vi.spyOn(process, "kill").mockImplementation(() => {
+    throw Object.assign(new Error("EPERM"), { code: "EPERM" });
+  });
+  try {
+    expect(isPlainlyDead({ ...mine, startedAt: null }, mine)).toBe(false);
+  } finally {
+    kill.mockRestore();
+  }
+});
+
 // Only Linux tells the start time of a process.
 it.skipIf(mine.startedAt === null)("P27 a living process whose /proc entry is hidden from us is not dead", async () => {
   const child = spawn(process.execPath, ["-e", "process.stdin.resume()"], { stdio: ["pipe", "ignore", "ignore"] });

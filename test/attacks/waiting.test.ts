@@ -186,6 +186,21 @@ describe.each(STORES)("before a commit is durable on %s", (kind) => {
     expect(lines).toEqual(["before a", "after a"]);
   });
 
+  it("P13 P31 no child begins: what it does first finds its parent's call in the journal", async () => {
+    const world = await openWorld(kind);
+    const commit = gate();
+    const seen: Promise<string[]>[] = [];
+    const child = workflow("child", async () => void seen.push(world.journal("r")));
+    const parent = workflow("parent", async (ctx) => ctx.call(child));
+    const pawl = await openOn(world.store, heldBack(world.store, "child.started", commit.passed), [parent, child]);
+    const run = await pawl.start(parent, undefined, { id: "r" });
+    await rounds();
+    expect(seen).toEqual([]);
+    commit.open();
+    await run.result();
+    expect(await Promise.all(seen)).toEqual([["run.started", "child.started child"]]);
+  });
+
   it("P13 P19 no step is aborted by a cancel: once it is, the cancel can be read in the journal", async () => {
     const world = await openWorld(kind);
     const commit = gate();

@@ -185,6 +185,34 @@ describe.each(STORES)("retries on %s", (store) => {
     expect(entries.at(-1)?.type).toBe("run.succeeded");
   });
 
+  it("S4-31 C-5 a run that something else wakes in the middle of a backoff waits for the rest of it", async () => {
+    const world = await openWorld(store);
+    const times: number[] = [];
+    const waking = workflow("waking", async (ctx) => {
+      const work = ctx.step(
+        "try",
+        () => {
+          times.push(world.clock.now());
+          if (times.length === 1) throw new RetryableError("later");
+          return "done";
+        },
+        { retry: { jitter: false, base: "60s" } },
+      );
+      await ctx.waitFor("go");
+      return work;
+    });
+    await (await world.open([waking])).start(waking, undefined, { id: "r" });
+    await world.advance(20_000);
+    const pawl = await world.restart([waking]);
+    await pawl.signal("r", "go");
+    await world.advance(39_999);
+    expect(await world.journal("r")).toContain("signal.received go");
+    expect(times).toHaveLength(1);
+    await world.advance(1);
+    expect(await pawl.get("r").result()).toBe("done");
+    expect(times).toHaveLength(2);
+  });
+
   it("C-5 counts retries in the journal, so that a crash gives none back", async () => {
     const world = await openWorld(store);
     let calls = 0;
