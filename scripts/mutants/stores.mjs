@@ -332,7 +332,7 @@ export const storeMutants = [
         to: "and owner is null",
       },
     ],
-    killers: [{ file: "test/stores.test.ts", title: "SQLite" }],
+    killers: [{ file: "src/stores/sqlite/file.test.ts", title: "orphans" }],
   },
   {
     rule: "D6",
