@@ -176,15 +176,17 @@ process.exitCode = rows.every(isGood) ? 0 : 1;
 function sectionOf(table, recordedFacts) {
   return `## Power loss
 
-\`npm run powerloss -- --cuts ${options.cuts} --seed ${options.seed}\` records every write and sync of a real worker process with strace (${runs.length} runs;
-${recordedFacts}), rebuilds the files that a power cut could leave at random moments, and goes on from each: SQLite's
-integrity check, \`doctor\`, a comparison with every acknowledgement, and all runs to their end. Writes that no sync had covered are dropped, kept at
+\`npm run powerloss -- --cuts ${options.cuts} --rounds ${options.rounds} --seed ${options.seed}\` records every write and sync of a real worker process with
+strace, rebuilds the files that a power cut could leave at that many moments, and goes on from each: SQLite's integrity check,
+\`pawl doctor\`, a comparison with every acknowledgement, and all runs to their end. Writes that no sync had covered are dropped, kept at
 random (subset), or kept but for sectors of 512 bytes of the last few (torn).
+
+Recorded, with ${runs.length} runs and their children: ${recordedFacts}.
 
 ${table}
 
-With \`durability: "power"\`, the default, nothing that was acknowledged is lost. With \`"process"\` a power cut takes the commits since the last
-checkpoint; the file stays sound, and every run still ends with its answer, by doing again what was lost. A disk that says it has synced and
-has not cannot be found out by any program.
+With \`durability: "power"\`, the default, nothing that was acknowledged is lost. With \`"process"\` a power cut takes the commits since the
+last checkpoint; the file stays sound, and every run still ends with its answer, by doing again what was lost. A disk that says it has
+synced and has not is beyond any program: \`--lying-disk\` shows what it does.
 `;
 }
