@@ -22,10 +22,10 @@ function fullDisk(chance, told) {
   };
 }
 
-/** One COMMIT in ten fails: half of those have taken effect all the same. */
+/** One COMMIT in five fails: half of those have taken effect all the same. */
 function failingDisk(chance, told) {
   return (point) => {
-    if ((point !== "commit" && point !== "after-commit") || !chance.hits(1 / 20)) return;
+    if ((point !== "commit" && point !== "after-commit") || !chance.hits(1 / 10)) return;
     told(point === "commit" ? "I/O error, not applied" : "I/O error, applied");
     throw sqliteError("disk I/O error", 10);
   };

@@ -11,7 +11,11 @@ export function chanceOf(seed) {
     /** Takes [weight, item] pairs. */
     weighed(pairs) {
       let left = next() * pairs.reduce((sum, [weight]) => sum + weight, 0);
-      return (pairs.find(([weight]) => (left -= weight) < 0) ?? pairs.at(-1))[1];
+      for (const [weight, item] of pairs) {
+        left -= weight;
+        if (left < 0) return item;
+      }
+      return pairs.at(-1)[1];
     },
   };
 }

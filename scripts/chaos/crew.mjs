@@ -76,7 +76,7 @@ export class Crew {
   #waiting = [];
   #isOver = false;
 
-  /** `events`: taskOf(place) says how the next process there lives; heard(place, member, said); ended(place, member, how). */
+  /** `events`: taskOf(place) says how the next process there lives; heard(place, member, said); ended(how). */
   constructor(size, folder, events) {
     this.#places = Array.from({ length: size }, () => null);
     this.#folder = folder;
@@ -93,8 +93,17 @@ export class Crew {
     for (;;) {
       const up = this.members.filter((member) => member.isUp);
       if (up.length > 0) return chance.pick(up);
-      await new Promise((resolve) => this.#waiting.push(resolve));
+      await this.#oneMore();
     }
+  }
+
+  /** Resolves when every place has a member that is up. */
+  async complete() {
+    while (!this.#places.every((member) => member?.isUp)) await this.#oneMore();
+  }
+
+  #oneMore() {
+    return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
   /** Asks all to stop, and waits until they are gone; nobody comes after them. */
@@ -111,7 +120,7 @@ export class Crew {
     this.#places[place] = member;
     void member.exited.then((how) => {
       this.#places[place] = null;
-      this.#events.ended(place, member, how);
+      this.#events.ended(how);
       if (!this.#isOver) this.#fill(place);
     });
   }

@@ -26,25 +26,18 @@ const { Pawl, sqliteStore } = pawlModule;
 
 const say = (facts) => process.stdout.write(`${JSON.stringify(facts)}\n`);
 const ledger = new Ledger(task.ledger);
+let isOpen = false;
 
 function storeOptions() {
   const clock = task.skew === null ? systemClock : skewedClock(systemClock, task.skew);
   if (task.disk === null) return { clock };
-  let isArmed = false;
   const disk = brokenDisk(task.disk, chanceOf(task.seed), (kind) => ledger.book("fault", { kind }));
-  opened.then(() => {
-    isArmed = true;
-  });
-  return { clock, fault: (point) => isArmed && disk(point) };
+  return { clock, fault: (point) => isOpen && disk(point) };
 }
 
 const logged = (level) => (message, fields) => say({ log: level, message, run: fields?.run });
 const logger = { debug() {}, info: logged("info"), warn: logged("warn"), error: logged("error") };
 
-let tellOpened;
-const opened = new Promise((resolve) => {
-  tellOpened = resolve;
-});
 const workflows = programs(pawlModule, { ledger, patch: task.patch }).filter(({ name }) => task.works.includes(name));
 const pawl = await Pawl.open(sqliteStore(task.store, storeOptions()), {
   workflows,
@@ -52,7 +45,7 @@ const pawl = await Pawl.open(sqliteStore(task.store, storeOptions()), {
   lease: task.lease,
   ...(task.stall === null ? {} : { stall: task.stall }),
 });
-tellOpened();
+isOpen = true;
 say({ up: true });
 
 const plainError = ({ name, message, code }) => ({ name, message, code });

@@ -11,7 +11,7 @@ const CALLS = new Set(["step.started", "timer.set", "signal.awaited", "child.sta
 
 const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 const endOf = ({ journal }) => ENDS.get(journal.at(-1)?.type) ?? null;
-const valueOf = ({ type, payload }) => (type === "run.succeeded" ? payload : payload.error?.message);
+const toldBy = ({ type, payload }) => (type === "run.succeeded" ? payload : payload.error?.message);
 
 function isRight(expected, value) {
   if (expected instanceof RegExp) return expected.test(value);
@@ -164,9 +164,9 @@ const results = {
     const last = journal.at(-1);
     return each(evidence.results, ({ output, error }) => {
       const isSame =
-        last.type === "run.succeeded" ? same(output, last.payload) : error === valueOf(last) && ENDS.has(last.type);
+        last.type === "run.succeeded" ? same(output, last.payload) : error === toldBy(last) && ENDS.has(last.type);
       if (!isSame)
-        return `its result was told as ${JSON.stringify(output ?? error)}; recorded is ${last.type} ${JSON.stringify(valueOf(last))}`;
+        return `its result was told as ${JSON.stringify(output ?? error)}; recorded is ${last.type} ${JSON.stringify(toldBy(last))}`;
     });
   },
 };
@@ -180,11 +180,11 @@ const answers = {
     const last = facts.journal.at(-1);
     const right = ANSWERS[workflow](input);
     if (end === "cancelled" && facts.cancelAsked) return { judged: 1, wrong: [] };
-    if (right.some(({ state, value }) => state === end && isRight(value, valueOf(last))))
+    if (right.some(({ state, value }) => state === end && isRight(value, toldBy(last))))
       return { judged: 1, wrong: [] };
     return {
       judged: 1,
-      wrong: [`it ${end} with ${JSON.stringify(valueOf(last))}; right would be ${JSON.stringify(right)}`],
+      wrong: [`it ${end} with ${JSON.stringify(toldBy(last))}; right would be ${JSON.stringify(right)}`],
     };
   },
 };
