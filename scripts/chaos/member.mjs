@@ -7,14 +7,14 @@
 //   patch     which build of the workflows
 //   lease, stall    options of Pawl
 //   skew      see skewed-clock.mjs; null: the clock is right
-//   disk      "full" or "eio", see broken-disk.mjs; null: the disk works
+//   fault     "full", "eio", "freeze" or "kill", see commit-fault.mjs; null: commits go well
 //   seed      of its own dice
 
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
-import { brokenDisk } from "./broken-disk.mjs";
 import { chanceOf } from "./chance.mjs";
+import { commitFault } from "./commit-fault.mjs";
 import { Ledger } from "./ledger.mjs";
 import { programs } from "./programs.mjs";
 import { skewedClock } from "./skewed-clock.mjs";
@@ -30,9 +30,12 @@ let isOpen = false;
 
 function storeOptions() {
   const clock = task.skew === null ? systemClock : skewedClock(systemClock, task.skew);
-  if (task.disk === null) return { clock };
-  const disk = brokenDisk(task.disk, chanceOf(task.seed), (kind) => ledger.book("fault", { kind }));
-  return { clock, fault: (point) => isOpen && disk(point) };
+  if (task.fault === null) return { clock };
+  const fault = commitFault(task.fault, chanceOf(task.seed), (kind) => {
+    ledger.book("fault", { kind });
+    if (task.fault === "freeze") say({ frozen: true });
+  });
+  return { clock, fault: (point) => isOpen && fault(point) };
 }
 
 const logged = (level) => (message, fields) => say({ log: level, message, run: fields?.run });

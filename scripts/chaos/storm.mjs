@@ -22,6 +22,7 @@ export class Storm {
     this.#loops = [this.#kills(), this.#freezes()];
   }
 
+  /** Whoever is frozen now stays so: nobody waits for it. */
   async stop() {
     this.#isOver = true;
     await Promise.all(this.#loops);
@@ -52,21 +53,29 @@ export class Storm {
 
   /** Zombies: frozen for 1.5 to 5 leases. Others have taken over when they come back. */
   async #freezes() {
-    const thaws = [];
     await pause(300);
     while (!this.#isOver) {
       const awake = this.#crew.members.filter((member) => member.isUp && !member.isStopped);
       // Somebody must be left to take over.
       const isPossible = awake.length > 1;
-      if (isPossible) thaws.push(this.#freeze(this.#chance.pick(awake)));
+      if (isPossible) this.#freeze(this.#chance.pick(awake));
       await pause(isPossible ? this.#chance.between(2500, 8500) : 100);
     }
-    await Promise.all(thaws);
   }
 
-  async #freeze(member) {
+  #freeze(member) {
     member.signal("SIGSTOP");
     this.#count("SIGSTOP");
+    this.frozen(member);
+  }
+
+  /** This one has stopped, by whatever hand: it comes back after 1.5 to 5 leases. */
+  frozen(member) {
+    member.isStopped = true;
+    void this.#thaw(member);
+  }
+
+  async #thaw(member) {
     await pause(this.#leaseMs * this.#chance.between(1.5, 5));
     if (member.isUp) this.#count("SIGCONT after 1.5 to 5 leases");
     member.signal("SIGCONT");

@@ -44,6 +44,7 @@ export class Trial {
   #crew;
   #watch;
   #workload;
+  #storm;
   #say;
 
   constructor(folder, options, say) {
@@ -69,9 +70,9 @@ export class Trial {
     this.#workload = new Workload(this.#crew, chanceOf(`${seed} workload`), acks, { perSecond, problem });
     this.#watch = new Watch(this.judge, acks, (...question) => this.#workload.ask(...question));
     this.#watch.onStuck = () => this.#stuck();
-    const storm = new Storm(this.#crew, chanceOf(`${seed} storm`), LEASE_MS, (what) => this.#inject(what));
+    this.#storm = new Storm(this.#crew, chanceOf(`${seed} storm`), LEASE_MS, (what) => this.#inject(what));
     await this.#weather(stormMs);
-    await storm.stop();
+    await this.#storm.stop();
     await this.#clearUp();
     await this.#finish();
   }
@@ -111,7 +112,10 @@ export class Trial {
     // A client that had to end a run by itself may leave its row: it is no worker, and hears no SIGTERM.
     const left = (await this.judge.store.workers()).filter(({ handles }) => handles.length > 0);
     if (left.length > 0 && !this.#watch.isStuck)
-      this.judge.violation("workers that are asked to stop leave nothing behind", `${left.length} are still registered`);
+      this.judge.violation(
+        "workers that are asked to stop leave nothing behind",
+        `${left.length} are still registered`,
+      );
     await this.judge.judgeAll();
     await this.judge.store.close();
     for (const [kind, times] of this.judge.evidence.faults) this.#inject(kind, times);
@@ -129,11 +133,11 @@ export class Trial {
       lease: LEASE_MS,
       seed: `${seed} ${chance.whole(0, 1e9)}`,
     };
-    const plain = { ...common, works: place === workers ? [] : ALL, patch: 1, stall: null, skew: null, disk: null };
+    const plain = { ...common, works: place === workers ? [] : ALL, patch: 1, stall: null, skew: null, fault: null };
     if (this.#isFair || place === workers) return plain;
     const patch = place === 0 || chance.hits(0.5) ? 1 : 0;
     if (patch === 0) this.#inject("processes of the older build");
-    return { ...plain, patch, ...this.#clockOf(place), ...this.#diskOf(), ...this.#stallOf() };
+    return { ...plain, patch, ...this.#clockOf(place), ...this.#faultOf(), ...this.#stallOf() };
   }
 
   #clockOf(place) {
@@ -157,12 +161,14 @@ export class Trial {
     }));
   }
 
-  #diskOf() {
+  #faultOf() {
     return {
-      disk: this.#chance.weighed([
-        [5, null],
-        [2, "full"],
-        [2, "eio"],
+      fault: this.#chance.weighed([
+        [8, null],
+        [3, "full"],
+        [3, "eio"],
+        [4, "freeze"],
+        [2, "kill"],
       ]),
     };
   }
@@ -172,7 +178,8 @@ export class Trial {
     return { stall: this.#chance.hits(0.2) ? LEASE_MS / 2 : null };
   }
 
-  #heard(place, member, { log, message, stderr }) {
+  #heard(place, member, { log, message, stderr, frozen }) {
+    if (frozen) return this.#storm.frozen(member);
     const text = stderr ?? (log === undefined ? null : `${log}: ${message}\n`);
     if (text === null) return;
     appendFileSync(join(this.#folder, "crew.log"), `${new Date().toISOString()} ${place} ${member.pid} ${text}`);
