@@ -1,4 +1,5 @@
 // The storm: what befalls the crew from outside. What a process brings with it (its clock, its disk, its build) is decided when it starts.
+import { lockHolders } from "../../dist/stores/sqlite/lock-holder.js";
 
 const pause = (ms) =>
   new Promise((resolve) => {
@@ -8,15 +9,17 @@ const pause = (ms) =>
 export class Storm {
   #crew;
   #chance;
+  #file;
   #leaseMs;
   #count;
   #isOver = false;
   #loops;
 
-  /** `count(what)` is told of everything that was injected. */
-  constructor(crew, chance, leaseMs, count) {
+  /** `file` is the store's; `count(what)` is told of everything that was injected. */
+  constructor(crew, chance, { file, leaseMs, count }) {
     this.#crew = crew;
     this.#chance = chance;
+    this.#file = file;
     this.#leaseMs = leaseMs;
     this.#count = count;
     this.#loops = [this.#kills(), this.#freezes()];
@@ -43,12 +46,11 @@ export class Storm {
   /** Mostly one that is at work: if none is, a slow machine has to catch up first. Those that are frozen shall come back. */
   #victims() {
     const members = this.#crew.members;
-    if (this.#chance.hits(0.1)) {
-      this.#count("all at once");
-      return members;
-    }
-    const awake = members.filter((member) => !member.isStopped && (member.isUp || this.#chance.hits(0.1)));
-    return awake.length === 0 ? [] : [this.#chance.pick(awake)];
+    const isAll = this.#chance.hits(0.1);
+    if (!members.some((member) => member.isUp && !member.isStopped)) return [];
+    if (isAll) this.#count("all at once");
+    if (isAll) return members;
+    return [this.#chance.pick(members.filter((one) => !one.isStopped && (one.isUp || this.#chance.hits(0.1))))];
   }
 
   /** Zombies: frozen for 1.5 to 5 leases. Others have taken over when they come back. */
@@ -57,16 +59,22 @@ export class Storm {
     while (!this.#isOver) {
       const awake = this.#crew.members.filter((member) => member.isUp && !member.isStopped);
       // Somebody must be left to take over.
-      const isPossible = awake.length > 1;
-      if (isPossible) this.#freeze(this.#chance.pick(awake));
-      await pause(isPossible ? this.#chance.between(2500, 8500) : 100);
+      const victim = awake.length > 1 ? this.#chance.pick(awake) : null;
+      if (victim !== null) this.#freeze(victim);
+      await pause(victim?.isStopped ? this.#chance.between(2500, 8500) : 100);
     }
   }
 
+  /** One that is hit in the middle of a transaction keeps everybody else from writing; that is tried now and then, too. */
   #freeze(member) {
     member.signal("SIGSTOP");
+    if (this.#locks(member) && this.#chance.hits(0.8)) return member.signal("SIGCONT");
     this.#count("SIGSTOP");
     this.frozen(member);
+  }
+
+  #locks({ pid }) {
+    return lockHolders(this.#file).some((holder) => holder.pid === pid);
   }
 
   /** This one has stopped, by whatever hand: it comes back after 1.5 to 5 leases. */

@@ -70,7 +70,11 @@ export class Trial {
     this.#workload = new Workload(this.#crew, chanceOf(`${seed} workload`), acks, { perSecond, problem });
     this.#watch = new Watch(this.judge, acks, (...question) => this.#workload.ask(...question));
     this.#watch.onStuck = () => this.#stuck();
-    this.#storm = new Storm(this.#crew, chanceOf(`${seed} storm`), LEASE_MS, (what) => this.#inject(what));
+    this.#storm = new Storm(this.#crew, chanceOf(`${seed} storm`), {
+      file: join(this.#folder, FILES.store),
+      leaseMs: LEASE_MS,
+      count: (what) => this.#inject(what),
+    });
     await this.#weather(stormMs);
     await this.#storm.stop();
     await this.#clearUp();
