@@ -5,7 +5,7 @@
 //   store, ledger   the files
 //   works     the names of the workflows it works on; none: it is a client only
 //   patch     which build of the workflows
-//   lease, stall    options of Pawl
+//   lease, stall, concurrency   options of Pawl
 //   skew      see skewed-clock.mjs; null: the clock is right
 //   fault     "full", "eio", "freeze" or "kill", see commit-fault.mjs; null: commits go well
 //   seed      of its own dice
@@ -46,6 +46,7 @@ const pawl = await Pawl.open(sqliteStore(task.store, storeOptions()), {
   workflows,
   logger,
   lease: task.lease,
+  concurrency: task.concurrency,
   ...(task.stall === null ? {} : { stall: task.stall }),
 });
 isOpen = true;
