@@ -7,7 +7,9 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { checksum } from "../src/core/checksum.ts";
 import type { StoredEntry } from "../src/core/journal.ts";
+import type { Store } from "../src/core/store.ts";
 import { type Database, loadDriver } from "../src/stores/sqlite/driver.ts";
+import { sqliteStore } from "../src/stores/sqlite/sqlite-store.ts";
 import { nodeHost } from "../src/worker/node-host.ts";
 import { Program } from "./child.ts";
 
@@ -140,6 +142,10 @@ interface JudgeModule {
     readonly violations: Report["violations"];
     judgeAll(): Promise<void>;
   };
+}
+
+interface DumpModule {
+  readonly dump: (store: Store, file: string, runs: readonly string[], target: string) => Promise<void>;
 }
 
 /** The rules that the judge finds broken. */
@@ -334,6 +340,21 @@ for (const [what, plant, finding] of PLANTS) {
     expect(await broken(scene)).toEqual(expect.arrayContaining([expect.stringMatching(finding)]));
   });
 }
+
+it("what is stuck is described: workers, orphans, and of each run its journal and why it does not move", async () => {
+  const scene = new Scene();
+  const run = scene.run("endless");
+  scene.sql((db) => db.prepare("update runs set state = 'waiting' where id = ?").run(run));
+  const { dump } = (await import(new URL("../scripts/chaos/dump.mjs", import.meta.url).href)) as DumpModule;
+  const file = join(scene.folder, "pawl.db");
+  const store = sqliteStore(file);
+  await store.open();
+  await dump(store, file, [run], join(scene.folder, "stuck.txt"));
+  await store.close();
+  const text = readFileSync(join(scene.folder, "stuck.txt"), "utf8");
+  for (const part of [/# workers\n\[/, /# orphans\n\[\s*\{/, /# journal of .*\n\{"seq":0/, /# pawl why .*\n.*waiting/])
+    expect(text).toMatch(part);
+});
 
 it("a violation is an exit code of 1, and the folder is named", async () => {
   const scene = new Scene();

@@ -32,19 +32,35 @@ function fullDisk(chance, told) {
   };
 }
 
-/** One COMMIT in five fails: half of those have taken effect all the same. */
+/** True once every so often, whatever the number of commits in between. */
+function everySoOften(chance, fromMs, toMs) {
+  let due = performance.now() + chance.between(0, toMs);
+  return () => {
+    if (performance.now() < due) return false;
+    due = performance.now() + chance.between(fromMs, toMs);
+    return true;
+  };
+}
+
+/** A COMMIT fails; about every second time it has taken effect all the same. */
 function failingDisk(chance, told) {
-  return (point) => {
-    if ((point !== "commit" && point !== "after-commit") || !chance.hits(1 / 10)) return;
+  const isDue = everySoOften(chance, 100, 1000);
+  let point = "commit";
+  return (reached) => {
+    if (reached !== point || !isDue()) return;
     told(point === "commit" ? "I/O error, not applied" : "I/O error, applied");
+    point = chance.pick(["commit", "after-commit"]);
     throw sqliteError("disk I/O error", 10);
   };
 }
 
 /** Not within a transaction for a freeze: it would only keep everybody else from writing. Right behind one, the world has not heard of it yet. */
 function signalled(signal, points, chance, told) {
-  return (point) => {
-    if (!points.includes(point) || !chance.hits(1 / 25)) return;
+  const isDue = everySoOften(chance, 500, 3000);
+  let point = chance.pick(points);
+  return (reached) => {
+    if (reached !== point || !isDue()) return;
+    point = chance.pick(points);
     told(`${signal} at a commit`);
     process.kill(process.pid, signal);
   };

@@ -71,7 +71,9 @@ export class Trial {
     const problem = (text) => this.judge.violation("clients get answers that fit", text);
     this.#workload = new Workload(this.#crew, chanceOf(`${seed} workload`), acks, { perSecond, problem });
     this.#watch = new Watch(this.judge, acks, (...question) => this.#workload.ask(...question));
-    this.#watch.onStuck = () => this.#stuck();
+    void this.#watch.stuck.then(() =>
+      this.judge.violation("something always moves", "nothing did for a minute; see stuck.txt"),
+    );
     this.#storm = new Storm(this.#crew, chanceOf(`${seed} storm`), {
       file: join(this.#folder, FILES.store),
       leaseMs: LEASE_MS,
@@ -79,7 +81,8 @@ export class Trial {
     });
     await this.#weather(stormMs);
     await this.#storm.stop();
-    await this.#clearUp();
+    // What is stuck is left as it is, to be looked at.
+    if (!this.#watch.isStuck) await this.#clearUp();
     await this.#finish();
   }
 
@@ -97,24 +100,15 @@ export class Trial {
     for (const member of this.#crew.members) member.signal("SIGKILL");
     await this.#workload.stop();
     this.#tell("fair weather");
-    const isDrained = await Promise.race([this.#allEnds(), this.#watch.drained().then((is) => is || this.#never())]);
-    if (isDrained === false)
-      this.judge.violation("everything ends once the faults are over", "it did not; see stuck.txt");
-  }
-
-  async #allEnds() {
-    await this.#workload.settled();
-    return this.#watch.drained();
-  }
-
-  #never() {
-    return new Promise(() => {});
+    const everything = this.#workload.settled().then(() => this.#watch.drained());
+    await Promise.race([everything, this.#watch.stuck]);
   }
 
   async #finish() {
     await this.#watch.stop();
-    await this.#crew.complete();
-    await this.#crew.dismiss("SIGTERM");
+    if (this.#watch.isStuck) await this.#dump();
+    else await this.#crew.complete();
+    await this.#crew.dismiss(this.#watch.isStuck ? "SIGKILL" : "SIGTERM");
     // A client that had to end a run by itself may leave its row: it is no worker, and hears no SIGTERM.
     const left = (await this.judge.store.workers()).filter(({ handles }) => handles.length > 0);
     if (left.length > 0 && !this.#watch.isStuck)
@@ -205,7 +199,7 @@ export class Trial {
     );
   }
 
-  async #stuck() {
+  async #dump() {
     this.#tell("stuck");
     for (const member of this.#crew.members) member.signal("SIGUSR2");
     await dump(

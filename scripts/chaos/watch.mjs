@@ -4,7 +4,7 @@ import { monotonic } from "./ledger.mjs";
 
 const EVERY_MS = 700;
 /** Nothing has moved for so long: something is stuck. Longer than anything here sleeps, spins or is frozen, on a machine that is busy. */
-const STUCK_MS = 40_000;
+const STUCK_MS = 60_000;
 
 const UNFINISHED = ["accepted", "running", "retrying", "waiting", "compensating", "parked"];
 
@@ -16,12 +16,16 @@ export class Watch {
   #finished = 0;
   #movedAt = monotonic();
   #parked = new Map();
+  #nexts = [];
   #isOver = false;
   #loop;
+  #tellStuck;
   resolved = 0;
   isStuck = false;
-  /** Called when `isStuck` becomes true. */
-  onStuck = async () => {};
+  /** Resolves when nothing has moved for too long, no entry and no end, though the trial is not over. */
+  stuck = new Promise((resolve) => {
+    this.#tellStuck = resolve;
+  });
 
   /** `ask` puts a question to the crew, as the workload does. */
   constructor(judge, acks, ask) {
@@ -44,18 +48,10 @@ export class Watch {
     await this.#loop;
   }
 
-  /** Resolves when every run there is has ended, or is parked for good; false if nothing moves before that. */
+  /** Resolves when every run there is has ended. */
   async drained() {
-    while (!this.isStuck) {
-      await this.#next();
-      if (this.#heads.size === 0) return true;
-    }
-    return false;
-  }
-
-  #nexts = [];
-  #next() {
-    return new Promise((resolve) => this.#nexts.push(resolve));
+    do await new Promise((resolve) => this.#nexts.push(resolve));
+    while (this.#heads.size > 0);
   }
 
   async #run() {
@@ -83,10 +79,10 @@ export class Watch {
       if (state === "parked" && !this.#parked.has(id)) this.#settle(id, workflow);
     }
     for (const id of ended) await this.#close(id);
-    if (ended.length > 0 || rows.every(({ id }) => this.#parked.has(id))) this.#movedAt = monotonic();
-    if (this.isStuck || monotonic() - this.#movedAt < STUCK_MS) return;
+    if (ended.length > 0) this.#movedAt = monotonic();
+    if (monotonic() - this.#movedAt < STUCK_MS) return;
     this.isStuck = true;
-    await this.onStuck();
+    this.#tellStuck();
   }
 
   async #follow(id) {
