@@ -44,23 +44,22 @@ export class Workload {
   }
 
   async #run() {
-    this.#begin("hog");
-    this.#begin("spinner");
+    // One of each, so that a short storm has all of them.
+    for (const program of Object.keys(INPUTS)) this.#begin(program, "id");
     while (!this.#isOver) {
       if (this.#open.size < MOST_OPEN) this.#begin(this.#chance.weighed(MIX));
       await pause(1000 / this.#perSecond);
     }
   }
 
-  #begin(program) {
-    const life = this.#live(program, INPUTS[program](this.#chance)).finally(() => this.#open.delete(life));
+  #begin(program, how = this.#chance.weighed(HOW[program] ?? [[1, "id"]])) {
+    const life = this.#live(program, INPUTS[program](this.#chance), how).finally(() => this.#open.delete(life));
     this.#open.add(life);
     this.started += 1;
   }
 
-  async #live(program, input) {
+  async #live(program, input, how) {
     const token = `${program}-${this.started}`;
-    const how = this.#chance.weighed(HOW[program] ?? [[1, "id"]]);
     const workflow = program === "raced" ? "short" : program;
     this.#acks.book("asked", { token, how, workflow, input });
     const run = await this.#start(workflow, input, token, how);
