@@ -37,7 +37,7 @@ async function chaos(...words: string[]): Promise<{ code: number | null; report:
 }
 
 beforeAll(async () => {
-  const trial = await chaos("--seconds", "5", "--workers", "3", "--rate", "12", "--keep");
+  const trial = await chaos("--seconds", "5", "--workers", "3", "--rate", "8", "--keep");
   storm = trial.report;
   code = trial.code;
 }, 120_000);

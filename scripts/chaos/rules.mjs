@@ -11,7 +11,7 @@ const CALLS = new Set(["step.started", "timer.set", "signal.awaited", "child.sta
 
 const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 const endOf = ({ journal }) => ENDS.get(journal.at(-1)?.type) ?? null;
-const toldBy = ({ type, payload }) => (type === "run.succeeded" ? payload : payload.error?.message);
+const toldBy = (entry) => (entry?.type === "run.succeeded" ? entry.payload : entry?.payload?.error?.message);
 
 function isRight(expected, value) {
   if (expected instanceof RegExp) return expected.test(value);
@@ -164,9 +164,9 @@ const results = {
     const last = journal.at(-1);
     return each(evidence.results, ({ output, error }) => {
       const isSame =
-        last.type === "run.succeeded" ? same(output, last.payload) : error === toldBy(last) && ENDS.has(last.type);
+        last?.type === "run.succeeded" ? same(output, last.payload) : error === toldBy(last) && ENDS.has(last?.type);
       if (!isSame)
-        return `its result was told as ${JSON.stringify(output ?? error)}; recorded is ${last.type} ${JSON.stringify(toldBy(last))}`;
+        return `its result was told as ${JSON.stringify(output ?? error)}; recorded is ${last?.type} ${JSON.stringify(toldBy(last))}`;
     });
   },
 };
