@@ -96,5 +96,6 @@ async function tryOnce() {
   else rmSync(folder, { recursive: true, force: true });
 }
 
+for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(130));
 if (process.platform === "win32") throw new Error("Chaos freezes processes with SIGSTOP, which Windows does not have.");
 await (values.judge === undefined ? tryOnce() : judgeAgain(resolve(values.judge)));

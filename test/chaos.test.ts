@@ -37,10 +37,10 @@ async function chaos(...words: string[]): Promise<{ code: number | null; report:
 }
 
 beforeAll(async () => {
-  const trial = await chaos("--seconds", "5", "--workers", "3", "--rate", "8", "--keep");
+  const trial = await chaos("--seconds", "4", "--workers", "3", "--rate", "8", "--keep");
   storm = trial.report;
   code = trial.code;
-}, 120_000);
+}, 240_000);
 
 afterAll(() => {
   for (const folder of [storm?.folder ?? "", ...copies])
@@ -50,7 +50,7 @@ afterAll(() => {
 it("I1 I2 I3 I4 I6 I8 I9 I10 I13 I14 I16 I17 I19 I27 P13 P17 P20 P37 a storm over workers with a lease of 1 s: nothing acknowledged is lost, nothing recorded runs again, everything ends", () => {
   expect(storm.violations).toEqual([]);
   expect(code).toBe(0);
-  expect(storm.injected["SIGKILL"]).toBeGreaterThan(1);
+  expect(storm.injected["SIGKILL"]).toBeGreaterThanOrEqual(3);
   expect(storm.injected["SIGSTOP"]).toBeGreaterThan(0);
   expect(storm.reached["processes that died of a run that takes all memory"]).toBeGreaterThan(0);
   expect(storm.figures.ended).toBeGreaterThan(10);

@@ -82,6 +82,10 @@ export class Crew {
     this.#folder = folder;
     this.#events = events;
     for (const place of this.#places.keys()) this.#fill(place);
+    // Whoever is frozen would stay for ever.
+    process.once("exit", () => {
+      for (const member of this.members) member.signal("SIGKILL");
+    });
   }
 
   get members() {

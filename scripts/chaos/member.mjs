@@ -74,7 +74,10 @@ const asks = {
   result: ({ run }) => resultOf(run),
 };
 
-createInterface({ input: process.stdin }).on("line", (line) => {
+const questions = createInterface({ input: process.stdin });
+// A driver that is gone asks nothing any more.
+questions.on("close", () => process.exit());
+questions.on("line", (line) => {
   const { n, ask, ...facts } = JSON.parse(line);
   asks[ask](facts).then(
     (value) => say({ n, value: value ?? null }),
