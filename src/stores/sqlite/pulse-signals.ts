@@ -5,6 +5,7 @@ const STOP = 0;
 const BEATS = 1;
 const OTHERS = 2;
 const DONE = 3;
+const UP = 4;
 
 /** No time of a monotonic clock is negative. */
 const FENCED = -1n;
@@ -15,7 +16,7 @@ export interface PulseMemory {
 }
 
 export function pulseMemory(confirmedAt: number): PulseMemory {
-  const memory = { numbers: new SharedArrayBuffer(16), time: new SharedArrayBuffer(8) };
+  const memory = { numbers: new SharedArrayBuffer(20), time: new SharedArrayBuffer(8) };
   new PulseSignals(memory).confirm(confirmedAt, 0);
   return memory;
 }
@@ -40,9 +41,15 @@ export class PulseSignals {
     return Atomics.load(this.#numbers, OTHERS);
   }
 
+  /** Both threads may do this while the pulse starts: the latest one counts, and none after the worker was found fenced. */
   confirm(sentAt: number, others: number): void {
     Atomics.store(this.#numbers, OTHERS, others);
-    Atomics.store(this.#time, 0, BigInt(Math.floor(sentAt * 1e6)));
+    const time = BigInt(Math.floor(sentAt * 1e6));
+    for (let known = Atomics.load(this.#time, 0); known !== FENCED && known < time; ) {
+      const found = Atomics.compareExchange(this.#time, 0, known, time);
+      if (found === known) return;
+      known = found;
+    }
   }
 
   fenced(): void {
@@ -55,6 +62,15 @@ export class PulseSignals {
 
   beats(): number {
     return Atomics.load(this.#numbers, BEATS);
+  }
+
+  /** The thread has started, and has renewed the lease once. */
+  up(): void {
+    Atomics.store(this.#numbers, UP, 1);
+  }
+
+  get isUp(): boolean {
+    return Atomics.load(this.#numbers, UP) === 1;
   }
 
   stop(): void {

@@ -43,6 +43,7 @@ function renew(task: PulseTask, signals: PulseSignals): "renewed" | "fenced" | "
       const others = beatOnce(task, sentAt);
       if (others === null) return "fenced";
       signals.confirm(sentAt, others);
+      signals.up();
       return "renewed";
     } catch (error) {
       if (!isBusy(error)) forgetDatabase();

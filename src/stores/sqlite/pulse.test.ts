@@ -1,6 +1,6 @@
 // The thread that renews a lease. It is the built one, also here.
 
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,6 +10,7 @@ import type { Pulse, Store } from "../../core/store.ts";
 import { newWorker } from "../../testing/store-cases/case.ts";
 import { loadDriver } from "./driver.ts";
 import { startPulse } from "./pulse.ts";
+import { PulseSignals, pulseMemory } from "./pulse-signals.ts";
 import { sqliteStore } from "./sqlite-store.ts";
 
 const EVERY_MS = 2;
@@ -152,6 +153,52 @@ it.each([
   });
   expect([beating.confirmedAt(), beating.others()]).toEqual([6, beats]);
   await beating.stop();
+});
+
+it("P26 until the thread has renewed the lease once, the beats of the main loop do: it may take longer to start than the lease lasts", async () => {
+  const file = join(folder, "slow-thread.mjs");
+  writeFileSync(
+    file,
+    `import { workerData } from "node:worker_threads";
+    Atomics.wait(new Int32Array(workerData.memory.numbers), 0, 0);`,
+  );
+  const task = { path: join(folder, "pawl.db"), worker: "w1", everyMs: EVERY_MS, stallMs: NO_STALL_MS, synchronous: 1 };
+  let beats = 0;
+  const beatHere = () => void beats++;
+  const slow = startPulse(task, { confirmedAt: 5, beatHere, file: () => file });
+  for (let n = 1; n <= 3; n++) {
+    slow.beat();
+    expect(beats).toBe(n);
+  }
+  await slow.stop();
+  beats = 0;
+  const started = systemClock.monotonic();
+  const quick = startPulse(task, { confirmedAt: started, beatHere });
+  await until(() => quick.confirmedAt() > started);
+  quick.beat();
+  expect(beats).toBe(0);
+  await quick.stop();
+});
+
+it("P37 a heartbeat that is applied after a later one does not shorten the lease, nor what is known of it", async () => {
+  const [early, late] = [manualClock(), manualClock()];
+  late.advance(500);
+  const leases = [early, late].map((leaseClock) => sqliteStore(join(folder, "lease.db"), { leaseClock }));
+  for (const one of leases) await one.open();
+  await leases[0]?.register(newWorker("w2"));
+  await leases[1]?.heartbeat("w2");
+  const renewed = (await leases[1]?.workers())?.[0]?.leaseLeftMs;
+  expect(await leases[0]?.heartbeat("w2")).toMatchObject({ alive: true });
+  expect((await leases[1]?.workers())?.[0]?.leaseLeftMs).toBe(renewed);
+  for (const one of leases) await one.close();
+
+  const signals = new PulseSignals(pulseMemory(5));
+  signals.confirm(7, 1);
+  signals.confirm(6, 2);
+  expect([signals.confirmedAt(), signals.others()]).toEqual([7, 2]);
+  signals.fenced();
+  signals.confirm(8, 2);
+  expect(signals.confirmedAt()).toBe(Number.NEGATIVE_INFINITY);
 });
 
 it("a lease clock of one's own has no pulse: no thread can follow it", async () => {

@@ -12,7 +12,7 @@ export interface CountingPulse extends Pulse {
 export interface PulseOptions {
   /** When the worker's registration was sent. */
   readonly confirmedAt: number;
-  /** One heartbeat from the main thread, for when there is no thread. */
+  /** One heartbeat from the main thread, for when there is no thread, or none yet. */
   readonly beatHere: (signals: PulseSignals) => void;
   /** By its name in package.json, so that sources under test use the built thread as well: Node 20 runs no TypeScript. */
   readonly file?: () => string;
@@ -25,7 +25,8 @@ const threadFile = (): string => createRequire(import.meta.url).resolve("#pulse"
 
 /**
  * Starts the thread that renews a worker's lease. It never keeps the process alive. Where there can be no thread, or it dies
- * (a bundle without the file, no memory), each beat of the main loop is a heartbeat instead.
+ * (a bundle without the file, no memory), each beat of the main loop is a heartbeat instead. So it is until the thread has renewed
+ * the lease once: on a busy machine it may take longer to start than a short lease lasts, and every new incarnation starts another.
  */
 export function startPulse(
   task: Omit<PulseTask, "memory">,
@@ -48,7 +49,7 @@ export function startPulse(
     others: () => signals.others(),
     beat() {
       signals.beat();
-      if (!isAlive) beatHere(signals);
+      if (!isAlive || !signals.isUp) beatHere(signals);
     },
     stop() {
       isAlive = true;

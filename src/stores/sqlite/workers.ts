@@ -21,7 +21,8 @@ export function register(db: Connection, worker: NewWorker, { now, monotonic }: 
   db.run(INSERT, id, name, pid, startedAt, boot, pidNamespace, JSON.stringify(handles), now, leaseMs, monotonic);
 }
 
-export const RENEW = "update workers set renewed_at = ? where id = ?";
+// A heartbeat that had to wait may come after one that was sent later, from another thread: the lease never gets shorter (P37).
+export const RENEW = "update workers set renewed_at = max(renewed_at, ?) where id = ?";
 export const COUNT_OTHERS = "select count(*) as others from workers where id <> ?";
 
 export function heartbeat(db: Connection, id: string, monotonic: number): { alive: boolean; others: number } {

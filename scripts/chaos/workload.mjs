@@ -1,0 +1,158 @@
+// The workload: starts runs at a steady rate through whichever process is there, as a client would, and writes down what was asked for and
+// what was acknowledged. A question whose answer is lost is put again, with the same id, to another process.
+
+const pause = (ms) =>
+  new Promise((resolve) => {
+    setTimeout(resolve, ms);
+  });
+
+/** Answers that say: not now. Whoever asks tries again. */
+const NOT_NOW = new Set(["storage_unavailable", "unknown_outcome", "closed"]);
+/** The rate is kept up to this many runs that have not ended: a slow machine gets less, not a backlog without end. */
+const MOST_OPEN = 120;
+
+export class Workload {
+  #crew;
+  #chance;
+  #acks;
+  #perSecond;
+  #problem;
+  #open = new Set();
+  #isOver = false;
+  #loop;
+  started = 0;
+
+  /** `acks` is the driver's own ledger; `problem(text)` hears of answers that nobody should get. */
+  constructor(crew, chance, acks, { perSecond, problem }) {
+    this.#crew = crew;
+    this.#chance = chance;
+    this.#acks = acks;
+    this.#perSecond = perSecond;
+    this.#problem = problem;
+    this.#loop = this.#run();
+  }
+
+  /** No more starts. */
+  async stop() {
+    this.#isOver = true;
+    await this.#loop;
+  }
+
+  /** Resolves when every run that was started has been seen to its end. */
+  async settled() {
+    while (this.#open.size > 0) await Promise.race(this.#open);
+  }
+
+  async #run() {
+    // One of each, so that a short storm has all of them.
+    for (const program of Object.keys(INPUTS)) this.#begin(program, "id");
+    while (!this.#isOver) {
+      if (this.#open.size < MOST_OPEN) this.#begin(this.#chance.weighed(MIX));
+      await pause(1000 / this.#perSecond);
+    }
+  }
+
+  #begin(program, how = this.#chance.weighed(HOW[program] ?? [[1, "id"]])) {
+    const life = this.#live(program, INPUTS[program](this.#chance), how).finally(() => this.#open.delete(life));
+    this.#open.add(life);
+    this.started += 1;
+  }
+
+  async #live(program, input, how) {
+    const token = `${program}-${this.started}`;
+    const workflow = program === "raced" ? "short" : program;
+    this.#acks.book("asked", { token, how, workflow, input });
+    const run = await this.#start(workflow, input, token, how);
+    if (run === null) return;
+    this.#acks.book("started", { token, run });
+    await TALKS[program]?.(this, run, input);
+    if (program !== "hog") this.#acks.book("result", { run, ...(await this.ask("result", { run })) });
+  }
+
+  /** A start without id or key may be asked for once only: a second one would be another run. `null`: nobody knows. */
+  async #start(workflow, input, token, how) {
+    const options = { version: "1.0.0", tags: [token], ...(how === "plain" ? {} : { [how]: token }) };
+    if (how !== "plain") return this.ask("start", { workflow, input, options });
+    const { value = null } = await (await this.#crew.anyone(this.#chance)).ask("start", { workflow, input, options });
+    return value;
+  }
+
+  /** Asks until there is an answer; with `mayHave`, that error is one, and the answer is `undefined`. */
+  async ask(ask, facts, mayHave) {
+    for (;;) {
+      const { value, error, gone } = await (await this.#crew.anyone(this.#chance)).ask(ask, facts);
+      if (!gone && error === undefined) return value;
+      if (!gone && !NOT_NOW.has(error.code)) {
+        if (error.code !== mayHave)
+          this.#problem(`"${ask}" of ${JSON.stringify(facts)} was answered by ${error.code}: ${error.message}`);
+        return undefined;
+      }
+      await pause(20);
+    }
+  }
+
+  async signals(run, words) {
+    for (let n = 0; n < words; n++) {
+      const signal = { run, name: "word", payload: n, id: `word-${n}` };
+      this.#acks.book("signalling", { run, id: signal.id });
+      // If the first answer was lost, the run may have taken the last one and ended before it is sent again.
+      const answer = await this.ask("signal", signal, n === words - 1 ? "run_ended" : undefined);
+      if (answer === null) this.#acks.book("signalled", { run, id: signal.id });
+      // What was sent twice is still delivered once, unless the last one has ended the run already.
+      if (n < words - 1 && this.#chance.hits(0.3)) await this.ask("signal", signal);
+    }
+  }
+
+  async cancel(run, afterMs) {
+    await pause(this.#chance.between(0, afterMs));
+    this.#acks.book("cancelling", { run });
+    this.#acks.book("cancelled", { run, outcome: await this.ask("cancel", { run }) });
+  }
+}
+
+const MIX = [
+  [30, "short"],
+  [10, "long"],
+  [14, "sleeper"],
+  [12, "listener"],
+  [10, "parent"],
+  [8, "endless"],
+  [8, "flaky"],
+  [3, "failing"],
+  [6, "rounds"],
+  [4, "careful"],
+  [4, "raced"],
+  [0.8, "spinner"],
+  [0.4, "hog"],
+];
+
+const INPUTS = {
+  short: (chance) => ({ n: chance.whole(0, 1000) }),
+  raced: (chance) => ({ n: chance.whole(0, 1000) }),
+  long: (chance) => ({ steps: chance.whole(20, 60), wide: chance.whole(4, 16) }),
+  sleeper: (chance) => ({ n: chance.whole(0, 1000), ms: chance.whole(50, 1500) }),
+  listener: (chance) => ({ words: chance.whole(1, 6) }),
+  parent: (chance) => ({ n: chance.whole(0, 1000) }),
+  endless: (chance) => ({ depth: chance.whole(0, 2) }),
+  flaky: (chance) => ({ n: chance.whole(0, 1000), failures: chance.whole(1, 3) }),
+  failing: (chance) => ({ n: chance.whole(0, 1000) }),
+  rounds: (chance) => ({ left: chance.whole(1, 6), sum: 0 }),
+  careful: (chance) => ({ n: chance.whole(0, 1000) }),
+  spinner: (chance) => ({ n: chance.whole(0, 1000), ms: 2000 }),
+  hog: () => null,
+};
+
+/** How a run is started: by its id, by a key, or without either, which is the fast way. */
+const ANY_WAY = [
+  [2, "id"],
+  [1, "key"],
+  [2, "plain"],
+];
+const HOW = { short: ANY_WAY, long: ANY_WAY, parent: ANY_WAY, sleeper: ANY_WAY };
+
+/** What the client does while the run is under way. */
+const TALKS = {
+  listener: (client, run, { words }) => client.signals(run, words),
+  endless: (client, run) => client.cancel(run, 800),
+  raced: (client, run) => client.cancel(run, 60),
+};
