@@ -55,10 +55,10 @@ export class Body {
 
   #run(input: unknown): Promise<unknown> {
     const { workflow, frame, ports } = this.#pass;
+    const { definition } = workflow;
     try {
-      return Promise.resolve(
-        ports.host.enter(frame, () => workflow.definition.handler(new BodyContext(this.#pass), input)),
-      );
+      // Inside the frame: the `then` of what is returned may be the user's code as well.
+      return ports.host.enter(frame, () => Promise.resolve(definition.handler(new BodyContext(this.#pass), input)));
     } catch (error) {
       return Promise.reject(error);
     }

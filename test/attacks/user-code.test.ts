@@ -4,6 +4,7 @@ import { PawlError, RetryableError } from "../../src/base/errors.ts";
 import type { Log } from "../../src/core/context.ts";
 import { workflow } from "../../src/core/workflow.ts";
 import { memoryStore } from "../../src/stores/memory/memory-store.ts";
+import { nodeHost } from "../../src/worker/node-host.ts";
 import { errorOf, openWorld } from "../behaviour/harness.ts";
 import { openOn, rounds, silent } from "./rig.ts";
 
@@ -241,6 +242,22 @@ describe("what users bring along", () => {
     isRefused = false;
     await pawl.resolve(run.id, "retry");
     expect(await run.result()).toBe("done");
+  });
+
+  it("P7 the then of what a body returns runs as part of the body", async () => {
+    const world = await openWorld("memory");
+    const frames: unknown[] = [];
+    // Query builders are such values: their work is done by it.
+    class Query {
+      // biome-ignore lint/suspicious/noThenProperty: it is what the test is about.
+      then(resolve: (value: number) => void): void {
+        resolve(frames.push(nodeHost.frame()?.where));
+      }
+    }
+    const lazy = workflow("lazy", () => new Query() as never);
+    const pawl = await world.open([lazy]);
+    expect(await pawl.run(lazy, undefined)).toBe(1);
+    expect(frames).toEqual(["body"]);
   });
 
   it("P6 the options of a child are checked at the call", async () => {
