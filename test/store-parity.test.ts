@@ -366,7 +366,7 @@ async function compare(model: Store, store: Store, world: World, sequence: reado
 }
 
 it(`I22 memory and SQLite give the same answers to ${SEQUENCES} random sequences of calls`, {
-  timeout: 120_000,
+  timeout: 600_000,
 }, async () => {
   const folder = mkdtempSync(join(tmpdir(), "pawl-parity-"));
   let count = 0;
