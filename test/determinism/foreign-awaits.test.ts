@@ -90,7 +90,7 @@ it("P4 random programs with foreign awaits anywhere, abandoned branches included
         seen.prefixes++;
       }
     }),
-    propertyOptions(250),
+    propertyOptions(300),
   );
   expect(seen.refused).toBeGreaterThan(20);
   expect(seen.finished).toBeGreaterThan(20);
