@@ -15,6 +15,9 @@ const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const GUIDES = readdirSync(join(ROOT, "docs", "guides")).map((name) => `docs/guides/${name}`);
 const guides = new Map(GUIDES.map((path) => [path, extractGuide(path)]));
 
+/** Long enough for a machine that is busy with other things. */
+const PATIENTLY = { timeout: 10_000 };
+
 const read = (path: string): string => readFileSync(join(ROOT, path), "utf8");
 
 describe("the runner of code blocks", () => {
@@ -61,7 +64,7 @@ describe("guides", () => {
     const { listening } = await import("./fixtures/docs/express.ts");
     const before = { int: process.listeners("SIGINT"), term: process.listeners("SIGTERM") };
     await import(fileOf("docs/guides/express-and-nextjs.md", "server.ts"));
-    await expect.poll(() => listening.url).not.toBe("");
+    await expect.poll(() => listening.url, PATIENTLY).not.toBe("");
     const ask = async (method: string, path: string, body?: unknown) => {
       const init = { method, headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
       const response = await fetch(`${listening.url}${path}`, body === undefined ? { method } : init);
@@ -165,7 +168,7 @@ describe("README", () => {
       const folder = inTempFolder();
       asProject(folder);
       // The reader has ten seconds to kill it; the test needs no more than a moment.
-      writeFileSync(join(folder, "checkout.mjs"), (example?.code ?? "").replace('"10s"', '"1500ms"'));
+      writeFileSync(join(folder, "checkout.mjs"), (example?.code ?? "").replace('"10s"', '"3s"'));
       const first = node(folder, ["checkout.mjs"]);
       await printed(first, "charging 4200 cents");
       await untilAsleep(folder);
@@ -293,13 +296,13 @@ function ended(run: string): Promise<unknown> {
 
 async function untilNoWorker(): Promise<void> {
   await looking(async (pawl) => {
-    await expect.poll(async () => (await pawl.workers()).length, { timeout: 10_000 }).toBe(0);
+    await expect.poll(async () => (await pawl.workers()).length, PATIENTLY).toBe(0);
   });
 }
 
 /** Resolves when the one run of this folder has recorded its sleep. */
 async function untilAsleep(folder: string): Promise<void> {
-  await expect.poll(() => existsSync(join(folder, ".pawl", "pawl.db"))).toBe(true);
+  await expect.poll(() => existsSync(join(folder, ".pawl", "pawl.db")), PATIENTLY).toBe(true);
   await looking(async (pawl) => {
     const [run] = (await pawl.list()).runs;
     for await (const entry of pawl.get(run?.id ?? "").events()) if (entry.type === "timer.set") return;

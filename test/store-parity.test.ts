@@ -140,10 +140,23 @@ const row = fc.record(
   },
   { requiredKeys: [] },
 );
-const end = fc.record({
+const ended = {
   state: fc.constantFrom("succeeded", "failed", "cancelled") as fc.Arbitrary<"failed">,
   ended: fc.constant(true),
+};
+/** As the engine writes it, which a store may have a short way for. */
+const wholeEnd = fc.record({
+  ...ended,
+  endedAt: fc.nat(9),
+  release: fc.constant(true),
+  readyAt: fc.constant(null),
+  wakeAt: fc.constant(null),
+  claims: fc.constant(0),
+  head: fc.nat(9),
+  headHash: text,
+  stopReason: text,
 });
+const end = fc.oneof(fc.record(ended), wholeEnd);
 
 const part = fc.record({
   run,
@@ -151,7 +164,7 @@ const part = fc.record({
   entries,
   create,
   isCreatedAgain: mostly(false),
-  row: maybe(fc.oneof({ weight: 3, arbitrary: row }, { weight: 1, arbitrary: end })),
+  row: maybe(fc.oneof({ weight: 2, arbitrary: row }, { weight: 1, arbitrary: end })),
   ifWake: maybe(mostly(true)),
   ifNotCancelled: maybe(fc.boolean()),
   consumes: maybe(mostly(true)),
@@ -353,7 +366,7 @@ async function compare(model: Store, store: Store, world: World, sequence: reado
 }
 
 it(`I22 memory and SQLite give the same answers to ${SEQUENCES} random sequences of calls`, {
-  timeout: 120_000,
+  timeout: 600_000,
 }, async () => {
   const folder = mkdtempSync(join(tmpdir(), "pawl-parity-"));
   let count = 0;

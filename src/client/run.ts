@@ -124,7 +124,9 @@ export class RunHandle<O> implements Run<O> {
 
 /** The output of the run that `find` gives, or its error thrown. */
 export async function resultOf<O>(find: () => string | Promise<string>, source: RunSource): Promise<O> {
-  const id = await find();
+  const found = find();
+  // Whoever has an id listens at once: a close that follows lets running steps finish, and with them the run.
+  const id = typeof found === "string" ? found : await found;
   const listener = source.changes.listenForEnd(id);
   try {
     for (;;) {

@@ -47,20 +47,16 @@ export class Body {
   }
 
   #start(input: unknown): void {
-    this.#run(input).then(
-      (value) => this.#settled({ ok: true, value }),
-      (error: unknown) => this.#settled({ ok: false, error }),
-    );
-  }
-
-  #run(input: unknown): Promise<unknown> {
     const { workflow, frame, ports } = this.#pass;
+    const { definition } = workflow;
+    const threw = (error: unknown) => this.#settled({ ok: false, error });
     try {
-      return Promise.resolve(
-        ports.host.enter(frame, () => workflow.definition.handler(new BodyContext(this.#pass), input)),
-      );
+      // Inside the frame: the `then` of what is returned may be the user's code as well.
+      ports.host
+        .enter(frame, () => Promise.resolve(definition.handler(new BodyContext(this.#pass), input)))
+        .then((value) => this.#settled({ ok: true, value }), threw);
     } catch (error) {
-      return Promise.reject(error);
+      Promise.reject(error).catch(threw);
     }
   }
 

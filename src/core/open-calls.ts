@@ -109,8 +109,14 @@ export class OpenCalls {
 
   /** The earliest due time among them and `other`. */
   nextDue(other: number | null): number | null {
-    let first = earlier(other, this.#single?.retryAt ?? null);
+    let first = earlier(this.nextWakeup(other), this.#single?.retryAt ?? null);
     if (this.#steps !== null) for (const call of this.#steps.values()) first = earlier(first, call.retryAt);
+    return first;
+  }
+
+  /** The same without the next attempts of steps. */
+  nextWakeup(other: number | null): number | null {
+    let first = other;
     if (this.#waits !== null) for (const call of this.#waits.values()) first = earlier(first, dueOf(call));
     return first;
   }

@@ -331,7 +331,7 @@ export class Pass implements TurnTaker {
     if (this.replay.hasFound || this.steps.hasOutcome || wakeupOf(this) !== null) return this.requestTurn();
     if (!this.#isDraining) this.steps.startDueRetries();
     if (this.#isIdle() && !lingers(this)) this.ports.dirty(this);
-    else setAlarm(this);
+    else setAlarm(this, { retries: !this.#isDraining });
   }
 
   /** Hands over an outcome that has just joined the journal. */

@@ -31,10 +31,12 @@ export function suspension({ id, calls, draft, row }: Pass): RowPatch {
   };
 }
 
-/** Sets the pass's alarm to the earliest of everything that falls due. */
-export function setAlarm(pass: Pass): void {
+/** Sets the pass's alarm to the earliest of everything that falls due, `retries` only where they would begin. */
+export function setAlarm(pass: Pass, { retries }: { readonly retries: boolean }): void {
   const { calls, row, ports, mailbox } = pass;
   // What is due may have to wait for the mail that was asked for: its coming is the alarm then.
   // After a cancel nothing falls due any more, the deadline that led to it included.
-  if (!mailbox.isBeingRead) ports.alarms.set(pass, pass.cancelling === null ? calls.nextDue(row.deadline) : null);
+  if (mailbox.isBeingRead) return;
+  const due = retries ? calls.nextDue(row.deadline) : calls.nextWakeup(row.deadline);
+  ports.alarms.set(pass, pass.cancelling === null ? due : null);
 }

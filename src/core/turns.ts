@@ -4,7 +4,8 @@
 // at the same moment share the pair.
 //
 // Pairs are asked for ahead: the end of one is when to commit, and what a commit has set off is often over a moment later. It finds its
-// turn in the same phase, and the loop goes round once for all of them. More of them would keep timers and sockets waiting for too long.
+// turn in the same phase, and the loop goes round once for all of them. Timers and sockets wait meanwhile, so there are few pairs, and where
+// many runs are busy, whose turns and commits take their time, the loop goes round for each.
 import type { Host } from "./host.ts";
 
 export interface TurnTaker {
@@ -13,6 +14,8 @@ export interface TurnTaker {
 }
 
 const PAIRS_AHEAD = 4;
+/** After so many turns the pairs that are left are passed over, and what waits gets the next round's. */
+const TURNS_IN_A_ROUND = 64;
 
 export class Turns {
   readonly #host: Host;
@@ -22,6 +25,8 @@ export class Turns {
   #waiting: TurnTaker[] = [];
   #open: TurnTaker[] = [];
   #pairs = 0;
+  /** Turns that the pairs asked for last have opened. */
+  #taken = 0;
 
   /** `closed` is called when all turns of a pair are over: what they have to write is there. */
   constructor(host: Host, closed: () => void) {
@@ -36,7 +41,11 @@ export class Turns {
   /** Gives `taker` one turn. It asks once for each. */
   request(taker: TurnTaker): void {
     this.#waiting.push(taker);
-    if (this.#pairs > 0) return;
+    if (this.#pairs === 0) this.#ask();
+  }
+
+  #ask(): void {
+    this.#taken = 0;
     for (; this.#pairs < PAIRS_AHEAD; this.#pairs++) {
       this.#host.immediate(this.#openAll);
       this.#host.immediate(this.#closeAll);
@@ -46,6 +55,11 @@ export class Turns {
   #openWaiting(): void {
     this.#pairs--;
     if (this.#waiting.length === 0) return;
+    if (this.#taken >= TURNS_IN_A_ROUND) {
+      if (this.#pairs === 0) this.#ask();
+      return;
+    }
+    this.#taken += this.#waiting.length;
     this.#open = this.#waiting;
     this.#waiting = [];
     for (const taker of this.#open) taker.openTurn();

@@ -188,7 +188,11 @@ export class Committer {
       }
       done([]);
     };
-    this.#store.commit({ worker: this.worker, runs }).then(answered, failed);
+    try {
+      this.#store.commit({ worker: this.worker, runs }).then(answered, failed);
+    } catch (error) {
+      failed(error);
+    }
   }
 
   /** Surely nothing was applied: whoever can be told is told, the rest stays and is offered again. */

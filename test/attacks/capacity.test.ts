@@ -147,7 +147,7 @@ describe("a worker that is full", () => {
       },
     );
     const sleeper = await pawl.start(sleeping);
-    await expect.poll(async () => (await store.run(sleeper.id))?.owner).toBe(null);
+    await expect.poll(async () => (await store.run(sleeper.id))?.owner, { timeout: 10_000 }).toBe(null);
     const run = await pawl.start(holding);
     await expect
       .poll(async () => systemClock.now() > ((await store.run(sleeper.id))?.wakeAt ?? Number.POSITIVE_INFINITY), {

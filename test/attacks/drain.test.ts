@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { workflow } from "../../src/core/workflow.ts";
 import { gate, openWorld, STORES } from "../behaviour/harness.ts";
+import { openOn, rounds } from "./rig.ts";
 
 describe.each(STORES)("a drain on %s", (store) => {
   it("P3 leaves a journal that replay can follow when parallel branches go on meanwhile", async () => {
@@ -58,6 +59,49 @@ describe.each(STORES)("a drain on %s", (store) => {
     await world.open([mixed]);
     await world.settle();
     expect(begun).toEqual(["b"]);
+  });
+
+  it("I27 waits without turning round: a step that it has put off rings no alarm", async () => {
+    const world = await openWorld(store);
+    const gates = { a: gate(), slow: gate() };
+    let looks = 0;
+    const now = () => {
+      looks++;
+      return world.clock.now();
+    };
+    const branches = workflow("branches", async (ctx) => {
+      const work = async () => {
+        await ctx.step("a", () => gates.a.passed);
+        await ctx.step("b", () => {});
+      };
+      await Promise.all([work(), ctx.step("slow", () => gates.slow.passed)]);
+    });
+    const pawl = await openOn(world.store, { clock: { ...world.clock, now } }, [branches]);
+    await pawl.start(branches, undefined, { id: "r" });
+    await rounds();
+    const closed = pawl.close();
+    gates.a.open();
+    await rounds();
+    expect(await world.journal("r")).toContain("step.failed b");
+    looks = 0;
+    await rounds();
+    expect(looks).toBeLessThan(10);
+    gates.slow.open();
+    await closed;
+  });
+
+  it("gives the result of a run that ends meanwhile to whoever asked for it before", async () => {
+    const world = await openWorld(store);
+    const hold = gate<number>();
+    const one = workflow("one", (ctx) => ctx.step("a", () => hold.passed));
+    const pawl = await world.open([one]);
+    const run = await pawl.start(one, undefined);
+    await world.settle();
+    const result = run.result();
+    const closed = pawl.close();
+    hold.open(7);
+    expect(await result).toBe(7);
+    await closed;
   });
 
   it("P10 begins no further generation", async () => {

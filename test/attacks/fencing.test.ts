@@ -100,7 +100,7 @@ describe("fencing oneself", () => {
       [stepping],
     );
     const run = await pawl.start(stepping);
-    await expect.poll(() => fences).toBe(2);
+    await expect.poll(() => fences, { timeout: 10_000 }).toBe(2);
     await rounds();
     hold.open("done");
     expect(await run.result()).toBe("done");

@@ -77,6 +77,23 @@ describe("an outage", () => {
     expect(await world.store.runs({ limit: 2000 })).toHaveLength(1000);
   });
 
+  it("P17 I2 of one commit that throws instead of answering is an unknown outcome like any other", async () => {
+    const world = await openWorld("memory");
+    const begun: string[] = [];
+    const two = workflow("two", async (ctx) => {
+      for (const name of ["a", "b"]) await ctx.step(name, () => void begun.push(name));
+      return "done";
+    });
+    let commits = 0;
+    const commit: Store["commit"] = (request) => {
+      if (++commits === 2) throw new Error("at once");
+      return world.store.commit(request);
+    };
+    const pawl = await openOn(world.store, { commit }, [two]);
+    expect(await pawl.run(two, undefined)).toBe("done");
+    expect(begun).toEqual(["a", "b"]);
+  });
+
   it("I19 B70 is met with a bounded number of tries, and two workers do not come back in step", async () => {
     const leaseClock = manualClock();
     const world = await openWorld("memory", { leaseClock });

@@ -1,10 +1,11 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type Codec, jsonCodec } from "../../src/base/envelope.ts";
 import { PawlError, RetryableError } from "../../src/base/errors.ts";
-import type { Log } from "../../src/core/context.ts";
+import type { Context, Log } from "../../src/core/context.ts";
 import type { Commit, RunCommit, Verdict } from "../../src/core/store.ts";
 import { workflow } from "../../src/core/workflow.ts";
 import { memoryStore } from "../../src/stores/memory/memory-store.ts";
+import { nodeHost } from "../../src/worker/node-host.ts";
 import { errorOf, openWorld } from "../behaviour/harness.ts";
 import { openOn, rounds, silent } from "./rig.ts";
 
@@ -31,6 +32,11 @@ class PointError extends Error {
 
 function refuse(): never {
   throw new Error("not to be read");
+}
+
+/** A value with a `then` of its own. */
+function thenable(then: (resolve: (value: unknown) => void) => void, value: object = {}): Promise<unknown> {
+  return Object.assign(value as Promise<never>, { then });
 }
 
 /** An error of which one property cannot be read. */
@@ -272,6 +278,32 @@ describe("what users bring along", () => {
     expect(neighbours).toBe(2);
     expect(begun).toEqual(["one", "two"]);
     expect((await bad?.status())?.parked).toMatchObject({ reason: "commit_refused" });
+  });
+
+  it("P7 the then of what a body returns runs as part of the body", async () => {
+    const world = await openWorld("memory");
+    const frames: unknown[] = [];
+    // Query builders are such values: their work is done by it.
+    const lazy = workflow("lazy", () => thenable((resolve) => resolve(frames.push(nodeHost.frame()?.where))));
+    const pawl = await world.open([lazy]);
+    expect(await pawl.run(lazy, undefined)).toBe(1);
+    expect(frames).toEqual(["body"]);
+  });
+
+  it.each<[string, (ctx: Context) => unknown, unknown]>([
+    ["throws at once", () => refuse(), "not to be read"],
+    ["returns nothing", () => undefined, undefined],
+    ["returns a value", () => 5, 5],
+    ["returns a thenable that works", (ctx) => thenable((resolve) => void ctx.step("a", () => 4).then(resolve)), 4],
+    ["returns a thenable that throws", () => thenable(refuse), "not to be read"],
+    ["returns one whose then cannot be read", () => new Proxy({}, { get: refuse }), "not to be read"],
+    ["returns a promise with a then of its own", () => thenable(refuse, Promise.resolve(1)), "not to be read"],
+  ])("P16 a body that is no async function and %s ends its run like any other", async (_, body, expected) => {
+    const world = await openWorld("memory");
+    const odd = workflow("odd", body as () => Promise<unknown>);
+    const pawl = await world.open([odd]);
+    const end = await pawl.run(odd, undefined).catch((error: Error) => error.message);
+    expect(end).toEqual(expected);
   });
 
   it("P6 the options of a child are checked at the call", async () => {

@@ -120,7 +120,7 @@ it("P27 S4-1 I11 B16 a restart takes over at once what a dead process owned, lon
   b.send("open", { gate: "one" });
   b.send("start", { workflow: "gated", id: "g", input: { gate: "one" } });
   expect(await b.result("g")).toEqual({ by: b.pid, attempt: 2 });
-  expect(performance.now() - openedAt).toBeLessThan(5000);
+  expect(performance.now() - openedAt).toBeLessThan(10_000);
 });
 
 it("S4-1 P20 I11 a second worker that is there already takes over, too", async () => {

@@ -41,7 +41,7 @@ it("P2, P5, I3, I5, B57: programs with signals follow their journal from a crash
     propertyOptions(200),
   );
   expect(crashes).toBeGreaterThan(1000);
-}, 120_000);
+}, 600_000);
 
 /** Repeats what the store was asked, then fences whoever asked it; a new engine goes on, and the sender sends everything again. */
 async function crashAfter(story: Story, operations: readonly Operation[], seed: number): Promise<Story> {

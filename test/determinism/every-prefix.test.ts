@@ -23,7 +23,7 @@ it("P1 P2 P3 P9 P12 I3 I5 I6 B26 B57 B58 B59 B60 T-18 S3-12 random programs foll
   );
   expect(ran).toBeGreaterThan(1000);
   expect(prefixes).toBeGreaterThan(5 * ran);
-}, 120_000);
+}, 600_000);
 
 it("P1 P2 P28 I5 a run that crashes twice follows what both crashes left, the marks of reruns included", async () => {
   await fc.assert(
@@ -36,4 +36,4 @@ it("P1 P2 P28 I5 a run that crashes twice follows what both crashes left, the ma
     }),
     propertyOptions(250),
   );
-}, 120_000);
+}, 600_000);

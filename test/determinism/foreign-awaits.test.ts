@@ -33,7 +33,7 @@ it("P4, I5: foreign awaits in sequential code work live and at every prefix", as
     propertyOptions(120),
   );
   expect(prefixes).toBeGreaterThan(500);
-}, 120_000);
+}, 600_000);
 
 it("P4: microtasks, nextTick, thenables and async generators in the body raise no false alarm", async () => {
   let ran = 0;
@@ -47,7 +47,7 @@ it("P4: microtasks, nextTick, thenables and async generators in the body raise n
     propertyOptions(220),
   );
   expect(ran).toBeGreaterThanOrEqual(200);
-}, 120_000);
+}, 600_000);
 
 it.each(KINDS)(
   "P4: after %s in a parallel branch the next call is refused, and the run parked with its line",
@@ -90,12 +90,12 @@ it("P4 random programs with foreign awaits anywhere, abandoned branches included
         seen.prefixes++;
       }
     }),
-    propertyOptions(250),
+    propertyOptions(300),
   );
   expect(seen.refused).toBeGreaterThan(20);
   expect(seen.finished).toBeGreaterThan(20);
   expect(seen.prefixes).toBeGreaterThan(1000);
-}, 120_000);
+}, 600_000);
 
 // A foreign await that was begun early may be over when a turn opens on one pass and not on another: then a call, or the end, comes before one
 // that was recorded first. Nobody can tell that from changed code, so it parks the run. What counts is that no call ever gets another's result.
@@ -121,7 +121,7 @@ it("P4 P3 foreign awaits whose order changes from pass to pass never give a call
   );
   expect(seen.prefixes).toBeGreaterThan(500);
   expect(seen.drifted).toBeLessThan(seen.prefixes / 20);
-}, 120_000);
+}, 600_000);
 
 it("P4 P3 an end that comes first after a foreign await is held for the recorded call of a branch that was left alone", async () => {
   // Live the branch is faster, in replay the body.

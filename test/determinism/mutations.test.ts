@@ -65,7 +65,7 @@ it("B63, P3, S3-14: an altered journal parks the run, unless it is a legal histo
   );
   expect(seen.refused).toBeGreaterThan(500);
   expect(seen.followed).toBeGreaterThan(20);
-}, 120_000);
+}, 600_000);
 
 it("B63, P35: an altered journal whose checksums were not repaired parks the run as corrupted", async () => {
   await fc.assert(
@@ -82,7 +82,7 @@ it("B63, P35: an altered journal whose checksums were not repaired parks the run
     }),
     propertyOptions(150),
   );
-}, 120_000);
+}, 600_000);
 
 /** The altered entries, or `null` where the mutation changes nothing. The first entry, which starts the run, stays. */
 function mutate(journal: readonly StoredEntry[], mutation: Mutation): StoredEntry[] | null {

@@ -26,7 +26,7 @@ it("I4 B6 B13 rows of random programs are the fold of their journal after each c
     propertyOptions(200),
   );
   expect(commits).toBeGreaterThan(600);
-}, 60_000);
+}, 600_000);
 
 /** An engine whose every commit is compared. */
 async function folding(world: World, workflows: Workflows): Promise<Pawl> {

@@ -173,7 +173,7 @@ const FIELDS = Object.entries(PATCHABLE) as [keyof typeof PATCHABLE, string][];
 /** What an end does to the row by itself: nobody owns it, nothing wakes it. */
 const END_OF_ROW = "owner = null, ready_at = null, wake_at = null, unread = 0";
 
-// What is owned has no times, and nothing was ever sent to it: its owner is all there is to clear.
+// It has no times (see `isBare`), and nothing was ever sent to it: its owner is all there is to clear.
 const END_UNTOUCHED = `update runs set state = ?, head = ?, head_hash = ?, claims = ?, ended_at = ?, stop_reason = ?, owner = null
   where n = ? and wake = 0 and cancel is null`;
 

@@ -126,9 +126,15 @@ function commitKnown(batch: Batch, part: RunCommit, known: OwnedRun): Verdict {
   const now = isConditional ? readWake(db, known.n) : null;
   const refusal = (now === null ? null : whyNotNow(part, now)) ?? whyNotTables(db, part, known.n);
   if (refusal !== null) return refusal;
-  const isBare = known.isBare && part.waits === undefined && part.counters === undefined;
+  const isBare = known.isBare && staysBare(part);
   apply(batch, part, { n: known.n, mayHaveMail: (now?.wake ?? 1) > 0, isBare });
   return { run: part.run, kind: "applied" };
+}
+
+/** Whether it leaves nothing behind that the end of the run would have to take away. */
+function staysBare({ waits, counters, row }: RunCommit): boolean {
+  const hasTimes = (row?.readyAt ?? row?.wakeAt ?? null) !== null;
+  return waits === undefined && counters === undefined && !hasTimes;
 }
 
 /** An end that says nothing to anybody: most runs have one. */
@@ -147,7 +153,7 @@ function commitUnknown(batch: Batch, part: RunCommit): Verdict {
   const refusal =
     whyNotHere(db, worker, part, found) ?? whyNotNow(part, found) ?? whyNotTables(db, part, found?.n ?? null);
   if (refusal !== null) return refusal;
-  const isBare = found === null && part.waits === undefined && part.counters === undefined;
+  const isBare = found === null && staysBare(part);
   apply(batch, part, { n: found?.n ?? null, mayHaveMail: (found?.wake ?? 0) > 0, isBare });
   return { run: part.run, kind: "applied" };
 }

@@ -11,6 +11,7 @@ import {
   claimRequest,
   creation,
   ending,
+  endingWhole,
   entry,
   newRun,
   newWorker,
@@ -108,6 +109,7 @@ describe("before COMMIT", () => {
     const methods: Readonly<Record<string, () => Promise<unknown>>> = {
       commit: () => store.commit({ worker: "w1", runs: [full] }),
       end: () => store.commit({ worker: "w1", runs: [ending("r", 1)] }),
+      "whole end": () => store.commit({ worker: "w1", runs: [endingWhole("r", 1)] }),
       claim: () => store.claim(claimRequest({ suspect: true })),
       take: () => store.take("w1", "free1"),
       deliver: () => store.deliver(signal("s", "m")),

@@ -13,7 +13,7 @@ export interface OwnedRun {
   readonly n: number;
   readonly owner: string;
   readonly head: number;
-  /** Made here, and nothing was ever written for it but its row and its journal: no waits, no counters. */
+  /** Made here, and nothing was ever written for it but its row and its journal: no waits, no counters, no times. */
   readonly isBare: boolean;
 }
 

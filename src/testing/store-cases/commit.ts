@@ -6,6 +6,7 @@ import {
   commitAll,
   creation,
   ending,
+  endingWhole,
   entry,
   headOf,
   newRun,
@@ -280,6 +281,31 @@ export const commitCases: readonly StoreCase[] = [
     assert.deepEqual(await store.waits({}), []);
     assert.deepEqual(await store.inbox("r"), []);
     assert.equal((await store.state("r")).length, 1);
+    clock.advance(1e9);
+    assert.deepEqual(
+      await store.claim({ worker: "w1", handles: newWorker("w1").handles, limit: 9, suspect: true }),
+      [],
+    );
+  }),
+
+  storeCase("B13 I18 an end that names its whole row closes as much, whatever the run had before", async (opened) => {
+    const { store, clock } = opened;
+    const had: Readonly<Record<string, Partial<RunCommit>>> = {
+      nothing: {},
+      times: { row: { readyAt: 3, wakeAt: 4 } },
+      waits: { waits: [{ open: { key: "k", kind: "signal", name: "paid", due: null, detail: null } }] },
+      slots: { counters: [{ key: "slot", by: 1, max: 9, held: true }] },
+      mail: { messages: [signal("mail", "m")] },
+    };
+    for (const [run, parts] of Object.entries(had)) {
+      await apply(store, creation(run, { claimed: true }));
+      await apply(store, { ...appending(run, 1), ...parts });
+      await apply(store, { ...endingWhole(run, 2), ifNotCancelled: true });
+      const { state, owner, head, readyAt, wakeAt, endedAt, stopReason } = await rowOf(store, run);
+      assert.deepEqual([state, owner, head, endedAt, stopReason], ["succeeded", null, 3, 55, "completed"], run);
+      assert.deepEqual([readyAt, wakeAt, await store.inbox(run)], [null, null, []], run);
+    }
+    assert.deepEqual([await store.waits({}), await store.counters(""), await store.nextWake()], [[], [], null]);
     clock.advance(1e9);
     assert.deepEqual(
       await store.claim({ worker: "w1", handles: newWorker("w1").handles, limit: 9, suspect: true }),

@@ -9,6 +9,7 @@ import {
   commitAll,
   creation,
   ending,
+  endingWhole,
   entry,
   headOf,
   newWorker,
@@ -170,6 +171,22 @@ export const mailCases: readonly StoreCase[] = [
     assert.equal(await store.deliver(cancel("b")), "ended");
     assert.equal((await rowOf(store, "b")).cancel, null);
   }),
+
+  storeCase(
+    "P19 I16 an end that names its whole row is refused after a cancel, and not after a signal",
+    async ({ store }) => {
+      await apply(store, creation("a", { claimed: true }), creation("b", { claimed: true }));
+      await store.deliver(cancel("a"));
+      await store.deliver(signal("b", "m"));
+      const ends = ["a", "b"].map((run) => ({ ...endingWhole(run, 1), ifNotCancelled: true }));
+      assert.deepEqual(await commitAll(store, ...ends), [
+        { run: "a", kind: "refused", why: "cancel" },
+        { run: "b", kind: "applied" },
+      ]);
+      assert.deepEqual([(await rowOf(store, "a")).state, await headOf(store, "a")], ["running", 1]);
+      assert.deepEqual([(await rowOf(store, "b")).state, await headOf(store, "b")], ["succeeded", 2]);
+    },
+  ),
 
   storeCase("P19 a cancel is news to the owner until run.cancelling is recorded", async ({ store }) => {
     await apply(store, creation("r", { claimed: true }));
