@@ -88,9 +88,17 @@ function whereabouts(): Pick<Effect, "where" | "run" | "step" | "line" | "isAfte
 
 /** Later changes of what was passed are no part of the record. */
 function copyOf(details: unknown): unknown {
+  if (isFlat(details)) return typeof details === "object" && details !== null ? { ...details } : details;
   try {
     return structuredClone(details);
   } catch {
     return details;
   }
+}
+
+/** Text, numbers and the like, or a plain object of them: most effects are no more, and need no deep copy or comparison. */
+export function isFlat(details: unknown): boolean {
+  if (typeof details !== "object" || details === null) return typeof details !== "function" && typeof details !== "symbol";
+  if (Object.getPrototypeOf(details) !== Object.prototype) return false;
+  return Object.values(details).every((value) => ["string", "number", "boolean"].includes(typeof value) || value === null);
 }

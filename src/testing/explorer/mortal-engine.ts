@@ -8,7 +8,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { jsonCodec } from "../../base/envelope.ts";
 import { PawlError } from "../../base/errors.ts";
-import { seededRandom } from "../../base/random.ts";
+import { type SeededRandom, seededRandom } from "../../base/random.ts";
 import { onMachine } from "../../client/machine.ts";
 import { Pawl } from "../../client/pawl.ts";
 import type { StepCall } from "../../core/call.ts";
@@ -17,6 +17,7 @@ import type { Frame, Host } from "../../core/host.ts";
 import type { Store } from "../../core/store.ts";
 import type { Workflow } from "../../core/workflow.ts";
 import { nodeHost } from "../../worker/node-host.ts";
+import { processIdentity } from "../../worker/process-identity.ts";
 import { type CrashMode, describeCommit, type PointKind } from "./crash-point.ts";
 
 /** A step's function that was started. */
@@ -53,6 +54,9 @@ export interface EngineSetup {
   readonly lease: string;
   commitNumber(): number;
 }
+
+// Reading it from the system each time would cost more than most histories.
+const identity = processIdentity();
 
 type State = "alive" | "frozen" | "dead";
 
@@ -99,7 +103,9 @@ export class MortalEngine {
     const machine = {
       host: this.#host(),
       random: () => chance.next(),
-      randomBytes: (count: number) => Uint8Array.from({ length: count }, () => Math.floor(chance.next() * 256)),
+      randomBytes: (count: number) => bytesFrom(chance, count),
+      // As if each engine ran in a container of its own: that one is gone only its lease tells.
+      identity: () => ({ ...identity, pidNamespace: `engine ${this.number}` }),
       // The explorer watches over the globals itself, once for all engines.
       protect: () => () => {},
     };
@@ -303,6 +309,17 @@ function watched(info: StepInfo, body: BodyStart): StepInfo {
       return Reflect.get(target, name, target) as unknown;
     },
   });
+}
+
+/** Few of them are ever used: numbers that differ are good enough. */
+function bytesFrom(chance: SeededRandom, count: number): Uint8Array {
+  const bytes = new Uint8Array(count);
+  let state = Math.floor(chance.next() * 2 ** 32);
+  for (let i = 0; i < count; i++) {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    bytes[i] = state >>> 24;
+  }
+  return bytes;
 }
 
 function isThenable(value: unknown): value is Promise<unknown> {

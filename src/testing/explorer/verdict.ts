@@ -6,7 +6,7 @@ import { hasCode, messageOf } from "../../base/errors.ts";
 import type { Parked, StepFailed, StoredEntry } from "../../core/journal.ts";
 import { isTerminal } from "../../core/transition.ts";
 import { openEntry } from "../../core/values.ts";
-import type { Effect } from "../recorder.ts";
+import { type Effect, isFlat } from "../recorder.ts";
 import type { Ending } from "./history.ts";
 import { RUN_ID } from "./history.ts";
 import type { BodyStart } from "./mortal-engine.ts";
@@ -250,7 +250,14 @@ function countEffects(requests: readonly Effect[]): Map<string, number> {
 
 function identityOf({ name, details }: Effect): string {
   if (details === undefined) return `"${name}"`;
+  if (isFlat(details)) return `"${name}" ${flatText(details)}`;
   return `"${name}" ${inspect(details, { depth: null, sorted: true, breakLength: Number.POSITIVE_INFINITY })}`;
+}
+
+function flatText(details: unknown): string {
+  if (typeof details !== "object" || details === null) return JSON.stringify(details) ?? String(details);
+  const fields = Object.entries(details).map(([name, value]) => `${name}: ${JSON.stringify(value)}`);
+  return `{ ${fields.sort().join(", ")} }`;
 }
 
 /** A step whose recovery is "fail" was interrupted: then the run may end otherwise, that is what was asked for. */
@@ -339,15 +346,27 @@ function oddEntry(
   journal: readonly StoredEntry[],
   other: readonly StoredEntry[],
 ): { readonly entry: StoredEntry; readonly twin: StoredEntry | undefined; readonly before: string | null } | null {
-  const twins = new Map(other.map((entry) => [`${entry.type} ${entry.key}`, entry]));
+  const nameOf = numbered();
+  const twins = new Map(other.map((entry) => [nameOf(entry), entry]));
+  const ownName = numbered();
   let before: string | null = null;
   for (const entry of journal) {
-    const twin = twins.get(`${entry.type} ${entry.key}`);
+    const twin = twins.get(ownName(entry));
     const hasValue = entry.type === "step.completed" || entry.type === "run.succeeded";
     if (twin === undefined || (hasValue && !isDeepStrictEqual(entry.data, twin.data))) return { entry, twin, before };
     if (entry.type === "step.completed") before = entry.key;
   }
   return null;
+}
+
+/** Names entries by type, key and how often they have come. */
+function numbered(): (entry: StoredEntry) => string {
+  const times = new Map<string, number>();
+  return ({ type, key }) => {
+    const name = `${type} ${key}`;
+    times.set(name, (times.get(name) ?? 0) + 1);
+    return `${name} ${times.get(name)}`;
+  };
 }
 
 function describe(run: string, entry: StoredEntry | undefined): string {

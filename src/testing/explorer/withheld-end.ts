@@ -1,7 +1,7 @@
 // The last entry, withheld
 // Whoever replays a finished run without its last entry must come to the same end by itself (I5): nothing else may have decided it.
 
-import type { StoredEntry } from "../../core/journal.ts";
+import type { Parked, StoredEntry } from "../../core/journal.ts";
 import type { RunRow, Store } from "../../core/store.ts";
 import { isTerminal } from "../../core/transition.ts";
 import { History, type Scene } from "./history.ts";
@@ -50,8 +50,16 @@ async function derive(
   const [recorded, derived] = [endOf(row.id, journal), endOf(row.id, await world.store.journal(row.id))];
   if (recorded === null) return null;
   if (isSameEnd(recorded, derived) && world.starts.length === 0) return null;
-  const why = parked.get(row.id)?.message ?? null;
-  return { run: row.id, recorded, derived, parked: why, steps: world.starts.map(({ step }) => step), world };
+  const park = parked.get(row.id) ?? null;
+  if (park !== null && isWithoutBody(kept, park)) return null;
+  const steps = world.starts.map(({ step }) => step);
+  return { run: row.id, recorded, derived, parked: park?.message ?? null, steps, world };
+}
+
+/** A run that was cancelled before it began, or while it was parked, was ended without its body: its body knows nothing of it (P19). */
+function isWithoutBody(kept: readonly StoredEntry[], { detail }: Parked): boolean {
+  const last = kept.at(-1);
+  return last?.type === "run.cancelling" && detail?.["seq"] === last.seq;
 }
 
 /** Puts a run with these entries into a store, unowned and ready, as a fenced worker would have left it. */

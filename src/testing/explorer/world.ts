@@ -31,6 +31,12 @@ export interface Moment {
   readonly ends: number;
 }
 
+/** A line that reads what no journal records. */
+export interface Hazard {
+  readonly what: string;
+  readonly line: string;
+}
+
 export interface BodyEnd {
   readonly body: BodyStart;
   /** `null`: it threw. */
@@ -64,7 +70,7 @@ export class World {
   readonly ends: BodyEnd[];
   readonly strikes: Struck[] = [];
   readonly late: LateCall[] = [];
-  readonly hazards = new Map<string, { readonly what: string; readonly line: string }>();
+  readonly hazards: Map<string, Hazard> = new Map();
   /** Functions that began in an engine that no longer owned their run. */
   readonly stale: BodyStart[] = [];
   readonly errors: string[] = [];
