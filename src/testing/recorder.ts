@@ -26,8 +26,8 @@ export interface Effect {
 
 /** A record of outside effects, for tests. */
 export interface Recorder {
-  /** Makes an effect, unless one with this key was made before. Returns whether it happened. */
-  record(name: string, details?: unknown, key?: string): boolean;
+  /** Makes an effect; one of the same name and key that was made before changes nothing. */
+  record(name: string, details?: unknown, key?: string): void;
   /** What has happened, in order: requests whose key was known are left out. */
   readonly effects: readonly Effect[];
   /** Every request, also those that changed nothing. */
@@ -53,12 +53,12 @@ export class RecordBook implements Recorder {
     return this.#requests.filter(({ did }) => did);
   }
 
-  record(name: string, details?: unknown, key?: string): boolean {
+  // No answer: a step that returned whether it was the first would give another result when it runs again.
+  record(name: string, details?: unknown, key?: string): void {
     const known = key === undefined ? null : JSON.stringify([name, key]);
     const did = known === null || !this.#keys.has(known);
     if (known !== null) this.#keys.add(known);
     this.#requests.push({ name, details: copyOf(details), key: key ?? null, did, ...whereabouts() });
-    return did;
   }
 
   clear(): void {
@@ -98,7 +98,10 @@ function copyOf(details: unknown): unknown {
 
 /** Text, numbers and the like, or a plain object of them: most effects are no more, and need no deep copy or comparison. */
 export function isFlat(details: unknown): boolean {
-  if (typeof details !== "object" || details === null) return typeof details !== "function" && typeof details !== "symbol";
+  if (typeof details !== "object" || details === null)
+    return typeof details !== "function" && typeof details !== "symbol";
   if (Object.getPrototypeOf(details) !== Object.prototype) return false;
-  return Object.values(details).every((value) => ["string", "number", "boolean"].includes(typeof value) || value === null);
+  return Object.values(details).every(
+    (value) => ["string", "number", "boolean"].includes(typeof value) || value === null,
+  );
 }

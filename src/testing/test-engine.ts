@@ -10,9 +10,9 @@ import type { Store } from "../core/store.ts";
 import type { Workflow } from "../core/workflow.ts";
 import { memoryStore } from "../stores/memory/memory-store.ts";
 import { nextRound, Stillness } from "./explorer/stillness.ts";
-import { VirtualTime } from "./explorer/virtual-time.ts";
+import { LEASE_MS, LEASE_STEP_MS, VirtualTime } from "./explorer/virtual-time.ts";
 
-export interface TestEngineOptions extends Omit<PawlOptions, "clock" | "workflows" | "handleSignals"> {
+export interface TestEngineOptions extends Pick<PawlOptions, "codec" | "concurrency" | "logger" | "retention"> {
   /** The workflows under test, children included. */
   readonly workflows: readonly Workflow<never, unknown>[];
   /** Wall time. Default: a clock of its own, which begins in 2026. */
@@ -50,7 +50,13 @@ export async function testEngine(options: TestEngineOptions): Promise<TestEngine
   const store = memoryStore({ clock, leaseClock });
   const stillness = new Stillness();
   const time = new VirtualTime(clock, leaseClock);
-  const pawl = await Pawl.open(store, { retention: false, ...rest, handleSignals: false });
+  const pawl = await Pawl.open(store, {
+    retention: false,
+    ...rest,
+    lease: LEASE_MS,
+    poll: LEASE_STEP_MS,
+    handleSignals: false,
+  });
   const driver = new Driver(time, stillness);
   return { ...handleOf(pawl, time, driver), store, clock, close: () => closeChecked(pawl, store) };
 }

@@ -3,14 +3,13 @@ import { type Context, workflow } from "pawl";
 import { type CrashReport, crashEverywhere, recorder } from "pawl/testing";
 import { expect, it } from "vitest";
 
-/** The line that a comment `// here: name` stands on. */
 const HERE = /broken-workflows\.test\.ts:\d+:\d+/;
 
 function kindsOf({ failures }: CrashReport): string[] {
   return [...new Set(failures.map(({ kind }) => kind))].sort();
 }
 
-it("S0-14 catches a body that reads the clock, and names the line", async () => {
+it("I5 catches a body that reads the clock, and names the line", async () => {
   const late = workflow("late", async (ctx: Context) => {
     const begun = Date.now();
     await ctx.step("work", () => 1);
@@ -19,10 +18,12 @@ it("S0-14 catches a body that reads the clock, and names the line", async () => 
   const report = await crashEverywhere(late, undefined);
   expect(kindsOf(report)).toEqual(["replay", "result"]);
   expect(report.failures[0]?.line).toMatch(HERE);
-  expect(report.toString()).toMatch(/reads Date\.now\(\) at .*broken-workflows\.test\.ts:\d+:\d+\)? \(use ctx\.now\(\)\)/);
+  expect(report.toString()).toMatch(
+    /reads Date\.now\(\) at .*broken-workflows\.test\.ts:\d+:\d+\)? \(use ctx\.now\(\)\)/,
+  );
 });
 
-it("S0-14 catches a body that takes a branch by chance, and names the line and the step", async () => {
+it("I5 catches a body that takes a branch by chance, and names the line and the step", async () => {
   const fickle = workflow("fickle", async (ctx: Context) => {
     if (Math.random() < 0.5) await ctx.step("heads", () => 1);
     else await ctx.step("tails", () => 1);
@@ -36,7 +37,7 @@ it("S0-14 catches a body that takes a branch by chance, and names the line and t
   expect(drift?.message).toMatch(/Entry 1 is step "heads", but the body called step "tails".*Math\.random\(\)/);
 });
 
-it("S0-14 catches an effect that the body makes outside of any step, and names the line", async () => {
+it("I6 catches an effect that the body makes outside of any step, and names the line", async () => {
   const outside = recorder();
   const leaky = workflow("leaky", async (ctx: Context) => {
     await ctx.step("work", () => 1);
@@ -46,16 +47,17 @@ it("S0-14 catches an effect that the body makes outside of any step, and names t
   const report = await crashEverywhere(leaky, undefined, { recorder: outside });
   expect(kindsOf(report)).toEqual(["effects"]);
   expect(report.failures[0]?.line).toMatch(HERE);
-  expect(report.failures[0]?.message).toMatch(/"mail" \{ to: "ann" \} happened 2 times instead of 1.*Move it into a ctx\.step/);
+  expect(report.failures[0]?.message).toMatch(
+    /"mail" \{ to: "ann" \} happened 2 times instead of 1.*Move it into a ctx\.step/,
+  );
 });
 
-it("S0-14 catches a charge that is made twice, and names the step; with its key passed on it is fine", async () => {
+it("I6 catches a charge that is made twice, and names the step; with its key passed on it is fine", async () => {
   const outside = recorder();
-  const charge = (isGuarded: boolean) =>
-    workflow("shop", async (ctx: Context) => {
-      await ctx.step("charge", async ({ key }) => void outside.record("charge", { cents: 100 }, isGuarded ? key : undefined));
-      return ctx.step("receipt", () => "sent");
-    });
+  const guarded = workflow("shop", async (ctx: Context) => {
+    await ctx.step("charge", async ({ key }) => void outside.record("charge", { cents: 100 }, key));
+    return ctx.step("receipt", () => "sent");
+  });
   const unguarded = workflow("shop", async (ctx: Context) => {
     await ctx.step("charge", async () => void outside.record("charge", { cents: 100 }));
     return ctx.step("receipt", () => "sent");
@@ -66,13 +68,12 @@ it("S0-14 catches a charge that is made twice, and names the step; with its key 
   expect(report.failures[0]?.message).toMatch(/Step "charge" ran 2 times and does not use its idempotency key.*`key`/);
   expect(report.repeats).toContainEqual(expect.objectContaining({ step: "charge", times: 2, usedKey: false }));
 
-  expect(kindsOf(await crashEverywhere(charge(false), undefined, { recorder: outside }))).toEqual(["effects"]);
-  const guarded = await crashEverywhere(charge(true), undefined, { recorder: outside });
-  expect(guarded.toString()).toMatch(/^ok: /);
-  expect(guarded.repeats).toContainEqual(expect.objectContaining({ step: "charge", times: 2, usedKey: true }));
+  const fine = await crashEverywhere(guarded, undefined, { recorder: outside });
+  expect(fine.toString()).toMatch(/^ok: /);
+  expect(fine.repeats).toContainEqual(expect.objectContaining({ step: "charge", times: 2, usedKey: true }));
 });
 
-it("S0-14 catches a double charge in the test's own fakes, by what they have seen", async () => {
+it("I6 catches a double charge in the test's own fakes, by what they have seen", async () => {
   let charges: number[] = [];
   const shop = workflow("shop", async (ctx: Context, cents: number) => {
     await ctx.step(function charge(amount: number) {
@@ -87,7 +88,7 @@ it("S0-14 catches a double charge in the test's own fakes, by what they have see
   expect(report.repeats).toEqual([expect.objectContaining({ step: "charge", input: [500], times: 2, usedKey: false })]);
 });
 
-it("S0-14 catches state that outlives a run, and names the step after which it shows", async () => {
+it("I5 catches state that outlives a run, and names the step after which it shows", async () => {
   let total = 0;
   const sum = workflow("sum", async (ctx: Context) => {
     total += await ctx.step("two", () => 2);
@@ -100,7 +101,7 @@ it("S0-14 catches state that outlives a run, and names the step after which it s
   expect(report.toString()).toMatch(/first run\.succeeded with 5 after step "three", then run\.succeeded with/);
 });
 
-it("S0-14 catches a body that handles a cancel like any failure, and names the line", async () => {
+it("I16 catches a body that handles a cancel like any failure, and names the line", async () => {
   const outside = recorder();
   const stubborn = workflow("stubborn", async (ctx: Context) => {
     try {
@@ -124,7 +125,7 @@ it("S0-14 catches a body that handles a cancel like any failure, and names the l
   expect(late?.message).toMatch(/called step "fallback" at .*Rethrow errors with code "cancelled"/);
 });
 
-it("S0-14 stops a body that tries again for ever after a cancel", async () => {
+it("I16 stops a body that tries again for ever after a cancel", async () => {
   const endless = workflow("endless", async (ctx: Context) => {
     for (;;) {
       try {
@@ -142,4 +143,15 @@ it("S0-14 stops a body that tries again for ever after a cancel", async () => {
   });
   expect(kindsOf(report)).toEqual(["swallowed-cancel"]);
   expect(report.failures[0]?.line).toMatch(HERE);
+});
+
+it("S4-16 catches a step that gives another result when it runs again, and names it", async () => {
+  let calls = 0;
+  const counting = workflow("counting", async (ctx: Context) => ctx.step("count", () => ++calls));
+  const report = await crashEverywhere(counting, undefined, { fresh: () => void (calls = 0), observe: () => null });
+  expect(kindsOf(report)).toEqual(["result"]);
+  expect(report.failures[0]).toMatchObject({ step: "count" });
+  expect(report.failures[0]?.message).toMatch(
+    /succeeded with 2; undisturbed it succeeded with 1. Step "count" gave another/,
+  );
 });

@@ -80,22 +80,36 @@ export const smallWorkflows: readonly Case[] = [
     };
     return Promise.all([branch("left"), branch("right")]);
   }),
-  make("child", /succeeded with 42/, async (ctx, act) => {
-    await act("before");
-    const doubled = await ctx.call(double, 21);
-    await act("after");
-    return doubled;
-  }, { workflows: [double] }),
+  make(
+    "child",
+    /succeeded with 42/,
+    async (ctx, act) => {
+      await act("before");
+      const doubled = await ctx.call(double, 21);
+      await act("after");
+      return doubled;
+    },
+    { workflows: [double] },
+  ),
   make("children in parallel", /succeeded/, async (ctx) => Promise.all([ctx.call(double, 1), ctx.call(double, 2)]), {
     workflows: [double],
   }),
   make("child that fails", /failed/, async (ctx) => ctx.call(failing), { workflows: [failing] }),
-  make("child that loses a race", /succeeded with 'quick done'/, async (ctx, act) =>
-    Promise.race([ctx.call(slow), act("quick")]), { workflows: [slow] }),
-  make("spawn", /succeeded/, async (ctx, act) => {
-    await ctx.spawn(double, 4);
-    return act("own");
-  }, { workflows: [double] }),
+  make(
+    "child that loses a race",
+    /succeeded with 'quick done'/,
+    async (ctx, act) => Promise.race([ctx.call(slow), act("quick")]),
+    { workflows: [slow] },
+  ),
+  make(
+    "spawn",
+    /succeeded/,
+    async (ctx, act) => {
+      await ctx.spawn(double, 4);
+      return act("own");
+    },
+    { workflows: [double] },
+  ),
   make("map", /succeeded/, async (ctx, act) => ctx.map(["a", "b", "c"], (item) => act(item), { concurrency: 2 })),
   make("partial map", /succeeded/, async (ctx, act) => {
     const results = await ctx.map(
@@ -105,21 +119,31 @@ export const smallWorkflows: readonly Case[] = [
     );
     return results.map(({ status }) => status);
   }),
-  make("signal before the wait", /succeeded with 'yes'/, async (ctx, act) => {
-    await act("a");
-    return ctx.waitFor("go");
-  }, { script: (run) => run.signal("go", "yes") }),
-  make("signal after the wait", /succeeded with 'yes'/, async (ctx, act) => {
-    await act("a");
-    const go = await ctx.waitFor("go");
-    await act("b");
-    return go;
-  }, {
-    script: async (run, engine) => {
-      await engine.settle();
-      await run.signal("go", "yes");
+  make(
+    "signal before the wait",
+    /succeeded with 'yes'/,
+    async (ctx, act) => {
+      await act("a");
+      return ctx.waitFor("go");
     },
-  }),
+    { script: (run) => run.signal("go", "yes") },
+  ),
+  make(
+    "signal after the wait",
+    /succeeded with 'yes'/,
+    async (ctx, act) => {
+      await act("a");
+      const go = await ctx.waitFor("go");
+      await act("b");
+      return go;
+    },
+    {
+      script: async (run, engine) => {
+        await engine.settle();
+        await run.signal("go", "yes");
+      },
+    },
+  ),
   make("two signals", /succeeded with \[ 1, 2 \]/, async (ctx) => [await ctx.waitFor("n"), await ctx.waitFor("n")], {
     script: async (run, engine) => {
       await run.signal("n", 1);
@@ -136,36 +160,51 @@ export const smallWorkflows: readonly Case[] = [
     await act("before");
     return ctx.step("hang", () => new Promise(() => {}), { timeout: "10 s", retry: false });
   }),
-  make("cancel", /cancelled/, async (ctx, act) => {
-    await act("a");
-    await ctx.waitFor("never");
-    return act("b");
-  }, {
-    script: async (run, engine) => {
-      await engine.settle();
-      await run.cancel({ reason: "enough" });
+  make(
+    "cancel",
+    /cancelled/,
+    async (ctx, act) => {
+      await act("a");
+      await ctx.waitFor("never");
+      return act("b");
     },
-  }),
-  make("cancel at once", /cancelled/, async (ctx, act) => {
-    await act("a");
-    await ctx.sleep("1 day");
-    return act("b");
-  }, { script: async (run) => void (await run.cancel()) }),
-  make("cancel with a cleanup", /cancelled/, async (ctx, act) => {
-    await act("a");
-    try {
-      return await ctx.waitFor("never");
-    } catch (error) {
-      ctx.note("given up");
-      ctx.set("state", "cleaned up");
-      throw error;
-    }
-  }, {
-    script: async (run, engine) => {
-      await engine.until(async () => (await run.status()).waits.length > 0);
-      await run.cancel();
+    {
+      script: async (run, engine) => {
+        await engine.settle();
+        await run.cancel({ reason: "enough" });
+      },
     },
-  }),
+  ),
+  make(
+    "cancel at once",
+    /cancelled/,
+    async (ctx, act) => {
+      await act("a");
+      await ctx.sleep("1 day");
+      return act("b");
+    },
+    { script: async (run) => void (await run.cancel()) },
+  ),
+  make(
+    "cancel with a cleanup",
+    /cancelled/,
+    async (ctx, act) => {
+      await act("a");
+      try {
+        return await ctx.waitFor("never");
+      } catch (error) {
+        ctx.note("given up");
+        ctx.set("state", "cleaned up");
+        throw error;
+      }
+    },
+    {
+      script: async (run, engine) => {
+        await engine.until(async () => (await run.status()).waits.length > 0);
+        await run.cancel();
+      },
+    },
+  ),
   make("cancel of a parent", /cancelled/, async (ctx) => ctx.call(slow), {
     workflows: [slow],
     script: async (run, engine) => {
@@ -192,9 +231,11 @@ export const smallWorkflows: readonly Case[] = [
         return "at last";
       },
       { retry: { base: "1 min" } },
-    )),
+    ),
+  ),
   make("retries used up", /failed with .*retries are used up/, async (ctx) =>
-    ctx.step("broken", () => Promise.reject(new RetryableError("no")), { retry: { max: 2, base: "1 s" } })),
+    ctx.step("broken", () => Promise.reject(new RetryableError("no")), { retry: { max: 2, base: "1 s" } }),
+  ),
   make("failure that is handled", /succeeded with 'sorry'/, async (ctx, act) => {
     try {
       return await ctx.step("broken", () => Promise.reject(new Error("no")));
@@ -209,11 +250,16 @@ export const smallWorkflows: readonly Case[] = [
   }),
   make("short sleep", /succeeded/, async (ctx, act) => [await act("a"), await ctx.sleep(100), await act("b")]),
   make("long sleep", /succeeded/, async (ctx, act) => [await act("a"), await ctx.sleep("3 days"), await act("b")]),
-  make("deadline", /failed with .*deadline/, async (ctx, act) => {
-    await act("a");
-    await ctx.sleep("2 days");
-    return act("b");
-  }, { deadline: "1 day" }),
+  make(
+    "deadline",
+    /failed with .*deadline/,
+    async (ctx, act) => {
+      await act("a");
+      await ctx.sleep("2 days");
+      return act("b");
+    },
+    { deadline: "1 day" },
+  ),
   {
     name: "continueAs",
     ends: /succeeded with 3/,

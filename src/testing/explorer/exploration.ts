@@ -13,7 +13,7 @@ const ALL_UP_TO = 1500;
 const SAMPLED = 150;
 /** Up to so many points all pairs are played, otherwise some. */
 const ALL_PAIRS_UP_TO = 14;
-const SAMPLED_PAIRS = 300;
+const SAMPLED_PAIRS = 200;
 
 export interface ExplorationOptions {
   readonly modes: readonly CrashMode[];

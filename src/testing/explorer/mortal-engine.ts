@@ -19,6 +19,7 @@ import type { Workflow } from "../../core/workflow.ts";
 import { nodeHost } from "../../worker/node-host.ts";
 import { processIdentity } from "../../worker/process-identity.ts";
 import { type CrashMode, describeCommit, type PointKind } from "./crash-point.ts";
+import { LEASE_MS, LEASE_STEP_MS } from "./virtual-time.ts";
 
 /** A step's function that was started. */
 export interface BodyStart {
@@ -51,7 +52,6 @@ export interface EngineSetup {
   /** 0 for the first engine of a history. */
   readonly number: number;
   readonly seed: string;
-  readonly lease: string;
   commitNumber(): number;
 }
 
@@ -88,7 +88,7 @@ export class MortalEngine {
   }
 
   async open(): Promise<Pawl> {
-    const { workflows, seed, lease } = this.#setup;
+    const { workflows, seed } = this.#setup;
     const chance = seededRandom(`${seed} engine ${this.number}`);
     const options = {
       workflows,
@@ -96,8 +96,8 @@ export class MortalEngine {
       handleSignals: false,
       retention: false as const,
       codec: jsonCodec,
-      lease,
-      poll: "5 s",
+      lease: LEASE_MS,
+      poll: LEASE_STEP_MS,
       name: `engine ${this.number}`,
     };
     const machine = {

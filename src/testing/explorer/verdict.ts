@@ -143,16 +143,34 @@ function otherEnd({ recorded, derived, parked, steps, world }: OtherEnd): Fault 
 
 // Results and effects
 
-function resultFaults({ ends, ending }: Outcome, undisturbed: Outcome): Fault[] {
+function resultFaults(outcome: Outcome, undisturbed: Outcome): Fault[] {
+  const { ends, ending } = outcome;
   return [...undisturbed.ends].flatMap(([run, expected]) => {
     const end = ends.get(run) ?? null;
     if (expected === null || isSameEnd(expected, end) || ending.parked.has(run)) return [];
     if (end === null && (ending.stuck.length > 0 || ending.scriptError !== undefined)) return [];
     const [hazard] = ending.world.hazards.values();
     const whose = run === RUN_ID ? "The run" : `Child run ${run}`;
-    const message = `${whose} ${describeEnd(end)}; undisturbed it ${describeEnd(expected)}. ${hazardWords(ending.world)}`;
-    return [{ kind: "result" as const, message, ...lineOf(hazard?.line ?? null) }];
+    const step = otherResult(run, outcome, undisturbed);
+    const why =
+      step === null || hazard !== undefined
+        ? hazardWords(ending.world)
+        : `Step "${step}" gave another result when it ran again: have it find out what its first start has done, by its \`key\`.`;
+    const message = `${whose} ${describeEnd(end)}; undisturbed it ${describeEnd(expected)}. ${why}`;
+    return [{ kind: "result" as const, ...(step === null ? {} : { step }), ...lineOf(hazard?.line ?? null), message }];
   });
+}
+
+/** The first step that gave something else than undisturbed. */
+function otherResult(run: string, { journals }: Outcome, undisturbed: Outcome): string | null {
+  const nameOf = numbered();
+  const usual = new Map((undisturbed.journals.get(run) ?? []).map((entry) => [nameOf(entry), entry.data]));
+  const ownName = numbered();
+  const other = (journals.get(run) ?? []).find((entry) => {
+    const data = usual.get(ownName(entry));
+    return entry.type === "step.completed" && data !== undefined && !isDeepStrictEqual(data, entry.data);
+  });
+  return other?.key ?? null;
 }
 
 function effectFaults(outcome: Outcome, undisturbed: Outcome, isInterrupted: boolean): Fault[] {

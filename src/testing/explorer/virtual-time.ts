@@ -2,8 +2,10 @@
 // Moves when nothing can happen without it: to whatever somebody has asked for, otherwise to the next moment at which something is due.
 import type { ManualClock } from "../../base/clock.ts";
 
+/** Long, so that few heartbeats are needed to let it run out. */
+export const LEASE_MS = 60_000;
 /** Heartbeats come three times a lease: steps of the lease clock are no longer than that. */
-export const LEASE_STEP_MS = 5000;
+export const LEASE_STEP_MS: number = LEASE_MS / 3;
 /** Longer than any watchdog of the engine: what has not moved by then waits for something else. */
 const WATCHDOG_MS = 65_000;
 

@@ -19,7 +19,7 @@ export type Workflows = readonly Workflow<never, unknown>[];
 
 const CALLS: ReadonlySet<string | symbol> = new Set(["step", "sleep", "sleepUntil", "waitFor", "call", "spawn", "map"]);
 /** A body that has called so often after the cancel will never stop. */
-const ENDLESS = 500;
+const ENDLESS = 100;
 
 /** Wraps each workflow; children that a body calls by their original become the wrapped ones. */
 export function watchedWorkflows(workflows: Workflows, late: (call: LateCall) => void): Workflows {

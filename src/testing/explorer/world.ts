@@ -19,7 +19,6 @@ import { type LateCall, type Workflows, watchedWorkflows } from "./watched-workf
 const START = Date.UTC(2026, 0, 1);
 /** Before anything has happened. */
 export const NOTHING: Moment = { tables: emptyTables, now: START, commits: 0, points: 0, starts: 0, ends: 0 };
-export const LEASE_MS = 15_000;
 
 /** What a world was like at a point: enough to go on from there without what led to it. */
 export interface Moment {
@@ -129,7 +128,6 @@ export class World {
         workflows: watchedWorkflows(this.#setup.workflows, (call) => void this.late.push(call)),
         number,
         seed: number === 0 ? "first" : `history ${this.#setup.history}`,
-        lease: `${LEASE_MS} ms`,
         commitNumber: () => ++this.#commits,
       },
       {
