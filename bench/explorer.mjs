@@ -25,7 +25,10 @@ function sequenceOf(steps) {
   return { sequence, outside };
 }
 
-const sizes = process.argv.slice(2).map(Number).filter((size) => size > 0);
+const sizes = process.argv
+  .slice(2)
+  .map(Number)
+  .filter((size) => size > 0);
 
 for (const steps of sizes.length > 0 ? sizes : SIZES) {
   const { sequence, outside } = sequenceOf(steps);

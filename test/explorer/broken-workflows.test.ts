@@ -81,7 +81,12 @@ it("I6 catches a double charge in the test's own fakes, by what they have seen",
     }, cents);
     return "paid";
   });
-  const report = await crashEverywhere(shop, 500, { fresh: () => void (charges = []), observe: () => charges });
+  const report = await crashEverywhere(shop, 500, {
+    fresh: () => {
+      charges = [];
+    },
+    observe: () => charges,
+  });
   expect(kindsOf(report)).toEqual(["effects"]);
   expect(report.failures[0]).toMatchObject({ step: "charge" });
   expect(report.failures[0]?.message).toMatch(/has seen \[ 500, 500 \] instead of \[ 500 \]/);
@@ -148,7 +153,12 @@ it("I16 stops a body that tries again for ever after a cancel", async () => {
 it("S4-16 catches a step that gives another result when it runs again, and names it", async () => {
   let calls = 0;
   const counting = workflow("counting", async (ctx: Context) => ctx.step("count", () => ++calls));
-  const report = await crashEverywhere(counting, undefined, { fresh: () => void (calls = 0), observe: () => null });
+  const report = await crashEverywhere(counting, undefined, {
+    fresh: () => {
+      calls = 0;
+    },
+    observe: () => null,
+  });
   expect(kindsOf(report)).toEqual(["result"]);
   expect(report.failures[0]).toMatchObject({ step: "count" });
   expect(report.failures[0]?.message).toMatch(

@@ -244,7 +244,7 @@ export const smallWorkflows: readonly Case[] = [
       return "sorry";
     }
   }),
-  make("failure", /failed with "no"/, async (ctx, act) => {
+  make("failure", /failed with "no"/, async (_, act) => {
     await act("a");
     throw new Error("no");
   }),

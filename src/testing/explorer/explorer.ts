@@ -12,7 +12,7 @@ import type { Stillness } from "./stillness.ts";
 import { endsOf, type Outcome } from "./verdict.ts";
 import type { Workflows } from "./watched-workflow.ts";
 import { otherEnds } from "./withheld-end.ts";
-import { type Moment, NOTHING, World, type WorldSetup } from "./world.ts";
+import { type Moment, World, type WorldSetup } from "./world.ts";
 
 export interface Explored {
   readonly scene: Scene;
@@ -121,24 +121,18 @@ export class Explorer {
 
   async #outcome(ending: Ending): Promise<Outcome> {
     const { book, scene } = this.#explored;
-    const { store } = ending.world;
     const requests = book?.save()() ?? [];
     const observed = await this.#explored.observe();
-    const journals = new Map<string, Awaited<ReturnType<typeof store.journal>>>();
-    for (const { id } of ending.rows) journals.set(id, await store.journal(id));
+    const journals = new Map(ending.rows.map(({ id }) => [id, ending.world.journal(id)]));
     return {
       ending,
       journals,
-      ends: await endsOf(ending, journals),
+      ends: endsOf(ending, journals),
       requests,
       observed,
-      otherEnds: await otherEnds(store, ending.rows, scene, () => this.#replayWorld()),
+      // Engines that replay see other clocks and dice than the first ones do.
+      otherEnds: await otherEnds(ending, scene, (moment) => this.#world(() => null, { moment, starts: [], ends: [] })),
     };
-  }
-
-  /** Engines that replay see other clocks and dice than the first ones do. */
-  #replayWorld(): World {
-    return this.#world(() => null, { moment: NOTHING, starts: [], ends: [] });
   }
 }
 

@@ -134,8 +134,9 @@ export class MortalEngine {
     else if (this.#state === "frozen") this.#held.push(fn);
   }
 
-  #alive(): Promise<void> | undefined {
-    return this.#state === "alive" ? undefined : new Promise((resolve) => this.#do(resolve));
+  /** Resolves when the engine is thawed; never if it is dead. */
+  #revived(): Promise<void> {
+    return new Promise((resolve) => this.#do(resolve));
   }
 
   // The store
@@ -144,9 +145,9 @@ export class MortalEngine {
     const call =
       <A extends readonly unknown[], R>(method: (...args: A) => Promise<R>) =>
       async (...args: A): Promise<R> => {
-        await this.#alive();
+        if (this.#state !== "alive") await this.#revived();
         const answer = await method(...args);
-        await this.#alive();
+        if (this.#state !== "alive") await this.#revived();
         return answer;
       };
     const { pulse: _, backup: __, ...methods } = store;
@@ -177,27 +178,27 @@ export class MortalEngine {
       purge: call(store.purge),
       hints: (listener) => store.hints(() => this.#do(listener)),
       claim: async (request) => {
-        await this.#alive();
+        if (this.#state !== "alive") await this.#revived();
         const claimed = await store.claim(request);
         if (claimed.length > 0)
           await this.#pass("wake", () => `wake of ${claimed.map(({ row }) => row.workflow).join(", ")}`);
-        await this.#alive();
+        if (this.#state !== "alive") await this.#revived();
         return claimed;
       },
       deliver: async (message) => {
-        await this.#alive();
+        if (this.#state !== "alive") await this.#revived();
         const delivery = await store.deliver(message);
         await this.#pass("signal", () => (message.kind === "signal" ? `signal "${message.name}"` : message.kind));
-        await this.#alive();
+        if (this.#state !== "alive") await this.#revived();
         return delivery;
       },
       commit: async (commit) => {
-        await this.#alive();
+        if (this.#state !== "alive") await this.#revived();
         const number = this.#setup.commitNumber();
         await this.#pass("before-commit", () => `before commit ${number} (${describeCommit(commit)})`);
         const verdicts = await store.commit(commit);
         await this.#pass("after-commit", () => `after commit ${number} (${describeCommit(commit)})`);
-        await this.#alive();
+        if (this.#state !== "alive") await this.#revived();
         return verdicts;
       },
     };
@@ -210,7 +211,7 @@ export class MortalEngine {
     if (mode === "lost-answer")
       throw new PawlError("unknown_outcome", "The explorer lost the answer: it may have been done, or not.");
     this.#strike(mode);
-    await this.#alive();
+    if (this.#state !== "alive") await this.#revived();
   }
 
   #strike(mode: "kill" | "take-over"): void {

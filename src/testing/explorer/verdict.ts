@@ -246,14 +246,18 @@ function repeatWords(step: string, world: World): string {
 
 /** Bodies that started again though no failure of theirs asked for it: the last start of each. */
 export function repeatsIn({ starts }: World): (BodyStart & { readonly times: number })[] {
-  const seen = new Map<string, { readonly body: BodyStart; readonly times: number; readonly engines: Set<number> }>();
+  const seen = new Map<string, { body: BodyStart; times: number; isRepeated: boolean }>();
   for (const body of starts) {
-    const id = `${body.run} ${body.step}`;
-    const known = seen.get(id);
-    const engines = known?.engines ?? new Set();
-    seen.set(id, { body, times: (known?.times ?? 0) + 1, engines: engines.add(body.engine) });
+    const known = seen.get(body.key);
+    if (known === undefined) {
+      seen.set(body.key, { body, times: 1, isRepeated: false });
+      continue;
+    }
+    known.times++;
+    known.isRepeated ||= known.body.engine !== body.engine;
+    known.body = body;
   }
-  return [...seen.values()].filter(({ engines }) => engines.size > 1).map(({ body, times }) => ({ ...body, times }));
+  return [...seen.values()].filter(({ isRepeated }) => isRepeated).map(({ body, times }) => ({ ...body, times }));
 }
 
 function countEffects(requests: readonly Effect[]): Map<string, number> {
@@ -403,7 +407,7 @@ function lineOf(line: string | null): { line?: string } {
 }
 
 /** Ends of the run and of those that go on by themselves; children that were called answer to their parent. */
-export async function endsOf({ rows }: Ending, journals: Outcome["journals"]): Promise<Outcome["ends"]> {
+export function endsOf({ rows }: Ending, journals: Outcome["journals"]): Outcome["ends"] {
   const own = rows.filter(({ parent, state }) => (parent === null || parent.detached) && isTerminal(state));
   return new Map(own.map(({ id }) => [id, endOf(id, journals.get(id) ?? [])]));
 }

@@ -7,6 +7,7 @@
 import { type ManualClock, manualClock } from "../../base/clock.ts";
 import { seededRandom } from "../../base/random.ts";
 import type { Log } from "../../core/context.ts";
+import type { StoredEntry } from "../../core/journal.ts";
 import type { Store } from "../../core/store.ts";
 import { storeOver } from "../../stores/memory/memory-store.ts";
 import { emptyTables, saveTables, type Tables } from "../../stores/memory/tables.ts";
@@ -109,6 +110,24 @@ export class World {
       starts: this.starts.length,
       ends: this.ends.length,
     };
+  }
+
+  /** A run's entries, not copied. */
+  journal(run: string): readonly StoredEntry[] {
+    return this.#tables.runs.get(run)?.journal ?? [];
+  }
+
+  /** This run alone, as a fenced worker would have left it just before its last entry. */
+  withoutEnd(id: string): Moment {
+    const { runs } = saveTables(this.#tables)();
+    const run = runs.get(id);
+    if (run === undefined) return NOTHING;
+    const journal = run.journal.slice(0, -1);
+    const last = journal.at(-1);
+    const now = Math.max(START, last?.at ?? START);
+    const row = { ...run.row, state: "accepted", endedAt: null, stopReason: null, head: journal.length, readyAt: now };
+    const kept = { ...run, journal, row: { ...row, headHash: last?.hash ?? "", owner: null } as typeof run.row };
+    return { ...NOTHING, now, tables: () => ({ ...emptyTables(), runs: new Map([[id, kept]]), created: kept.n }) };
   }
 
   get alive(): MortalEngine | undefined {
