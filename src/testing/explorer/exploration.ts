@@ -38,15 +38,18 @@ export async function exploreAll(explored: Explored, options: ExplorationOptions
   if (shared !== null) findings.withoutCrash([shared]);
 
   const { blows, skipped, left } = plan(points, options);
+  // What does not even come to its end undisturbed has nothing to be compared with.
+  const hasEnded = undisturbed.ending.stuck.length === 0 && undisturbed.ending.scriptError === undefined;
   let played = 0;
   for (const blow of blows) {
-    if (!isTime()) break;
+    if (!hasEnded || !isTime()) break;
     findings.add(await explorer.strike(blow));
     played++;
   }
-  const pairs = options.pairs
-    ? await explorePairs(explorer, points, options, findings, isTime)
-    : { explored: 0, left: 0 };
+  const pairs =
+    options.pairs && hasEnded
+      ? await explorePairs(explorer, points, options, findings, isTime)
+      : { explored: 0, left: 0 };
   return reportOf({
     workflow: explored.scene.workflow.name,
     outcome: describeEnd(undisturbed.ends.get(RUN_ID) ?? null),

@@ -72,7 +72,9 @@ export class History {
   /** An engine goes on with what is in the store; nobody asks for anything. */
   async watch(): Promise<Ending> {
     const engine = this.#world.addEngine();
-    void engine.open();
+    void engine.open().catch((error: unknown) => {
+      this.#scriptError ??= error;
+    });
     return this.#goOn();
   }
 

@@ -76,11 +76,14 @@ export function faultsOf(outcome: Outcome): Fault[] {
 
 /** What is different from the undisturbed history. */
 export function differences(outcome: Outcome, undisturbed: Outcome): Fault[] {
+  // A run that ends otherwise because a step was interrupted for good does what was asked of it.
   const isInterrupted = hasInterruptedStep(outcome);
+  const results = isInterrupted ? [] : resultFaults(outcome, undisturbed);
+  const hasOtherEnd = isInterrupted || results.length > 0;
   return [
-    ...(isInterrupted ? [] : resultFaults(outcome, undisturbed)),
-    ...effectFaults(outcome, undisturbed, isInterrupted),
-    ...(isInterrupted ? [] : observedFaults(outcome, undisturbed)),
+    ...results,
+    ...effectFaults(outcome, undisturbed, hasOtherEnd),
+    ...(hasOtherEnd ? [] : observedFaults(outcome, undisturbed)),
   ];
 }
 
@@ -149,6 +152,8 @@ function resultFaults(outcome: Outcome, undisturbed: Outcome): Fault[] {
     const end = ends.get(run) ?? null;
     if (expected === null || isSameEnd(expected, end) || ending.parked.has(run)) return [];
     if (end === null && (ending.stuck.length > 0 || ending.scriptError !== undefined)) return [];
+    if (hasCode(end?.value, "deadline_exceeded") && !hasCode(expected.value, "deadline_exceeded"))
+      return [{ kind: "stuck" as const, message: hung(run) }];
     const [hazard] = ending.world.hazards.values();
     const whose = run === RUN_ID ? "The run" : `Child run ${run}`;
     const step = otherResult(run, outcome, undisturbed);
@@ -159,6 +164,13 @@ function resultFaults(outcome: Outcome, undisturbed: Outcome): Fault[] {
     const message = `${whose} ${describeEnd(end)}; undisturbed it ${describeEnd(expected)}. ${why}`;
     return [{ kind: "result" as const, ...(step === null ? {} : { step }), ...lineOf(hazard?.line ?? null), message }];
   });
+}
+
+function hung(run: string): string {
+  return (
+    `Nothing moved run ${run} on until its deadline ended it; undisturbed it had ended long before. ` +
+    "If it waits for a signal, have the script send it again after a crash."
+  );
 }
 
 /** The first step that gave something else than undisturbed. */
@@ -173,7 +185,8 @@ function otherResult(run: string, { journals }: Outcome, undisturbed: Outcome): 
   return other?.key ?? null;
 }
 
-function effectFaults(outcome: Outcome, undisturbed: Outcome, isInterrupted: boolean): Fault[] {
+/** A run that ended otherwise may have done less, never more. */
+function effectFaults(outcome: Outcome, undisturbed: Outcome, hasOtherEnd: boolean): Fault[] {
   if (outcome.ending.stuck.length > 0 || outcome.ending.parked.size > 0) return [];
   const [counts, expected] = [countEffects(outcome.requests), countEffects(undisturbed.requests)];
   const isCancelled = undisturbed.ends.get(RUN_ID)?.type === "run.cancelled";
@@ -183,7 +196,7 @@ function effectFaults(outcome: Outcome, undisturbed: Outcome, isInterrupted: boo
     // How far a run comes before a cancel reaches it, a crash may change; how often it does a thing, never.
     if (times > (isCancelled ? Math.max(1, usual) : usual)) faults.push(tooMany(identity, times, usual, outcome));
   }
-  if (isCancelled || isInterrupted) return faults;
+  if (isCancelled || hasOtherEnd) return faults;
   for (const [identity, usual] of expected) {
     const times = counts.get(identity) ?? 0;
     if (times < usual) faults.push(tooFew(identity, times, usual, undisturbed));
@@ -319,7 +332,7 @@ function afterCancel({ name, line }: Effect): Fault {
 function scriptFault(error: unknown): Fault {
   return {
     kind: "script",
-    message: `The script failed: ${messageOf(error)} It is made again after a crash, so it must not mind that it was made before.`,
+    message: `The start of the run or its script failed: ${messageOf(error)} Both are made again after a crash: neither may mind that it was made before.`,
   };
 }
 
