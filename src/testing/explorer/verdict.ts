@@ -148,12 +148,12 @@ function otherEnd({ recorded, derived, parked, steps, world }: OtherEnd): Fault 
 
 function resultFaults(outcome: Outcome, undisturbed: Outcome): Fault[] {
   const { ends, ending } = outcome;
-  return [...undisturbed.ends].flatMap(([run, expected]) => {
+  return [...undisturbed.ends].flatMap(([run, expected]): Fault[] => {
     const end = ends.get(run) ?? null;
     if (expected === null || isSameEnd(expected, end) || ending.parked.has(run)) return [];
     if (end === null && (ending.stuck.length > 0 || ending.scriptError !== undefined)) return [];
     if (hasCode(end?.value, "deadline_exceeded") && !hasCode(expected.value, "deadline_exceeded"))
-      return [{ kind: "stuck" as const, message: hung(run) }];
+      return [{ kind: "stuck", message: hung(run) }];
     const [hazard] = ending.world.hazards.values();
     const whose = run === RUN_ID ? "The run" : `Child run ${run}`;
     const step = otherResult(run, outcome, undisturbed);
@@ -162,7 +162,7 @@ function resultFaults(outcome: Outcome, undisturbed: Outcome): Fault[] {
         ? hazardWords(ending.world)
         : `Step "${step}" gave another result when it ran again: have it find out what its first start has done, by its \`key\`.`;
     const message = `${whose} ${describeEnd(end)}; undisturbed it ${describeEnd(expected)}. ${why}`;
-    return [{ kind: "result" as const, ...(step === null ? {} : { step }), ...lineOf(hazard?.line ?? null), message }];
+    return [{ kind: "result", ...(step === null ? {} : { step }), ...lineOf(hazard?.line ?? null), message }];
   });
 }
 
