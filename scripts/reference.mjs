@@ -117,6 +117,23 @@ const INTERFACES = [
     about: "`ctx.map(items, fn, options?)`. `partial: true` lets the others go on when an item fails.",
     defaults: { concurrency: "all items" },
   },
+  {
+    name: "CrashOptions",
+    file: "src/testing/crash-everywhere.ts",
+    about: "`crashEverywhere(workflow, input, options?)` of `pawl/testing`",
+    defaults: {
+      modes: "all three",
+      pairs: "`false`",
+      at: "all points",
+      seed: "1",
+      budgetMs: "none",
+      workflows: "none",
+      script: "none",
+      fresh: "none",
+      observe: "none",
+      recorder: "none",
+    },
+  },
 ];
 
 // Options that say enough by their name.

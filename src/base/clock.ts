@@ -58,6 +58,8 @@ export interface ManualClock extends Clock {
   advance(ms: number): void;
   /** Moves to the next due moment, if there is one; returns whether there was. */
   skip(): boolean;
+  /** The next moment at which something is due; Infinity if nothing is. */
+  nextDue(): number;
   /** Steps the wall clock alone, back or forth, as an administrator or NTP would. */
   step(ms: number): void;
 }
@@ -116,6 +118,7 @@ export function manualClock(start: number = Date.UTC(2026, 0, 1)): ManualClock {
       fireDue(Math.max(wall, alarm.due));
       return true;
     },
+    nextDue: () => next()?.due ?? Number.POSITIVE_INFINITY,
     step(ms) {
       wall += ms;
       fireDue(wall);

@@ -1,3 +1,9 @@
 export { type ManualClock, manualClock, systemClock } from "../base/clock.ts";
+export { type CrashOptions, crashEverywhere } from "./crash-everywhere.ts";
+export type { CrashMode, CrashPoint, PointKind } from "./explorer/crash-point.ts";
+export type { CrashFailure, CrashRepeat, CrashReport } from "./explorer/report.ts";
+export type { FaultKind } from "./explorer/verdict.ts";
 export { type CommitFault, type FaultPlan, type FaultStore, faultStore, type RecordedCommit } from "./fault-store.ts";
+export { type Effect, type Recorder, recorder } from "./recorder.ts";
 export { type OpenedStore, type StoreCase, storeCases } from "./store-cases.ts";
+export { type TestEngine, type TestEngineOptions, testEngine } from "./test-engine.ts";

@@ -45,6 +45,42 @@ export function emptyTables(): Tables {
   return { runs: new Map(), workers: new Map(), keys: new Map(), counters: new Map(), created: 0 };
 }
 
+/** What the tables hold now, at the price of what may still change: journals only grow, so of them a length is enough. */
+export function saveTables(tables: Tables): () => Tables {
+  const runs = [...tables.runs.values()].map((run) => ({ ...copyRun(run), length: run.journal.length }));
+  const { keys, counters, created } = copyRest(tables);
+  const workers = copyWorkers(tables);
+  return () => ({
+    runs: new Map(
+      runs.map(({ length, ...run }) => [run.row.id, { ...copyRun(run), journal: run.journal.slice(0, length) }]),
+    ),
+    ...copyRest({ keys, counters, created }),
+    workers: copyWorkers({ workers }),
+  });
+}
+
+function copyRun(run: MemoryRun): MemoryRun {
+  return {
+    ...run,
+    inbox: run.inbox.map((letter) => ({ ...letter })),
+    waits: new Map(run.waits),
+    state: new Map(run.state),
+    holds: new Map(run.holds),
+  };
+}
+
+function copyRest({ keys, counters, created }: Pick<Tables, "keys" | "counters" | "created">) {
+  return {
+    keys: new Map([...keys].map(([space, held]) => [space, new Map(held)] as const)),
+    counters: new Map(counters),
+    created,
+  };
+}
+
+function copyWorkers({ workers }: Pick<Tables, "workers">): Tables["workers"] {
+  return new Map([...workers].map(([id, worker]) => [id, { ...worker }]));
+}
+
 /** Adds a run with its first entries. One that is due later only wakes then. */
 export function insertRun(
   tables: Tables,

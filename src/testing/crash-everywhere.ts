@@ -1,0 +1,87 @@
+// Crash everywhere
+// Attacks a workflow at every point at which its process can die, and tells what of it does not hold.
+import { PawlError } from "../base/errors.ts";
+import type { Run } from "../client/run.ts";
+import type { Workflow } from "../core/workflow.ts";
+import { shieldRejections } from "../worker/rejections.ts";
+import { CRASH_MODES, type CrashMode } from "./explorer/crash-point.ts";
+import { exploreAll } from "./explorer/exploration.ts";
+import { watchBodies } from "./explorer/hazards.ts";
+import type { Script } from "./explorer/history.ts";
+import type { CrashReport } from "./explorer/report.ts";
+import { Stillness } from "./explorer/stillness.ts";
+import { RecordBook, type Recorder } from "./recorder.ts";
+import type { TestEngine } from "./test-engine.ts";
+
+/** How a workflow is explored, and what stands for the outside world meanwhile. */
+export interface CrashOptions<I, O> {
+  /** What is tried at each point. Default: all three. */
+  readonly modes?: readonly CrashMode[];
+  /** Also two crashes in one history: all pairs while they are few, otherwise some, by the seed. */
+  readonly pairs?: boolean;
+  /** Only this point, to debug it. */
+  readonly at?: number;
+  /** For what is sampled. Default 1. */
+  readonly seed?: number;
+  /** Stop exploring after this long; `isComplete` then says so. */
+  readonly budgetMs?: number;
+  /** Children, and whatever else is started. */
+  readonly workflows?: readonly Workflow<never, unknown>[];
+  /** Signals, cancels and whatever else comes from outside. It is made again after each crash; signals without an id get one by their order. */
+  readonly script?: (run: Run<O>, engine: TestEngine, input: I) => Promise<void>;
+  /** Resets the test's own fakes; called before each history. */
+  readonly fresh?: () => void | Promise<void>;
+  /** What the outside world has seen; compared with the undisturbed run. */
+  readonly observe?: () => unknown;
+  /** Outside effects with their keys, made by `recorder()`; compared with the undisturbed run. */
+  readonly recorder?: Recorder;
+}
+
+/**
+ * Runs a workflow once, then again for every point at which its process can die, lose an answer or be overtaken, and compares result and
+ * outside effects.
+ *
+ * ```ts
+ * const outside = recorder();
+ * const report = await crashEverywhere(checkout, order, { recorder: outside });
+ * assert(report.ok, report.toString());
+ * ```
+ */
+export async function crashEverywhere<I, O>(
+  workflow: Workflow<I, O>,
+  input: I,
+  options: CrashOptions<I, O> = {},
+): Promise<CrashReport> {
+  const book = bookOf(options.recorder);
+  const { seed = 1, modes = CRASH_MODES, fresh, observe, script } = options;
+  const bodies = new WeakMap();
+  const undo = [watchBodies(bodies), shieldRejections()];
+  try {
+    return await exploreAll(
+      {
+        scene: { workflow: workflow as Workflow<never, unknown>, input, script: script as Script | undefined },
+        workflows: [...new Set([workflow as Workflow<never, unknown>, ...(options.workflows ?? [])])],
+        book,
+        stillness: new Stillness(),
+        bodies,
+        fresh: fresh ?? (() => {}),
+        observe: observe ?? (() => undefined),
+        isForkable: fresh === undefined && observe === undefined,
+      },
+      {
+        modes,
+        seed,
+        pairs: options.pairs === true,
+        at: options.at ?? null,
+        budgetMs: options.budgetMs ?? Number.POSITIVE_INFINITY,
+      },
+    );
+  } finally {
+    for (const one of undo) one();
+  }
+}
+
+function bookOf(given: Recorder | undefined): RecordBook | null {
+  if (given === undefined || given instanceof RecordBook) return given ?? null;
+  throw new PawlError("invalid_argument", "`recorder` is none of ours. Make it with recorder() of pawl/testing.");
+}

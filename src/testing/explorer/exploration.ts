@@ -1,0 +1,125 @@
+// An exploration: which histories are played, in which order, and until when.
+import { seededRandom } from "../../base/random.ts";
+import { type CrashMode, modesAt } from "./crash-point.ts";
+import { type Blow, blowsAt, type Explored, Explorer, type RecordedPoint, sample } from "./explorer.ts";
+import { Findings, plain } from "./findings.ts";
+import { RUN_ID } from "./history.ts";
+import { type CrashReport, reportOf } from "./report.ts";
+import { describeEnd } from "./run-end.ts";
+import { faultsOf, sharedState } from "./verdict.ts";
+
+/** Up to here every history is played. Beyond, a kill still is everywhere, and of the other modes some. */
+const ALL_UP_TO = 1500;
+const SAMPLED = 150;
+/** Up to so many points all pairs are played, otherwise some. */
+const ALL_PAIRS_UP_TO = 14;
+const SAMPLED_PAIRS = 200;
+
+export interface ExplorationOptions {
+  readonly modes: readonly CrashMode[];
+  readonly seed: number;
+  readonly pairs: boolean;
+  readonly at: number | null;
+  readonly budgetMs: number;
+}
+
+// Captured at load: what a test does to the globals is no concern of the budget.
+const { performance } = globalThis;
+
+export async function exploreAll(explored: Explored, options: ExplorationOptions): Promise<CrashReport> {
+  const end = performance.now() + options.budgetMs;
+  const isTime = () => performance.now() < end;
+  const explorer = new Explorer(explored);
+  const { outcome: undisturbed, points } = await explorer.record();
+  const findings = new Findings(undisturbed);
+  findings.withoutCrash(faultsOf(undisturbed));
+  // Whoever keeps something between runs shows it the second time.
+  const shared = sharedState(undisturbed, (await explorer.record()).outcome);
+  if (shared !== null) findings.withoutCrash([shared]);
+
+  const { blows, skipped, left } = plan(points, options);
+  // What does not even come to its end undisturbed has nothing to be compared with.
+  const hasEnded = undisturbed.ending.stuck.length === 0 && undisturbed.ending.scriptError === undefined;
+  let played = 0;
+  for (const blow of blows) {
+    if (!hasEnded || !isTime()) break;
+    findings.add(await explorer.strike(blow));
+    played++;
+  }
+  const pairs =
+    options.pairs && hasEnded
+      ? await explorePairs(explorer, points, options, findings, isTime)
+      : { explored: 0, left: 0 };
+  return reportOf({
+    workflow: explored.scene.workflow.name,
+    outcome: describeEnd(undisturbed.ends.get(RUN_ID) ?? null),
+    points: points.map(plain),
+    explored: played + pairs.explored,
+    skipped,
+    left: left + (blows.length - played) + pairs.left,
+    seed: options.seed,
+    repeats: findings.repeats,
+    failures: findings.failures,
+  });
+}
+
+/** What is played at one point each. Under a budget the order is random, so that what is left out is spread. */
+function plan(
+  points: readonly RecordedPoint[],
+  { modes, at, seed, budgetMs }: ExplorationOptions,
+): { readonly blows: readonly Blow[]; readonly skipped: number; readonly left: number } {
+  if (at !== null)
+    return {
+      ...blowsAt(
+        points.filter(({ n }) => n === at),
+        modes,
+      ),
+      left: 0,
+    };
+  const { blows, skipped } = blowsAt(points, modes);
+  const some =
+    blows.length <= ALL_UP_TO
+      ? blows
+      : modes.flatMap((mode) => {
+          const ofMode = blows.filter((blow) => blow.mode === mode);
+          return mode === "kill" ? ofMode : sample(ofMode, SAMPLED, seed);
+        });
+  const order = budgetMs < Number.POSITIVE_INFINITY ? shuffled(some, seed) : some;
+  return { blows: order, skipped, left: blows.length - some.length };
+}
+
+async function explorePairs(
+  explorer: Explorer,
+  points: readonly RecordedPoint[],
+  { modes, seed }: ExplorationOptions,
+  findings: Findings,
+  isTime: () => boolean,
+): Promise<{ readonly explored: number; readonly left: number }> {
+  let explored = 0;
+  if (points.length <= ALL_PAIRS_UP_TO) {
+    for await (const outcome of explorer.pairs(modes, isTime)) {
+      findings.add(outcome);
+      explored++;
+    }
+    return { explored, left: isTime() ? 0 : 1 };
+  }
+  const chance = seededRandom(`pairs ${seed}`);
+  const pick = <T>(list: readonly T[]): T | undefined => list[Math.floor(chance.next() * list.length)];
+  for (; explored < SAMPLED_PAIRS && isTime(); explored++) {
+    const point = pick(points);
+    const mode = point === undefined ? undefined : pick(modes.filter((one) => modesAt(point.kind).includes(one)));
+    const second = pick(modes);
+    if (point === undefined || mode === undefined || second === undefined) continue;
+    const gap = 1 + Math.floor(chance.next() * Math.max(1, points.length - point.n));
+    findings.add(await explorer.pair({ point, mode }, gap, second));
+  }
+  return { explored, left: Math.max(1, points.length * points.length - explored) };
+}
+
+function shuffled<T>(list: readonly T[], seed: number): readonly T[] {
+  const chance = seededRandom(`order ${seed}`);
+  return list
+    .map((one) => ({ one, place: chance.next() }))
+    .sort((a, b) => a.place - b.place)
+    .map(({ one }) => one);
+}

@@ -1,0 +1,182 @@
+// The explorer
+// Plays a workflow once undisturbed and writes down every point; then again for every point and every way in which it can go wrong there,
+// and compares. What cannot be told apart is played once: where nothing in the store, in the outside world or in flight has changed since an
+// earlier point, a crash finds the same.
+import { seededRandom } from "../../base/random.ts";
+import type { Effect, RecordBook } from "../recorder.ts";
+import { Choices } from "./choices.ts";
+import { CRASH_MODES, type CrashMode, type CrashPoint, modesAt } from "./crash-point.ts";
+import type { BodyWorlds } from "./hazards.ts";
+import { type Ending, History, type Scene } from "./history.ts";
+import type { Stillness } from "./stillness.ts";
+import { endsOf, type Outcome } from "./verdict.ts";
+import type { Workflows } from "./watched-workflow.ts";
+import { otherEnds } from "./withheld-end.ts";
+import { type Moment, World, type WorldSetup } from "./world.ts";
+
+/** Journals up to this length are replayed without their last entry in every history, longer ones in every fourth: recovery replays, too. */
+const REPLAYED_ENTRIES = 120;
+const REPLAYED_EVERY = 4;
+
+export interface Explored {
+  readonly scene: Scene;
+  readonly workflows: Workflows;
+  readonly book: RecordBook | null;
+  readonly stillness: Stillness;
+  readonly bodies: BodyWorlds;
+  fresh(): void | Promise<void>;
+  observe(): unknown;
+  /** Whether everything outside can be put back to any moment, so that a history can begin in the middle. */
+  readonly isForkable: boolean;
+}
+
+/** A point of the undisturbed history, with what tells it from others. */
+export interface RecordedPoint extends CrashPoint {
+  /** Equal for points at which a crash finds the same. */
+  readonly state: string;
+  readonly moment: Moment | null;
+  effects(): readonly Effect[];
+}
+
+/** One history to be played. */
+export interface Blow {
+  readonly point: RecordedPoint;
+  readonly mode: CrashMode;
+}
+
+export class Explorer {
+  readonly #explored: Explored;
+  #histories = 0;
+  #outcomes = 0;
+  #undisturbed: World | null = null;
+
+  constructor(explored: Explored) {
+    this.#explored = explored;
+  }
+
+  /** The history that the others are compared with, and its points. */
+  async record(): Promise<{ readonly outcome: Outcome; readonly points: readonly RecordedPoint[] }> {
+    const { book, isForkable } = this.#explored;
+    const points: RecordedPoint[] = [];
+    let writes = 0;
+    const outcome = await this.#play(({ n, kind, label }, world) => {
+      if (kind === "after-commit" || kind === "wake" || kind === "signal") writes++;
+      const state = [writes, world.starts.length, world.ends.length, book?.requests.length, world.clock.now()].join();
+      const last = points.at(-1);
+      const moment = !isForkable || last?.state === state ? (last?.moment ?? null) : world.moment();
+      points.push({ n, kind, label: label(), state, moment, effects: book?.save() ?? (() => []) });
+      return null;
+    });
+    this.#undisturbed ??= outcome.ending.world;
+    return { outcome, points };
+  }
+
+  /** Plays the history in which this goes wrong. */
+  async strike({ point, mode }: Blow): Promise<Outcome> {
+    if (mode === "kill" && point.moment !== null && this.#undisturbed !== null) return this.#fork(point, point.moment);
+    return this.#play(({ n }) => (n === point.n ? mode : null));
+  }
+
+  /** Plays histories with two blows each, all of them, for as long as `isMore` says so. */
+  async *pairs(modes: readonly CrashMode[], isMore: () => boolean): AsyncGenerator<Outcome> {
+    const choices = new Choices();
+    while (isMore() && choices.next()) {
+      let left = 2;
+      const outcome = await this.#play(({ kind }) => {
+        const here = modes.filter((mode) => modesAt(kind).includes(mode));
+        const branch = left === 0 ? 0 : choices.pick(here.length + 1);
+        if (branch === 0) return null;
+        left--;
+        return here[branch - 1] ?? null;
+      });
+      if (left === 0) yield outcome;
+    }
+  }
+
+  /** Plays a history with a blow here and another one so many points later. */
+  pair(first: Blow, gap: number, mode: CrashMode): Promise<Outcome> {
+    return this.#play(({ n, kind }) => {
+      if (n === first.point.n) return first.mode;
+      return n === first.point.n + gap && modesAt(kind).includes(mode) ? mode : null;
+    });
+  }
+
+  async #fork(point: RecordedPoint, moment: Moment): Promise<Outcome> {
+    const { book, scene } = this.#explored;
+    const { starts = [], ends = [] } = this.#undisturbed ?? {};
+    book?.restore(point.effects());
+    const world = this.#world(() => null, { moment, starts, ends });
+    world.strikes.push({ point, mode: "kill", engine: null });
+    const history = new History(world, scene);
+    return this.#outcome(await history.resume());
+  }
+
+  async #play(inject: WorldSetup["inject"]): Promise<Outcome> {
+    const { book, scene } = this.#explored;
+    book?.clear();
+    await this.#explored.fresh();
+    return this.#outcome(await new History(this.#world(inject), scene).play());
+  }
+
+  #world(inject: WorldSetup["inject"], from?: WorldSetup["from"]): World {
+    const { workflows, stillness, bodies } = this.#explored;
+    const history = this.#histories++;
+    return new World({ workflows, stillness, bodies, history, inject, ...(from === undefined ? {} : { from }) });
+  }
+
+  #isReplayed(journals: Outcome["journals"]): boolean {
+    const isLong = [...journals.values()].some(({ length }) => length > REPLAYED_ENTRIES);
+    return !isLong || this.#outcomes++ % REPLAYED_EVERY === 0;
+  }
+
+  async #outcome(ending: Ending): Promise<Outcome> {
+    const { book, scene } = this.#explored;
+    const requests = book?.save()() ?? [];
+    const observed = await this.#explored.observe();
+    const journals = new Map(ending.rows.map(({ id }) => [id, ending.world.journal(id)]));
+    return {
+      ending,
+      journals,
+      ends: endsOf(ending, journals),
+      requests,
+      observed,
+      otherEnds: this.#isReplayed(journals)
+        ? await otherEnds(ending, scene, (moment) => this.#world(() => null, { moment, starts: [], ends: [] }))
+        : [],
+    };
+  }
+}
+
+/** Every blow that makes a difference, and how many were left out because they make none. */
+export function blowsAt(
+  points: readonly RecordedPoint[],
+  modes: readonly CrashMode[],
+): { readonly blows: readonly Blow[]; readonly skipped: number } {
+  const seen = new Set<string>();
+  const blows: Blow[] = [];
+  let skipped = 0;
+  for (const point of points) {
+    for (const mode of CRASH_MODES.filter((one) => modes.includes(one) && modesAt(point.kind).includes(one))) {
+      const state = `${mode} ${stateFor(point, mode)}`;
+      if (seen.has(state)) skipped++;
+      else blows.push({ point, mode });
+      seen.add(state);
+    }
+  }
+  return { blows, skipped };
+}
+
+/** What can be told apart depends on what goes wrong: an answer is lost to a request that was or was not carried out, a frozen step goes on. */
+function stateFor({ state, kind, label }: RecordedPoint, mode: CrashMode): string {
+  if (mode === "lost-answer") return `${state} ${kind} ${label}`;
+  if (mode === "take-over" && kind === "step" && label.startsWith("start")) return `${state} begun`;
+  return state;
+}
+
+/** Some of the list, spread over all of it, by the seed. */
+export function sample<T>(list: readonly T[], size: number, seed: number): readonly T[] {
+  if (list.length <= size) return list;
+  const chance = seededRandom(`sample ${seed}`);
+  const width = list.length / size;
+  return Array.from({ length: size }, (_, i) => list[Math.floor((i + chance.next()) * width)] as T);
+}

@@ -1,0 +1,219 @@
+// A history
+// One run of a workflow from its start to its end, or from a moment of an earlier history, with what goes wrong on the way. After each blow
+// a new engine finds what is left, asks for the run again and makes the script again, as a client that was restarted would.
+import { hasCode } from "../../base/errors.ts";
+import type { Pawl } from "../../client/pawl.ts";
+import { parkOf, type Run } from "../../client/run.ts";
+import type { Parked } from "../../core/journal.ts";
+import type { OrphanRow, RunRow } from "../../core/store.ts";
+import { isTerminal } from "../../core/transition.ts";
+import type { Workflow } from "../../core/workflow.ts";
+import { handleOf, type TestEngine } from "../test-engine.ts";
+import type { MortalEngine } from "./mortal-engine.ts";
+import { LEASE_STEP_MS, VirtualTime } from "./virtual-time.ts";
+import type { World } from "./world.ts";
+
+/** The id of the run in every history: whatever is derived from it is the same in all of them. */
+export const RUN_ID = "crash-everywhere";
+/** More leases than that nobody needs to find out that a worker is gone. */
+const MAX_LEASE_STEPS = 40;
+
+export type Script = (run: Run<never>, engine: TestEngine, input: unknown) => Promise<void>;
+
+/** What is played in every history. */
+export interface Scene {
+  readonly workflow: Workflow<never, unknown>;
+  readonly input: unknown;
+  readonly script: Script | undefined;
+}
+
+/** How a history came out. */
+export interface Ending {
+  readonly world: World;
+  readonly rows: readonly RunRow[];
+  readonly parked: ReadonlyMap<string, Parked>;
+  readonly orphans: readonly OrphanRow[];
+  /** Nothing could happen any more, and these runs had not ended. */
+  readonly stuck: readonly RunRow[];
+  /** What the script threw. */
+  readonly scriptError: unknown;
+}
+
+export class History {
+  readonly #world: World;
+  readonly #scene: Scene;
+  readonly #time: VirtualTime;
+  /** Blows that are dealt with; the one that a history begins with is. */
+  #recovered: number;
+  #isStuck = false;
+  #scriptError: unknown;
+  #leaseSteps = 0;
+
+  constructor(world: World, scene: Scene) {
+    this.#world = world;
+    this.#scene = scene;
+    this.#time = new VirtualTime(world.clock, world.leaseClock);
+    this.#recovered = world.strikes.length;
+  }
+
+  /** From the beginning. */
+  async play(): Promise<Ending> {
+    this.#begin();
+    return this.#goOn();
+  }
+
+  /** From a moment at which the process was killed: what it has left is all there is. */
+  async resume(): Promise<Ending> {
+    const workers = (await this.#world.store.workers()).map(({ id }) => id);
+    if (workers.length > 0) await this.#world.store.fence({ workers });
+    return this.play();
+  }
+
+  /** An engine goes on with what is in the store; nobody asks for anything. */
+  async watch(): Promise<Ending> {
+    const engine = this.#world.addEngine();
+    void engine.open().catch((error: unknown) => {
+      this.#scriptError ??= error;
+    });
+    return this.#goOn();
+  }
+
+  async #goOn(): Promise<Ending> {
+    for (;;) {
+      await this.#world.settle(() => this.#isInterrupted());
+      if (this.#recovered < this.#world.strikes.length) await this.#recover();
+      else if (this.#thawFenced() || (await this.#decide())) continue;
+      else if (this.#isWaitingForTakeOver()) this.#world.leaseClock.advance(LEASE_STEP_MS);
+      else if (!this.#time.hasWaiters && (await this.#isOver())) return this.#ending();
+      else if (!(await this.#time.step())) {
+        this.#isStuck = true;
+        return this.#ending();
+      }
+    }
+  }
+
+  #isInterrupted(): boolean {
+    return this.#recovered < this.#world.strikes.length || this.#world.engines.some((one) => this.#isFenced(one));
+  }
+
+  // Blows
+
+  async #recover(): Promise<void> {
+    const strike = this.#world.strikes[this.#recovered++];
+    if (strike === undefined || strike.mode === "lost-answer") return;
+    const workers = strike.engine?.workers ?? [];
+    if (strike.mode === "kill" && workers.length > 0) await this.#world.store.fence({ workers });
+    this.#leaseSteps = 0;
+    this.#begin();
+  }
+
+  #isFenced(engine: MortalEngine): boolean {
+    return engine.state === "frozen" && !engine.workers.some((worker) => this.#world.hasWorker(worker));
+  }
+
+  /** The frozen engine goes on as soon as another one has fenced it, in the middle of what that one does. */
+  #thawFenced(): boolean {
+    const fenced = this.#world.engines.filter((one) => this.#isFenced(one));
+    for (const engine of fenced) engine.thaw();
+    return fenced.length > 0;
+  }
+
+  #isWaitingForTakeOver(): boolean {
+    if (!this.#world.engines.some(({ state }) => state === "frozen")) return false;
+    return this.#leaseSteps++ < MAX_LEASE_STEPS;
+  }
+
+  // The client
+
+  #begin(): void {
+    const engine = this.#world.addEngine();
+    void this.#ask(engine).catch((error: unknown) => {
+      if (engine.state === "alive" && !this.#isOvertaken(error)) this.#scriptError ??= error;
+    });
+  }
+
+  async #ask(engine: MortalEngine): Promise<void> {
+    const pawl = await engine.open();
+    const { workflow, input, script } = this.#scene;
+    await pawl.start(workflow as unknown as Workflow, input, { id: RUN_ID });
+    for (;;) {
+      const handle = this.#handle(pawl);
+      try {
+        return await script?.(handle.get(RUN_ID), handle, input);
+      } catch (error) {
+        // Whoever is not told what became of a request makes it again, under the same id.
+        if (!hasCode(error, "unknown_outcome")) throw error;
+      }
+    }
+  }
+
+  /** A script that is made again may find that the run has gone on without it. */
+  #isOvertaken(error: unknown): boolean {
+    return this.#world.strikes.length > 0 && hasCode(error, "run_ended");
+  }
+
+  #handle(pawl: Pawl): TestEngine {
+    let signals = 0;
+    const named = (id: string | undefined) => ({ id: id ?? `script-${++signals}` });
+    const plain = handleOf(pawl, this.#time, { drive: (promise) => promise });
+    const { store, clock } = this.#world;
+    const get = <O>(id: string): Run<O> => ({
+      ...plain.get<O>(id),
+      signal: (name, payload, how) => pawl.signal(id, name, payload, named(how?.id)),
+    });
+    return {
+      ...plain,
+      get,
+      signal: (id, name, payload, how) => pawl.signal(id, name, payload, named(how?.id)),
+      store,
+      clock,
+      close: async () => {},
+    };
+  }
+
+  // The end
+
+  async #isOver(): Promise<boolean> {
+    const rows = await this.#world.store.runs({ limit: 1000 });
+    if (this.#scriptError !== undefined) return true;
+    return rows.length > 0 && rows.every(({ state }) => isTerminal(state) || state === "parked");
+  }
+
+  /**
+   * Decides about runs that ask a person whether a step took effect, as a person who can look outside would: it did if its function came to
+   * its end. Returns whether there was one.
+   */
+  async #decide(): Promise<boolean> {
+    const pawl = this.#world.alive?.pawl ?? null;
+    if (pawl === null || this.#time.hasWaiters) return false;
+    for (const [run, { reason, detail }] of await this.#parked()) {
+      if (reason !== "unknown_outcome") continue;
+      const step = String(detail?.["step"]);
+      const end = this.#world.ends.findLast(({ body }) => body.run === run && body.step === step);
+      const choice = end?.outcome == null ? { choice: "rerun" } : { choice: "complete", value: end.outcome.value };
+      pawl.resolve(run, { ...choice, step }).catch((error: unknown) => {
+        if (!hasCode(error, "unknown_outcome")) this.#scriptError ??= error;
+      });
+      return true;
+    }
+    return false;
+  }
+
+  async #parked(): Promise<Map<string, Parked>> {
+    const waits = await this.#world.store.waits({ kind: "decision" });
+    return new Map(waits.map(({ run, detail }) => [run, parkOf(run, detail ?? "")]));
+  }
+
+  async #ending(): Promise<Ending> {
+    const { store } = this.#world;
+    const rows = await store.runs({ limit: 1000 });
+    return {
+      world: this.#world,
+      rows,
+      parked: await this.#parked(),
+      orphans: await store.orphans(),
+      stuck: this.#isStuck ? rows.filter(({ state }) => !isTerminal(state) && state !== "parked") : [],
+      scriptError: this.#scriptError,
+    };
+  }
+}

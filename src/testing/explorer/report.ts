@@ -1,0 +1,111 @@
+// The report
+// What an exploration has found. Its text is made for the person whose test has just failed: each fault once, with what to do about it and
+// how to come back to it.
+import type { CrashMode, CrashPoint } from "./crash-point.ts";
+import { show } from "./run-end.ts";
+import type { FaultKind } from "./verdict.ts";
+
+/** Something that did not hold, at a point. */
+export interface CrashFailure {
+  /** Point 0 stands for no crash at all. */
+  readonly point: CrashPoint;
+  readonly second?: CrashPoint;
+  readonly mode: CrashMode;
+  readonly kind: FaultKind;
+  /** What happened, where, and what to do about it. */
+  readonly message: string;
+  readonly step?: string;
+  readonly line?: string;
+}
+
+/** A step whose function started more often than its failures asked for. */
+export interface CrashRepeat {
+  readonly step: string;
+  /** Its idempotency key. */
+  readonly key: string;
+  /** The most starts in one history. */
+  readonly times: number;
+  /** Its arguments, for a step that was given some. */
+  readonly input: unknown;
+  /** Whether its function read its idempotency key. */
+  readonly usedKey: boolean;
+}
+
+/** What `crashEverywhere` has found. */
+export interface CrashReport {
+  readonly ok: boolean;
+  readonly workflow: string;
+  /** How the undisturbed run ended, in words. */
+  readonly outcome: string;
+  readonly points: readonly CrashPoint[];
+  /** Histories that were played. */
+  readonly explored: number;
+  /** Histories that could not differ from one that was played. */
+  readonly skipped: number;
+  /** Histories that were left out, by sampling or for want of time. */
+  readonly left: number;
+  readonly seed: number;
+  /** Nothing was left out. */
+  readonly isComplete: boolean;
+  readonly repeats: readonly CrashRepeat[];
+  readonly failures: readonly CrashFailure[];
+  /** For people. */
+  toString(): string;
+}
+
+const SHOWN = 10;
+
+export function reportOf(facts: Omit<CrashReport, "ok" | "isComplete" | "toString">): CrashReport {
+  const report = { ...facts, ok: facts.failures.length === 0, isComplete: facts.left === 0 };
+  return { ...report, toString: () => textOf(report) };
+}
+
+function textOf(report: Omit<CrashReport, "toString">): string {
+  const { workflow, outcome, points, explored, skipped, left, seed, failures, repeats } = report;
+  const rest = left === 0 ? "" : `, ${left} left out (seed ${seed})`;
+  return [
+    `${report.ok ? "ok" : "FAILED"}: "${workflow}" ${outcome}; ${points.length} points, ${explored} histories explored, ` +
+      `${skipped} skipped as already explored${rest}`,
+    ...grouped(failures),
+    ...unguarded(repeats),
+  ].join("\n");
+}
+
+/** The same fault shows at many points: it is told once. */
+function grouped(failures: readonly CrashFailure[]): string[] {
+  const groups = new Map<string, CrashFailure[]>();
+  for (const failure of failures) {
+    const cause = `${failure.kind} ${failure.step ?? ""} ${failure.line ?? ""}`;
+    const group = groups.get(cause);
+    if (group === undefined) groups.set(cause, [failure]);
+    else group.push(failure);
+  }
+  const lines = [...groups.values()].slice(0, SHOWN).flatMap((group) => {
+    const first = group[0] as CrashFailure;
+    const others = group.length > 1 ? ` (and in ${group.length - 1} more histories)` : "";
+    return ["", `${first.kind}: ${first.message}`, `  ${whereOf(first)}${others}`];
+  });
+  return groups.size > SHOWN ? [...lines, "", `… and ${groups.size - SHOWN} more faults`] : lines;
+}
+
+function whereOf({ point, second, mode }: CrashFailure): string {
+  if (point.n === 0) return "without any crash";
+  const then = second === undefined ? "" : `, then at point ${second.n}, ${second.label}`;
+  return `${mode} at point ${point.n}, ${point.label}${then}: explore it alone with at: ${point.n}`;
+}
+
+function unguarded(repeats: readonly CrashRepeat[]): string[] {
+  const without = repeats.filter(({ usedKey }) => !usedKey);
+  if (without.length === 0) return [];
+  const shown = without.slice(0, SHOWN).map(({ step, times, input }) => {
+    const given = input === undefined ? "" : `, with ${show(input)}`;
+    return `  step "${step}" started up to ${times} times${given}`;
+  });
+  const rest = without.length > SHOWN ? [`  … and ${without.length - SHOWN} more`] : [];
+  return [
+    "",
+    "These steps run again after a crash and do not use their idempotency key. If one of them changes something outside, pass `key` on:",
+    ...shown,
+    ...rest,
+  ];
+}

@@ -1,0 +1,56 @@
+// Stillness
+// Virtual time may only move when nothing is left to do at the present moment. Engines tell what they have under way; whatever else the
+// process waits for (timers, files, sockets of a step) Node tells. Without that a step that takes a real millisecond would be timed out.
+
+// Captured at load: the determinism guard replaces the globals later.
+const { setImmediate: startImmediate, performance } = globalThis;
+
+/** How long something of the process's own may take before time moves on all the same: a socket that stays open must not stop it. */
+const PATIENCE_MS = 2000;
+
+/** Goes once round the event loop: all microtasks and everything that was queued before have run. */
+export function nextRound(): Promise<void> {
+  return new Promise((resolve) => startImmediate(resolve));
+}
+
+export class Stillness {
+  /** What the process waits for anyway: the test runner's own timers and pipes. */
+  readonly #usual: Map<string, number>;
+  #busySince: number | null = null;
+
+  constructor() {
+    this.#usual = resources();
+  }
+
+  /** To be asked from a fresh round: whether the process waits for nothing that it did not wait for in the beginning. */
+  isStill(): boolean {
+    if (!this.#isBusy()) {
+      this.#busySince = null;
+      return true;
+    }
+    const now = performance.now();
+    this.#busySince ??= now;
+    if (now - this.#busySince < PATIENCE_MS) return false;
+    this.#busySince = null;
+    return true;
+  }
+
+  #isBusy(): boolean {
+    const current = resources();
+    let isBusy = false;
+    for (const [kind, count] of current) {
+      if (kind === "Immediate" || count > (this.#usual.get(kind) ?? 0)) isBusy = true;
+    }
+    for (const [kind, count] of this.#usual) {
+      const left = current.get(kind) ?? 0;
+      if (left < count) this.#usual.set(kind, left);
+    }
+    return isBusy;
+  }
+}
+
+function resources(): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const kind of process.getActiveResourcesInfo()) counts.set(kind, (counts.get(kind) ?? 0) + 1);
+  return counts;
+}

@@ -1,0 +1,200 @@
+// A world
+// One store, two clocks, and the engines of one history. Time stands still while anything can happen without it, and then moves to the next
+// moment at which something is due.
+//
+//   WO1. Wall time, which sleeps, timeouts and deadlines follow, never moves because of a crash: what a run sees of it is the same in every
+//        history. Leases, polls and watchdogs follow a clock of their own.
+import { type ManualClock, manualClock } from "../../base/clock.ts";
+import { seededRandom } from "../../base/random.ts";
+import type { Log } from "../../core/context.ts";
+import type { StoredEntry } from "../../core/journal.ts";
+import type { Store } from "../../core/store.ts";
+import { storeOver } from "../../stores/memory/memory-store.ts";
+import { emptyTables, saveTables, type Tables } from "../../stores/memory/tables.ts";
+import type { CrashMode, CrashPoint, PointKind } from "./crash-point.ts";
+import type { BodyWorlds } from "./hazards.ts";
+import { type BodyStart, MortalEngine } from "./mortal-engine.ts";
+import { nextRound, type Stillness } from "./stillness.ts";
+import { type LateCall, type Workflows, watchedWorkflows } from "./watched-workflow.ts";
+
+const START = Date.UTC(2026, 0, 1);
+/** Before anything has happened. */
+export const NOTHING: Moment = { tables: emptyTables, now: START, commits: 0, points: 0, starts: 0, ends: 0 };
+
+/** What a world was like at a point: enough to go on from there without what led to it. */
+export interface Moment {
+  tables(): Tables;
+  readonly now: number;
+  readonly commits: number;
+  readonly points: number;
+  readonly starts: number;
+  readonly ends: number;
+}
+
+/** A line that reads what no journal records. */
+export interface Hazard {
+  readonly what: string;
+  readonly line: string;
+}
+
+export interface BodyEnd {
+  readonly body: BodyStart;
+  /** `null`: it threw. */
+  readonly outcome: { readonly value: unknown } | null;
+}
+
+export interface WorldSetup {
+  readonly workflows: Workflows;
+  readonly stillness: Stillness;
+  readonly bodies: BodyWorlds;
+  /** Tells histories apart: what engines after the first one draw differs between them. */
+  readonly history: number;
+  /** Called at each point; answers what goes wrong there. */
+  inject(point: { readonly n: number; readonly kind: PointKind; label(): string }, world: World): CrashMode | null;
+  readonly from?: { readonly moment: Moment; readonly starts: readonly BodyStart[]; readonly ends: readonly BodyEnd[] };
+}
+
+export interface Struck {
+  readonly point: CrashPoint;
+  readonly mode: CrashMode;
+  /** `null`: this history begins after it. */
+  readonly engine: MortalEngine | null;
+}
+
+export class World {
+  readonly clock: ManualClock;
+  readonly leaseClock: ManualClock;
+  readonly store: Store;
+  readonly engines: MortalEngine[] = [];
+  readonly starts: BodyStart[];
+  readonly ends: BodyEnd[];
+  readonly strikes: Struck[] = [];
+  readonly late: LateCall[] = [];
+  readonly hazards: Map<string, Hazard> = new Map();
+  /** Functions that began in an engine that no longer owned their run. */
+  readonly stale: BodyStart[] = [];
+  readonly errors: string[] = [];
+  readonly #setup: WorldSetup;
+  readonly #tables: Tables;
+  #commits: number;
+  #points: number;
+
+  constructor(setup: WorldSetup) {
+    this.#setup = setup;
+    const { from } = setup;
+    this.clock = manualClock(from?.moment.now ?? START);
+    this.leaseClock = manualClock(START);
+    this.#tables = from?.moment.tables() ?? emptyTables();
+    this.store = storeOver(this.#tables, { clock: this.clock, leaseClock: this.leaseClock });
+    this.starts = from?.starts.slice(0, from.moment.starts) ?? [];
+    this.ends = from?.ends.slice(0, from.moment.ends) ?? [];
+    this.#commits = from?.moment.commits ?? 0;
+    this.#points = from?.moment.points ?? 0;
+  }
+
+  get points(): number {
+    return this.#points;
+  }
+
+  get commits(): number {
+    return this.#commits;
+  }
+
+  /** What is there now. */
+  moment(): Moment {
+    return {
+      tables: saveTables(this.#tables),
+      now: this.clock.now(),
+      commits: this.#commits,
+      points: this.#points,
+      starts: this.starts.length,
+      ends: this.ends.length,
+    };
+  }
+
+  /** A run's entries, not copied. */
+  journal(run: string): readonly StoredEntry[] {
+    return this.#tables.runs.get(run)?.journal ?? [];
+  }
+
+  /** This run alone, as a fenced worker would have left it just before its last entry. */
+  withoutEnd(id: string): Moment {
+    const { runs } = saveTables(this.#tables)();
+    const run = runs.get(id);
+    if (run === undefined) return NOTHING;
+    const journal = run.journal.slice(0, -1);
+    const last = journal.at(-1);
+    const now = Math.max(START, last?.at ?? START);
+    const row = { ...run.row, state: "accepted", endedAt: null, stopReason: null, head: journal.length, readyAt: now };
+    const kept = { ...run, journal, row: { ...row, headHash: last?.hash ?? "", owner: null } as typeof run.row };
+    return { ...NOTHING, now, tables: () => ({ ...emptyTables(), runs: new Map([[id, kept]]), created: kept.n }) };
+  }
+
+  get alive(): MortalEngine | undefined {
+    return this.engines.findLast((engine) => engine.state === "alive");
+  }
+
+  hasWorker(id: string): boolean {
+    return this.#tables.workers.has(id);
+  }
+
+  /** Adds an engine; it is not open yet. */
+  addEngine(): MortalEngine {
+    const number = this.engines.length + (this.#setup.from === undefined ? 0 : 1);
+    const engine = new MortalEngine(
+      {
+        store: this.store,
+        workflows: watchedWorkflows(this.#setup.workflows, (call) => void this.late.push(call)),
+        number,
+        seed: number === 0 ? "first" : `history ${this.#setup.history}`,
+        commitNumber: () => ++this.#commits,
+      },
+      {
+        point: (acting, kind, label) => this.#point(acting, kind, label),
+        started: (acting, body) => this.#started(acting, body),
+        ended: (body, outcome) => void this.ends.push({ body, outcome }),
+        body: (acting, pass) => this.#watch(acting, pass),
+        log: this.#log(),
+      },
+    );
+    this.engines.push(engine);
+    return engine;
+  }
+
+  /** Everything that needs no time happens. */
+  async settle(isInterrupted: () => boolean = () => false): Promise<void> {
+    do await nextRound();
+    while (!isInterrupted() && (this.engines.some(({ isBusy }) => isBusy) || !this.#setup.stillness.isStill()));
+  }
+
+  #point(engine: MortalEngine, kind: PointKind, label: () => string): CrashMode | null {
+    const n = ++this.#points;
+    const mode = this.#setup.inject({ n, kind, label }, this);
+    if (mode !== null) this.strikes.push({ point: { n, kind, label: label() }, mode, engine });
+    return mode;
+  }
+
+  #started(engine: MortalEngine, body: BodyStart): void {
+    this.starts.push(body);
+    const owner = this.#tables.runs.get(body.run)?.row.owner ?? null;
+    if (owner === null || !engine.workers.includes(owner)) this.stale.push(body);
+  }
+
+  #watch({ number }: MortalEngine, pass: object): void {
+    const { bodies, history } = this.#setup;
+    if (bodies.has(pass)) return;
+    const chance = seededRandom(number === 0 ? "body" : `body ${history} ${number}`);
+    // Half a turn further in every second engine: a branch at one half always takes the other way there.
+    const turn = (number % 2) / 2;
+    bodies.set(pass, {
+      now: () => this.clock.now() + number * 86_461_357,
+      random: () => (chance.next() / 2 + turn) % 1,
+      noted: (what, line) => void this.hazards.set(`${what} ${line}`, { what, line }),
+    });
+  }
+
+  #log(): Log {
+    const keep = (message: string) => void this.errors.push(message);
+    return { debug: () => {}, info: () => {}, warn: () => {}, error: keep };
+  }
+}

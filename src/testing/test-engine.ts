@@ -1,0 +1,133 @@
+// The test engine
+// A whole engine in memory, whose time moves by itself while somebody waits for a result, and stands still otherwise.
+import { type ManualClock, manualClock } from "../base/clock.ts";
+import { type Duration, toMs } from "../base/duration.ts";
+import { PawlError } from "../base/errors.ts";
+import { Pawl, type PawlOptions } from "../client/pawl.ts";
+import type { CancelOptions, CancelOutcome, Run, SignalOptions } from "../client/run.ts";
+import type { StartOptions } from "../client/start.ts";
+import type { Store } from "../core/store.ts";
+import type { Workflow } from "../core/workflow.ts";
+import { memoryStore } from "../stores/memory/memory-store.ts";
+import { nextRound, Stillness } from "./explorer/stillness.ts";
+import { LEASE_MS, LEASE_STEP_MS, VirtualTime } from "./explorer/virtual-time.ts";
+
+export interface TestEngineOptions extends Pick<PawlOptions, "codec" | "concurrency" | "logger" | "retention"> {
+  /** The workflows under test, children included. */
+  readonly workflows: readonly Workflow<never, unknown>[];
+  /** Wall time. Default: a clock of its own, which begins in 2026. */
+  readonly clock?: ManualClock;
+}
+
+type Input<I> = undefined extends I ? [input?: I, options?: StartOptions] : [input: I, options?: StartOptions];
+
+/** An engine on a memory store, in virtual time. */
+export interface TestEngine {
+  readonly store: Store;
+  readonly clock: ManualClock;
+  /** Starts a run. Waiting for its `result()` lets time pass. */
+  start<I, O>(workflow: Workflow<I, O>, ...args: Input<I>): Promise<Run<O>>;
+  /** Starts a run and waits for its result, however long it sleeps. */
+  run<I, O>(workflow: Workflow<I, O>, ...args: Input<I>): Promise<O>;
+  /** A handle on any run, children included. */
+  get<O = unknown>(id: string): Run<O>;
+  signal(id: string, name: string, payload?: unknown, options?: SignalOptions): Promise<void>;
+  cancel(id: string, options?: CancelOptions): Promise<CancelOutcome>;
+  /** Resolves when everything that needs no time has happened. */
+  settle(): Promise<void>;
+  /** Lets so much time pass. */
+  advance(time: Duration): Promise<void>;
+  /** Lets time pass until this holds, or nothing is left that could happen. */
+  until(condition: () => boolean | Promise<boolean>): Promise<void>;
+  /** Closes the engine; rejects if it leaves a run that nothing would ever wake. */
+  close(): Promise<void>;
+}
+
+/** Opens an engine on a memory store whose time skips to the next due moment while somebody waits for a result. */
+export async function testEngine(options: TestEngineOptions): Promise<TestEngine> {
+  const { clock = manualClock(), ...rest } = options;
+  const leaseClock = manualClock();
+  const store = memoryStore({ clock, leaseClock });
+  const stillness = new Stillness();
+  const time = new VirtualTime(clock, leaseClock);
+  const pawl = await Pawl.open(store, {
+    retention: false,
+    ...rest,
+    lease: LEASE_MS,
+    poll: LEASE_STEP_MS,
+    handleSignals: false,
+  });
+  const driver = new Driver(time, stillness);
+  return { ...handleOf(pawl, time, driver), store, clock, close: () => closeChecked(pawl, store) };
+}
+
+/** What a script or a test does with an engine, over the engine's own methods. */
+export function handleOf(
+  pawl: Pawl,
+  time: VirtualTime,
+  driver: Pick<Driver, "drive">,
+): Omit<TestEngine, "store" | "clock" | "close"> {
+  const watched = <O>(run: Run<O>): Run<O> => ({
+    id: run.id,
+    result: () => driver.drive(run.result()),
+    status: () => run.status(),
+    signal: (name, payload, how) => run.signal(name, payload, how),
+    cancel: (how) => driver.drive(run.cancel(how)),
+    journal: () => run.journal(),
+    events: () => run.events(),
+  });
+  return {
+    start: async (workflow, ...args) => watched(await pawl.start(workflow, ...args)),
+    run: (workflow, ...args) => driver.drive(pawl.run(workflow, ...args)),
+    get: (id) => watched(pawl.get(id)),
+    signal: (id, name, payload, how) => pawl.signal(id, name, payload, how),
+    cancel: (id, how) => driver.drive(pawl.cancel(id, how)),
+    settle: () => driver.drive(time.settled()),
+    advance: (ms) => driver.drive(time.advance(toMs(ms, "time"))),
+    until: (condition) => driver.drive(time.until(condition)),
+  };
+}
+
+/** Moves time while anybody waits for something that may need it. */
+class Driver {
+  readonly #time: VirtualTime;
+  readonly #stillness: Stillness;
+  #waiting = 0;
+  #isDriving = false;
+
+  constructor(time: VirtualTime, stillness: Stillness) {
+    this.#time = time;
+    this.#stillness = stillness;
+  }
+
+  async drive<T>(promise: Promise<T>): Promise<T> {
+    this.#waiting++;
+    void this.#go();
+    try {
+      return await promise;
+    } finally {
+      this.#waiting--;
+    }
+  }
+
+  async #go(): Promise<void> {
+    if (this.#isDriving) return;
+    this.#isDriving = true;
+    while (this.#waiting > 0) {
+      await nextRound();
+      if (this.#waiting > 0 && this.#stillness.isStill()) await this.#time.step();
+    }
+    this.#isDriving = false;
+  }
+}
+
+async function closeChecked(pawl: Pawl, store: Store): Promise<void> {
+  await pawl.close({ drain: 0 });
+  const orphans = await store.orphans();
+  if (orphans.length === 0) return;
+  throw new PawlError(
+    "illegal_transition",
+    `${orphans.length} runs were left with nothing that would ever wake them: ${orphans.map(({ run, why }) => `${run} (${why})`).join(", ")}. Please report this.`,
+    { fields: { runs: orphans.map(({ run }) => run) } },
+  );
+}

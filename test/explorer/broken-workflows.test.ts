@@ -1,0 +1,167 @@
+// Workflows that are broken on purpose, each in one way. Each is caught, and the message names the line or the step.
+import { type Context, workflow } from "pawl";
+import { type CrashReport, crashEverywhere, recorder } from "pawl/testing";
+import { expect, it } from "vitest";
+
+const HERE = /broken-workflows\.test\.ts:\d+:\d+/;
+
+function kindsOf({ failures }: CrashReport): string[] {
+  return [...new Set(failures.map(({ kind }) => kind))].sort();
+}
+
+it("I5 catches a body that reads the clock, and names the line", async () => {
+  const late = workflow("late", async (ctx: Context) => {
+    const begun = Date.now();
+    await ctx.step("work", () => 1);
+    return { begun };
+  });
+  const report = await crashEverywhere(late, undefined);
+  expect(kindsOf(report)).toEqual(["replay", "result"]);
+  expect(report.failures[0]?.line).toMatch(HERE);
+  expect(report.toString()).toMatch(
+    /reads Date\.now\(\) at .*broken-workflows\.test\.ts:\d+:\d+\)? \(use ctx\.now\(\)\)/,
+  );
+});
+
+it("I5 catches a body that takes a branch by chance, and names the line and the step", async () => {
+  const fickle = workflow("fickle", async (ctx: Context) => {
+    if (Math.random() < 0.5) await ctx.step("heads", () => 1);
+    else await ctx.step("tails", () => 1);
+    return ctx.step("end", () => 1);
+  });
+  const report = await crashEverywhere(fickle, undefined);
+  expect(kindsOf(report)).toContain("divergence");
+  const drift = report.failures.find(({ kind }) => kind === "divergence");
+  expect(drift).toMatchObject({ step: "heads" });
+  expect(drift?.line).toMatch(HERE);
+  expect(drift?.message).toMatch(/Entry 1 is step "heads", but the body called step "tails".*Math\.random\(\)/);
+});
+
+it("I6 catches an effect that the body makes outside of any step, and names the line", async () => {
+  const outside = recorder();
+  const leaky = workflow("leaky", async (ctx: Context) => {
+    await ctx.step("work", () => 1);
+    outside.record("mail", { to: "ann" });
+    return ctx.step("more", () => 1);
+  });
+  const report = await crashEverywhere(leaky, undefined, { recorder: outside });
+  expect(kindsOf(report)).toEqual(["effects"]);
+  expect(report.failures[0]?.line).toMatch(HERE);
+  expect(report.failures[0]?.message).toMatch(
+    /"mail" \{ to: "ann" \} happened 2 times instead of 1.*Move it into a ctx\.step/,
+  );
+});
+
+it("I6 catches a charge that is made twice, and names the step; with its key passed on it is fine", async () => {
+  const outside = recorder();
+  const guarded = workflow("shop", async (ctx: Context) => {
+    await ctx.step("charge", async ({ key }) => void outside.record("charge", { cents: 100 }, key));
+    return ctx.step("receipt", () => "sent");
+  });
+  const unguarded = workflow("shop", async (ctx: Context) => {
+    await ctx.step("charge", async () => void outside.record("charge", { cents: 100 }));
+    return ctx.step("receipt", () => "sent");
+  });
+  const report = await crashEverywhere(unguarded, undefined, { recorder: outside });
+  expect(kindsOf(report)).toEqual(["effects"]);
+  expect(report.failures[0]).toMatchObject({ step: "charge", point: { kind: "step" } });
+  expect(report.failures[0]?.message).toMatch(/Step "charge" ran 2 times and does not use its idempotency key.*`key`/);
+  expect(report.repeats).toContainEqual(expect.objectContaining({ step: "charge", times: 2, usedKey: false }));
+
+  const fine = await crashEverywhere(guarded, undefined, { recorder: outside });
+  expect(fine.toString()).toMatch(/^ok: /);
+  expect(fine.repeats).toContainEqual(expect.objectContaining({ step: "charge", times: 2, usedKey: true }));
+});
+
+it("I6 catches a double charge in the test's own fakes, by what they have seen", async () => {
+  let charges: number[] = [];
+  const shop = workflow("shop", async (ctx: Context, cents: number) => {
+    await ctx.step(function charge(amount: number) {
+      charges.push(amount);
+    }, cents);
+    return "paid";
+  });
+  const report = await crashEverywhere(shop, 500, {
+    fresh: () => {
+      charges = [];
+    },
+    observe: () => charges,
+  });
+  expect(kindsOf(report)).toEqual(["effects"]);
+  expect(report.failures[0]).toMatchObject({ step: "charge" });
+  expect(report.failures[0]?.message).toMatch(/has seen \[ 500, 500 \] instead of \[ 500 \]/);
+  expect(report.repeats).toEqual([expect.objectContaining({ step: "charge", input: [500], times: 2, usedKey: false })]);
+});
+
+it("I5 catches state that outlives a run, and names the step after which it shows", async () => {
+  let total = 0;
+  const sum = workflow("sum", async (ctx: Context) => {
+    total += await ctx.step("two", () => 2);
+    total += await ctx.step("three", () => 3);
+    return total;
+  });
+  const report = await crashEverywhere(sum, undefined);
+  expect(kindsOf(report)).toContain("shared-state");
+  expect(report.failures.find(({ kind }) => kind === "shared-state")).toMatchObject({ step: "three" });
+  expect(report.toString()).toMatch(/first run\.succeeded with 5 after step "three", then run\.succeeded with/);
+});
+
+it("I16 catches a body that handles a cancel like any failure, and names the line", async () => {
+  const outside = recorder();
+  const stubborn = workflow("stubborn", async (ctx: Context) => {
+    try {
+      await ctx.waitFor("approval");
+    } catch {
+      outside.record("mail", "nobody approved");
+      await ctx.step("fallback", () => 1);
+    }
+    return "done";
+  });
+  const report = await crashEverywhere(stubborn, undefined, {
+    recorder: outside,
+    script: async (run, engine) => {
+      await engine.settle();
+      await run.cancel();
+    },
+  });
+  expect(kindsOf(report)).toEqual(expect.arrayContaining(["effect-after-cancel", "swallowed-cancel"]));
+  const [late] = report.failures.filter(({ kind }) => kind === "swallowed-cancel");
+  expect(late?.line).toMatch(HERE);
+  expect(late?.message).toMatch(/called step "fallback" at .*Rethrow errors with code "cancelled"/);
+});
+
+it("I16 stops a body that tries again for ever after a cancel", async () => {
+  const endless = workflow("endless", async (ctx: Context) => {
+    for (;;) {
+      try {
+        return await ctx.waitFor("approval");
+      } catch {
+        ctx.note("once more");
+      }
+    }
+  });
+  const report = await crashEverywhere(endless, undefined, {
+    script: async (run, engine) => {
+      await engine.settle();
+      await run.cancel();
+    },
+  });
+  expect(kindsOf(report)).toEqual(["swallowed-cancel"]);
+  expect(report.failures[0]?.line).toMatch(HERE);
+});
+
+it("S4-16 catches a step that gives another result when it runs again, and names it", async () => {
+  let calls = 0;
+  const counting = workflow("counting", async (ctx: Context) => ctx.step("count", () => ++calls));
+  const report = await crashEverywhere(counting, undefined, {
+    fresh: () => {
+      calls = 0;
+    },
+    observe: () => null,
+  });
+  expect(kindsOf(report)).toEqual(["result"]);
+  expect(report.failures[0]).toMatchObject({ step: "count" });
+  expect(report.failures[0]?.message).toMatch(
+    /succeeded with 2; undisturbed it succeeded with 1. Step "count" gave another/,
+  );
+});

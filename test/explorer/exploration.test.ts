@@ -1,0 +1,115 @@
+// How an exploration goes about it: what it counts, leaves out, repeats and refuses.
+import { type Context, workflow } from "pawl";
+import { crashEverywhere, recorder } from "pawl/testing";
+import { expect, it } from "vitest";
+import { Choices } from "../../src/testing/explorer/choices.ts";
+
+const outside = recorder();
+const twoSteps = workflow("two", async (ctx: Context) => {
+  await ctx.step("one", ({ key }) => outside.record("one", undefined, key));
+  return ctx.step("two", ({ key }) => outside.record("two", undefined, key));
+});
+
+it("S4-16 points are around every commit and every step's function, in order and in words", async () => {
+  const { points, explored, skipped, isComplete, seed } = await crashEverywhere(twoSteps, undefined);
+  expect(points.map(({ n, label }) => `${n} ${label}`)).toEqual([
+    "1 before commit 1 (run started)",
+    "2 after commit 1 (run started)",
+    '3 before commit 2 (step "one" started)',
+    '4 after commit 2 (step "one" started)',
+    '5 start of step "one"',
+    '6 end of step "one"',
+    '7 before commit 3 (step "one" completed, step "two" started)',
+    '8 after commit 3 (step "one" completed, step "two" started)',
+    '9 start of step "two"',
+    '10 end of step "two"',
+    '11 before commit 4 (step "two" completed, run succeeded)',
+    '12 after commit 4 (step "two" completed, run succeeded)',
+  ]);
+  // A kill finds the same before a commit and after the one before it, unless a step's function ran in between.
+  expect({ explored, skipped, isComplete, seed }).toEqual({ explored: 24, skipped: 8, isComplete: true, seed: 1 });
+});
+
+it("S4-16 one point alone, in one mode alone", async () => {
+  const one = await crashEverywhere(twoSteps, undefined, { at: 6, modes: ["kill"], recorder: outside });
+  expect([one.explored, one.repeats.map(({ step }) => step)]).toEqual([1, ["one"]]);
+  const none = await crashEverywhere(twoSteps, undefined, { at: 6, modes: ["lost-answer"] });
+  expect(none.explored).toBe(0);
+});
+
+it("S4-16 two crashes in one history: all pairs of a short workflow", async () => {
+  const report = await crashEverywhere(twoSteps, undefined, { pairs: true, modes: ["kill"], recorder: outside });
+  expect(report.toString()).toMatch(/^ok: /);
+  expect(report.isComplete).toBe(true);
+  expect(report.explored).toBeGreaterThan(12 * 10);
+  expect(Math.max(...report.repeats.map(({ times }) => times))).toBe(3);
+});
+
+it("S4-16 two crashes in one history: pairs of a longer one are sampled, and the seed says which", async () => {
+  const steps = workflow("steps", async (ctx: Context) => {
+    for (let i = 0; i < 3; i++) await ctx.step("turn", ({ key }) => outside.record("turn", { i }, key));
+    await ctx.sleep("1 h");
+    return ctx.step("end", () => "end");
+  });
+  const report = await crashEverywhere(steps, undefined, { pairs: true, seed: 7, recorder: outside });
+  expect(report.toString()).toMatch(/^ok: .*left out \(seed 7\)/);
+  expect(report.isComplete).toBe(false);
+});
+
+it("I5 what a failing history says names both points", async () => {
+  const charged = recorder();
+  const twice = workflow("twice", async (ctx: Context) => {
+    await ctx.step("a", () => 1);
+    // Guarded against one crash, not against two.
+    await ctx.step(
+      "charge",
+      ({ attempt }) => void charged.record("charge", undefined, attempt < 3 ? "key" : undefined),
+    );
+  });
+  const report = await crashEverywhere(twice, undefined, { pairs: true, modes: ["kill"], recorder: charged });
+  expect(report.failures.length).toBeGreaterThan(0);
+  expect(report.failures.every(({ second }) => second !== undefined)).toBe(true);
+  expect(report.toString()).toMatch(/kill at point \d+, .*, then at point \d+, .*step "charge"/);
+});
+
+it("S4-16 a budget ends an exploration early, and the report says so", async () => {
+  const report = await crashEverywhere(twoSteps, undefined, { budgetMs: 0 });
+  expect(report).toMatchObject({ explored: 0, isComplete: false, left: 24, ok: true });
+});
+
+it("I10 a run that waits for what never comes is told apart from one that sleeps", async () => {
+  const waiting = workflow({ name: "waiting", deadline: "2 days" }, async (ctx: Context) => ctx.waitFor("never"));
+  const report = await crashEverywhere(waiting, undefined, { modes: ["kill"] });
+  expect(report.outcome).toMatch(/^failed with .*deadline/);
+});
+
+it("I5 the process is as it was before: clock, dice and the handling of rejections", async () => {
+  const { Date: date } = globalThis;
+  const { now } = Date;
+  const { random } = Math;
+  const { emit } = process;
+  await crashEverywhere(twoSteps, undefined, { modes: ["kill"] });
+  expect([globalThis.Date === date, Date.now === now, Math.random === random, process.emit === emit]).toEqual([
+    true,
+    true,
+    true,
+    true,
+  ]);
+});
+
+it("refuses a recorder that it cannot put back", async () => {
+  const own = { record() {}, effects: [], requests: [], clear() {} };
+  await expect(crashEverywhere(twoSteps, undefined, { recorder: own })).rejects.toMatchObject({
+    code: "invalid_argument",
+  });
+});
+
+it("choices walk every way once, whatever their number", () => {
+  const choices = new Choices();
+  const ways: string[] = [];
+  while (choices.next()) {
+    const first = choices.pick(2);
+    ways.push(first === 0 ? `0${choices.pick(3)}` : "1");
+  }
+  expect(ways).toEqual(["00", "01", "02", "1"]);
+});
