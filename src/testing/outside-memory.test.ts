@@ -26,7 +26,11 @@ it("is empty in a process by itself", async () => {
 it("outlives a process of a crash test, each fake by its kind and order", async () => {
   const folder = tempFolder();
   const first = await inNewProcess(folder);
-  for (const [kind, item] of [["bank", new Date(1)], ["bank", "second"], ["mail", "third"]] as const)
+  for (const [kind, item] of [
+    ["bank", new Date(1)],
+    ["bank", "second"],
+    ["mail", "third"],
+  ] as const)
     first.outsideMemory(kind).add(item);
   const next = await inNewProcess(folder);
   const memories = ["bank", "bank", "mail"].map((kind) => next.outsideMemory(kind));

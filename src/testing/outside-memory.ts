@@ -19,13 +19,22 @@ const made = new Map<string, number>();
 /** An empty memory, or that of the process before. Fakes of one kind are told apart by the order in which they are made. */
 export function outsideMemory<T>(kind: string): OutsideMemory<T> {
   const folder = process.env[FOLDER_VARIABLE];
-  if (folder === undefined || folder === "") return listMemory([], () => {}, () => {});
+  if (folder === undefined || folder === "")
+    return listMemory(
+      [],
+      () => {},
+      () => {},
+    );
   const n = (made.get(kind) ?? 0) + 1;
   made.set(kind, n);
   const file = join(folder, `${kind}-${n}.jsonl`);
   const lines = existsSync(file) ? readFileSync(file, "utf8").split("\n").filter(Boolean) : [];
   const add = (item: T) => appendFileSync(file, `${encode(item)}\n`);
-  return listMemory(lines.map((line) => decode(line) as T), add, () => rmSync(file, { force: true }));
+  return listMemory(
+    lines.map((line) => decode(line) as T),
+    add,
+    () => rmSync(file, { force: true }),
+  );
 }
 
 function listMemory<T>(items: T[], added: (item: T) => void, cleared: () => void): OutsideMemory<T> {
