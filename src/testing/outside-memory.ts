@@ -16,37 +16,37 @@ export interface OutsideMemory<T> {
 
 const made = new Map<string, number>();
 
-/** An empty memory, or that of the process before. Fakes of one kind are told apart by the order in which they are made. */
+/** An empty memory, or what was left by the process before. */
 export function outsideMemory<T>(kind: string): OutsideMemory<T> {
+  return outsideFile(kind) ?? memoryOf([]);
+}
+
+/** The same, where it outlives this process; elsewhere `null`. Fakes of one kind are told apart by the order in which they are made. */
+export function outsideFile<T>(kind: string): OutsideMemory<T> | null {
   const folder = process.env[FOLDER_VARIABLE];
-  if (folder === undefined || folder === "")
-    return listMemory(
-      [],
-      () => {},
-      () => {},
-    );
+  if (folder === undefined || folder === "") return null;
   const n = (made.get(kind) ?? 0) + 1;
   made.set(kind, n);
   const file = join(folder, `${kind}-${n}.jsonl`);
   const lines = existsSync(file) ? readFileSync(file, "utf8").split("\n").filter(Boolean) : [];
-  const add = (item: T) => appendFileSync(file, `${encode(item)}\n`);
-  return listMemory(
-    lines.map((line) => decode(line) as T),
-    add,
-    () => rmSync(file, { force: true }),
-  );
-}
-
-function listMemory<T>(items: T[], added: (item: T) => void, cleared: () => void): OutsideMemory<T> {
+  const memory = memoryOf<T>(lines.map((line) => decode(line) as T));
   return {
-    items,
+    items: memory.items,
     add(item) {
-      items.push(item);
-      added(item);
+      memory.add(item);
+      appendFileSync(file, `${encode(item)}\n`);
     },
     clear() {
-      items.length = 0;
-      cleared();
+      memory.clear();
+      rmSync(file, { force: true });
     },
+  };
+}
+
+function memoryOf<T>(items: T[]): OutsideMemory<T> {
+  return {
+    items,
+    add: (item) => void items.push(item),
+    clear: () => void items.splice(0),
   };
 }
