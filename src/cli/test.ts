@@ -51,7 +51,7 @@ export interface TestReport {
 
 export function addTest(program: Command): void {
   addCommand(program, "test <file> [workflow]", "crash a workflow at every point and see that it ends the same", [
-    `pawl test --crash-everywhere workflows/hello.ts hello --input '{"name":"Ada"}'`,
+    `pawl test --crash-everywhere workflows/shop.ts order --input '{"id":"order-17"}'`,
     "pawl test --crash-everywhere checkout.crash.ts              # the crash tests that it exports",
     "pawl test --crash-everywhere checkout.crash.ts --at 17      # one point, to look into it",
   ])
