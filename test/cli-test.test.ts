@@ -1,5 +1,6 @@
 // `pawl test --crash-everywhere`: crashes that one process plays by itself, and real ones with fresh processes after them.
-import { describe, expect, it, vi } from "vitest";
+import { readdirSync } from "node:fs";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { begin, errorOf, pawl, project, type Result } from "./fixtures/cli/command.ts";
 
 // Each point takes two processes.
@@ -29,6 +30,8 @@ interface Report {
 }
 
 const reportsOf = ({ stdout }: Result) => JSON.parse(stdout) as { ok: boolean; seed: number; tests: Report[] };
+
+const isLeftover = (name: string) => name.startsWith("pawl-test-");
 
 const crash = (folder: string, ...args: readonly string[]) => pawl(folder, "test", "--crash-everywhere", ...args);
 
@@ -148,10 +151,15 @@ describe("pawl test", () => {
   });
 
   it("leaves nothing behind when it is interrupted", async () => {
-    const running = begin(project({ "state.ts": STATE }), ["test", "--crash-everywhere", "state.ts"]);
+    const folder = project({ "state.ts": STATE });
+    vi.stubEnv("TMPDIR", folder);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const running = begin(folder, ["test", "--crash-everywhere", "state.ts"]);
     await running.line(/points in fresh processes …/);
+    expect(readdirSync(folder).some(isLeftover)).toBe(true);
     running.kill("SIGINT");
     expect((await running.ended).code).toBe(130);
+    expect(readdirSync(folder).filter(isLeftover)).toEqual([]);
   });
 });
 

@@ -82,7 +82,7 @@ export async function killEverywhere(options: FreshOptions): Promise<FreshReport
     const failures: FreshFailure[] = [];
     let explored = 0;
     await twoAtATime(chosen, async (point) => {
-      if (Date.now() >= options.endsAt || options.stop.aborted) return;
+      if (Date.now() >= options.endsAt) return;
       failures.push(...(await tryPoint(point, lives, whole)));
       explored += 1;
       options.progress(`${explored} of ${chosen.length} points in fresh processes`);
@@ -222,6 +222,7 @@ class Lives {
     name: string,
     { killAt = null, now }: { readonly killAt?: number | null; readonly now?: number } = {},
   ): Promise<Life> {
+    this.#options.stop.throwIfAborted();
     const folder = join(this.#folder, name);
     mkdirSync(folder, { recursive: true });
     const task: LifeTask = {

@@ -144,19 +144,14 @@ async function tryOut(
     const endsAt = plan.budgetMs === null ? Number.POSITIVE_INFINITY : Date.now() + plan.budgetMs;
     const crashes = await Promise.race([crashHere(plan, test), interrupted]);
     if (crashes === null) return null;
-    const processes = plan.hasProcesses
-      ? await killEverywhere({
-          task: { choice: plan.choice, index, allowNet: plan.allowNet },
-          seed: plan.seed,
-          at: plan.at,
-          endsAt,
-          stop: stop.signal,
-          progress: progress.update,
-        })
-      : null;
-    if (stop.signal.aborted) return null;
+    const task = { choice: plan.choice, index, allowNet: plan.allowNet };
+    const how = { task, seed: plan.seed, at: plan.at, endsAt, stop: stop.signal, progress: progress.update };
+    const processes = plan.hasProcesses ? await killEverywhere(how) : null;
     const ok = crashes.ok && (processes === null || processes.failures.length === 0);
     return { test: test.name, workflow: test.workflow.name, ok, crashes, processes };
+  } catch (error) {
+    if (stop.signal.aborted) return null;
+    throw error;
   } finally {
     interrupt.forget();
     progress.done();

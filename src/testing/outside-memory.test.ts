@@ -8,7 +8,8 @@ async function inNewProcess(folder: string | undefined) {
   vi.resetModules();
   vi.stubEnv("PAWL_TEST_FOLDER", folder);
   onTestFinished(() => void vi.unstubAllEnvs());
-  return { ...(await import("./outside-memory.ts")), ...(await import("./fake-model.ts")) };
+  const [memory, model, record] = [import("./outside-memory.ts"), import("./fake-model.ts"), import("./recorder.ts")];
+  return { ...(await memory), ...(await model), ...(await record) };
 }
 
 function tempFolder(): string {
@@ -37,6 +38,16 @@ it("outlives a process of a crash test, each fake by its kind and order", async 
   expect(memories.map(({ items }) => items)).toEqual([[new Date(1)], ["second"], ["third"]]);
   memories[0]?.clear();
   expect((await inNewProcess(folder)).outsideMemory("bank").items).toEqual([]);
+});
+
+it("lets a recorder recognise the keys that it has seen", async () => {
+  const folder = tempFolder();
+  (await inNewProcess(folder)).recorder().record("charge", { cents: 1 }, "k");
+  const after = (await inNewProcess(folder)).recorder();
+  after.record("charge", { cents: 1 }, "k");
+  expect(after.requests.map(({ did }) => did)).toEqual([true, false]);
+  after.clear();
+  expect((await inNewProcess(folder)).recorder().requests).toEqual([]);
 });
 
 it("lets a fake model go on with its script, and know the keys that it has answered", async () => {
