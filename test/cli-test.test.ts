@@ -136,6 +136,15 @@ describe("pawl test", () => {
     expect(reportsOf(quick).tests[0]?.processes).toMatchObject({ explored: 0, isComplete: false });
   });
 
+  it("fresh processes do not compare what differs without any crash", async () => {
+    const stamp = `
+      import { workflow } from "pawl";
+      export const stamp = workflow("stamp", async (ctx) => ({ at: await ctx.step("now", () => process.hrtime().join()), n: 1 }));
+    `;
+    const result = await crash(project({ "stamp.ts": stamp }), "stamp.ts", "--at", "1", "--json");
+    expect(reportsOf(result).tests[0]?.processes).toMatchObject({ explored: 1, notCompared: [".at"], failures: [] });
+  });
+
   it("blocks the network unless it is allowed", async () => {
     const folder = project({ "two.ts": TWO });
     const blocked = await crash(folder, "two.ts", "call", "--at", "1", "--no-processes");
