@@ -15,6 +15,7 @@ const COMMANDS = [
   "retry",
   "fork",
   "resolve",
+  "test",
   "doctor",
   "backup",
   "exit-codes",

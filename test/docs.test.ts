@@ -146,6 +146,26 @@ it("S3-18 Steps and retries: a step that a crash runs twice inserts one row, by 
   expect(second.lines).toEqual([line.replace("attempt 1", "attempt 2"), "rows: 1"]);
 });
 
+it("Testing: the planted double charge and the lost variable are found, and the fixed checkout passes", async () => {
+  const folder = inTempFolder();
+  asProject(folder);
+  const guide = "docs/guides/testing.md";
+  for (const file of ["bank.ts", "checkout.ts", "fixed.ts", "state.ts"])
+    writeFileSync(join(folder, file), readFileSync(fileOf(guide, file), "utf8"));
+  const test = (...args: string[]) =>
+    endOf(node(folder, ["node_modules/pawl/dist/cli/main.js", "test", "--crash-everywhere", ...args]));
+  const [broken, fixed, state] = [
+    await test("checkout.ts", "--at", "6", "--no-processes"),
+    await test("fixed.ts", "--at", "6"),
+    await test("state.ts", "--at", "8"),
+  ];
+  expect(broken.code).toBe(1);
+  expect(broken.output).toMatch(/The effect "charge" \{ cents: 4200 \} happened 2 times instead of 1/);
+  expect(fixed).toMatchObject({ code: 0, output: expect.stringContaining("No failure.") });
+  expect(state.code).toBe(1);
+  expect(state.output).toContain('Step "fetch" recorded "fetched with none", undisturbed "fetched with t-1".');
+}, 120_000);
+
 it("S3-29 the demonstration kills a worker, and every effect happened once", async () => {
   const { code, output } = await endOf(node(ROOT, ["scripts/demo.mjs"]));
   expect({ code, output }).toMatchObject({ code: 0, output: expect.stringContaining("Every effect happened once.") });

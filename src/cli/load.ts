@@ -11,7 +11,6 @@ let isRegistered = false;
 
 /** Loads workflow files, TypeScript or JavaScript, and returns every workflow they export. */
 export async function loadWorkflows(files: readonly string[]): Promise<Workflow[]> {
-  installHooks();
   const found = new Set<Workflow>();
   for (const file of files) {
     const exported = collectWorkflows(await loadModule(file));
@@ -32,7 +31,9 @@ export function installHooks(): void {
   else nodeModule.register(new URL(import.meta.resolve("./ts-hook.js")));
 }
 
-async function loadModule(file: string): Promise<unknown> {
+/** Loads one file, TypeScript or JavaScript, and returns what it exports. */
+export async function loadModule(file: string): Promise<object> {
+  installHooks();
   const path = resolve(file);
   if (!existsSync(path)) {
     throw badFile(file, `There is no file ${file}. Give the path of a .ts or .js file that exports workflows.`);

@@ -17,6 +17,7 @@ import { addRun } from "./run.ts";
 import { addShow } from "./show.ts";
 import { addSignal } from "./signal.ts";
 import { addStart } from "./start.ts";
+import { addTest } from "./test.ts";
 import { addWhy } from "./why.ts";
 import { addWorker } from "./worker.ts";
 
@@ -24,6 +25,7 @@ const GROUPS: readonly (readonly [title: string, commands: readonly ((program: C
   ["Run workflows:", [addInit, addRun, addWorker, addStart]],
   ["Look:", [addLs, addShow, addWhy, addJournal]],
   ["Act on a run:", [addSignal, addCancel, addRetry, addFork, addResolve]],
+  ["Test:", [addTest]],
   ["Look after the store:", [addDoctor, addBackup]],
   ["Help:", [addExitCodes]],
 ];

@@ -2,8 +2,10 @@
 // Node 20 has no type stripping, and where Node has it, it refuses enums and TypeScript in CommonJS projects' ESM syntax. So one way
 // for all: these hooks turn TypeScript into an ES module, whatever the project's package.json says. Both functions are synchronous and
 // hand on whatever `next` gives, so that they serve `module.registerHooks` and, on Node 20, the thread of `module.register`.
-import { readFileSync, statSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 interface ResolveContext {
@@ -70,8 +72,24 @@ function isTypeScript(url: string): boolean {
   return TYPESCRIPT.test(new URL(url).pathname);
 }
 
-/** The JavaScript of a TypeScript source, with its map: types, enums, namespaces and unused imports of types go. */
+/** A folder in which processes that load the same files keep what became of them: the parser alone takes longer to load than Pawl. */
+export const CACHE_VARIABLE = "PAWL_TS_CACHE";
+
 function toJavaScript(source: string, path: string): string {
+  const folder = process.env[CACHE_VARIABLE];
+  if (folder === undefined || folder === "") return compile(source, path);
+  const kept = join(folder, `${createHash("sha256").update(path).update("\0").update(source).digest("hex")}.mjs`);
+  if (existsSync(kept)) return readFileSync(kept, "utf8");
+  const code = compile(source, path);
+  // Renamed into its place, so that nobody reads half of it.
+  const draft = `${kept}.${process.pid}`;
+  writeFileSync(draft, code);
+  renameSync(draft, kept);
+  return code;
+}
+
+/** The JavaScript of a TypeScript source, with its map: types, enums, namespaces and unused imports of types go. */
+function compile(source: string, path: string): string {
   const { code, map } = transform(source, path);
   return `${code}\n//# sourceMappingURL=data:application/json;base64,${Buffer.from(map).toString("base64")}\n`;
 }

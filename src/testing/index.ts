@@ -1,8 +1,17 @@
 export { type ManualClock, manualClock, systemClock } from "../base/clock.ts";
 export { type CrashOptions, crashEverywhere } from "./crash-everywhere.ts";
+export { type CrashTest, crashTest } from "./crash-test.ts";
 export type { CrashMode, CrashPoint, PointKind } from "./explorer/crash-point.ts";
 export type { CrashFailure, CrashRepeat, CrashReport } from "./explorer/report.ts";
 export type { FaultKind } from "./explorer/verdict.ts";
+export {
+  type FakeModel,
+  type FakeModelOptions,
+  fakeModel,
+  type ModelCall,
+  type ModelCallOptions,
+  type ModelScript,
+} from "./fake-model.ts";
 export { type CommitFault, type FaultPlan, type FaultStore, faultStore, type RecordedCommit } from "./fault-store.ts";
 export { type Effect, type Recorder, recorder } from "./recorder.ts";
 export { type OpenedStore, type StoreCase, storeCases } from "./store-cases.ts";

@@ -4,6 +4,7 @@
 import { callSite } from "../core/call-site.ts";
 import { nodeHost } from "../worker/node-host.ts";
 import { isCancelling } from "./explorer/frame-facts.ts";
+import { outsideFile } from "./outside-memory.ts";
 
 /** One request as the outside world saw it. */
 export interface Effect {
@@ -42,8 +43,13 @@ export function recorder(): Recorder {
 
 /** The recorder as the explorer sees it: it can be put back to where it was. */
 export class RecordBook implements Recorder {
+  readonly #memory = outsideFile<Effect>("effects");
   #requests: Effect[] = [];
   #keys = new Set<string>();
+
+  constructor() {
+    this.restore(this.#memory?.items ?? []);
+  }
 
   get requests(): readonly Effect[] {
     return this.#requests;
@@ -58,10 +64,13 @@ export class RecordBook implements Recorder {
     const known = key === undefined ? null : JSON.stringify([name, key]);
     const did = known === null || !this.#keys.has(known);
     if (known !== null) this.#keys.add(known);
-    this.#requests.push({ name, details: copyOf(details), key: key ?? null, did, ...whereabouts() });
+    const effect = { name, details: copyOf(details), key: key ?? null, did, ...whereabouts() };
+    this.#requests.push(effect);
+    this.#memory?.add(effect);
   }
 
   clear(): void {
+    this.#memory?.clear();
     this.restore([]);
   }
 

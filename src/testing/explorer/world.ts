@@ -52,6 +52,8 @@ export interface WorldSetup {
   /** Called at each point; answers what goes wrong there. */
   inject(point: { readonly n: number; readonly kind: PointKind; label(): string }, world: World): CrashMode | null;
   readonly from?: { readonly moment: Moment; readonly starts: readonly BodyStart[]; readonly ends: readonly BodyEnd[] };
+  /** A store that outlives this process, and the time at which this part of its history begins. Default: one in memory. */
+  readonly elsewhere?: { readonly now: number; open(clocks: { clock: ManualClock; leaseClock: ManualClock }): Store };
 }
 
 export interface Struck {
@@ -81,11 +83,12 @@ export class World {
 
   constructor(setup: WorldSetup) {
     this.#setup = setup;
-    const { from } = setup;
-    this.clock = manualClock(from?.moment.now ?? START);
+    const { from, elsewhere } = setup;
+    this.clock = manualClock(from?.moment.now ?? elsewhere?.now ?? START);
     this.leaseClock = manualClock(START);
     this.#tables = from?.moment.tables() ?? emptyTables();
-    this.store = storeOver(this.#tables, { clock: this.clock, leaseClock: this.leaseClock });
+    const clocks = { clock: this.clock, leaseClock: this.leaseClock };
+    this.store = elsewhere?.open(clocks) ?? storeOver(this.#tables, clocks);
     this.starts = from?.starts.slice(0, from.moment.starts) ?? [];
     this.ends = from?.ends.slice(0, from.moment.ends) ?? [];
     this.#commits = from?.moment.commits ?? 0;

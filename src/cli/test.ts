@@ -1,0 +1,172 @@
+import type { Command } from "commander";
+import { toMs } from "../base/duration.ts";
+import { PawlError } from "../base/errors.ts";
+import { crashEverywhere } from "../testing/crash-everywhere.ts";
+import { CRASH_MODES, type CrashMode } from "../testing/explorer/crash-point.ts";
+import type { CrashReport } from "../testing/explorer/report.ts";
+import { action, addCommand, type Call } from "./command.ts";
+import { type CrashTestChoice, chooseTests, type NamedCrashTest } from "./crash-tests.ts";
+import { EXIT } from "./exit-codes.ts";
+import { type FreshReport, killEverywhere } from "./fresh-processes.ts";
+import { readValue, wholeNumber } from "./input.ts";
+import { onInterrupt } from "./interrupt.ts";
+import { loadModule } from "./load.ts";
+import { blockNetwork } from "./network.ts";
+import { printReport } from "./test-report.ts";
+
+interface TestOptions {
+  readonly crashEverywhere: true;
+  readonly input?: string;
+  readonly pairs?: boolean;
+  readonly at?: string;
+  readonly modes?: string;
+  readonly seed?: string;
+  readonly budget?: string;
+  readonly allowNet?: boolean;
+  /** Commander's form of --no-processes. */
+  readonly processes: boolean;
+}
+
+/** The options, read. */
+interface Plan {
+  readonly choice: CrashTestChoice;
+  readonly modes: readonly CrashMode[] | null;
+  readonly pairs: boolean;
+  readonly at: number | null;
+  readonly seed: number;
+  readonly budgetMs: number | null;
+  readonly allowNet: boolean;
+  readonly hasProcesses: boolean;
+}
+
+/** What came of one test. */
+export interface TestReport {
+  readonly test: string;
+  readonly workflow: string;
+  readonly ok: boolean;
+  readonly crashes: CrashReport;
+  /** `null`: not asked for. */
+  readonly processes: FreshReport | null;
+}
+
+export function addTest(program: Command): void {
+  addCommand(program, "test <file> [workflow]", "crash a workflow at every point and see that it ends the same", [
+    `pawl test --crash-everywhere workflows/shop.ts order --input '{"id":"order-17"}'`,
+    "pawl test --crash-everywhere checkout.crash.ts              # the crash tests that it exports",
+    "pawl test --crash-everywhere checkout.crash.ts --at 17      # one point, to look into it",
+  ])
+    .requiredOption("--crash-everywhere", "the test: crash before and after every commit, step, wake and signal")
+    .option("--input <json>", "the input: JSON, @file or - for stdin")
+    .option("--pairs", "also two crashes in one run")
+    .option("--at <n>", "only the point with this number")
+    .option("--modes <list>", `how to crash: ${CRASH_MODES.join(",")} (default: all of them)`)
+    .option("--seed <n>", "what is drawn by lot follows from it (default: a new one)")
+    .option("--budget <time>", "explore no longer than this: 60s, 5m")
+    .option("--allow-net", "let steps use the network")
+    .option("--no-processes", "do not also kill real processes and recover in fresh ones")
+    .addHelpText("after", HELP)
+    .action(
+      action<TestOptions, [string, string | undefined]>(async (call, file, name) => {
+        const plan = await planOf(call.options, file, name ?? null);
+        const network = plan.allowNet ? null : blockNetwork();
+        const tests = chooseTests(await loadModule(file), plan.choice);
+        const reports: TestReport[] = [];
+        for (const [index, test] of tests.entries()) {
+          const report = await tryOut(call, plan, test, index);
+          if (report === null) return EXIT.interrupted;
+          if (network !== null && network.refused > 0) throw networkWanted(test.name);
+          reports.push(report);
+          if (!call.out.isJson) printReport(call.out, report, plan.seed);
+        }
+        const ok = reports.every((report) => report.ok);
+        if (call.out.isJson) call.out.json({ ok, seed: plan.seed, tests: reports });
+        return ok ? EXIT.ok : EXIT.failed;
+      }),
+    );
+}
+
+const HELP = `
+FILE exports crash tests, made with crashTest() of pawl/testing, or workflows. Each is run once, to find its points, and then
+again for every point and every way to crash: the process dies there, a commit is applied but its answer lost, or the process
+freezes and another one takes over. Then it is also killed for real, and recovered in a fresh process, which has none of the
+first one's variables: at all points, or at 200 of them by lot.
+
+Exit codes: 0 if every end was the same, 1 if one was not, 2 for bad usage.`;
+
+/** A run that failed for want of a network says nothing about crashes. */
+function networkWanted(test: string): PawlError {
+  return new PawlError(
+    "invalid_argument",
+    `"${test}" wants to use the network, which is blocked while crashes are tried: its steps run again and again. Use fakes of its services, or allow it with --allow-net.`,
+    { fields: { test } },
+  );
+}
+
+async function planOf(options: TestOptions, file: string, name: string | null): Promise<Plan> {
+  const { input, at, seed, budget, modes } = options;
+  return {
+    choice: { file, name, input: input === undefined ? null : { value: await readValue(input, "--input") } },
+    modes: modes === undefined ? null : modesOf(modes),
+    pairs: options.pairs === true,
+    at: at === undefined ? null : wholeNumber(at, "--at", 1),
+    seed: seed === undefined ? Math.floor(Math.random() * 2 ** 31) : wholeNumber(seed, "--seed", 0),
+    budgetMs: budget === undefined ? null : toMs(budget, "--budget"),
+    allowNet: options.allowNet === true,
+    hasProcesses: options.processes,
+  };
+}
+
+function modesOf(list: string): CrashMode[] {
+  return list.split(",").map((word) => {
+    const mode = CRASH_MODES.find((one) => one === word.trim());
+    if (mode !== undefined) return mode;
+    throw new PawlError("invalid_argument", `--modes "${word.trim()}" is none of ${CRASH_MODES.join(", ")}.`, {
+      fields: { option: "--modes", value: word },
+    });
+  });
+}
+
+/** `null`: interrupted. */
+async function tryOut(
+  call: Call<TestOptions>,
+  plan: Plan,
+  test: NamedCrashTest,
+  index: number,
+): Promise<TestReport | null> {
+  const progress = call.out.progress(`Crashing ${test.name}`);
+  const interrupt = onInterrupt();
+  const stop = new AbortController();
+  const interrupted = interrupt.asked.then(() => {
+    stop.abort();
+    return null;
+  });
+  try {
+    const endsAt = plan.budgetMs === null ? Number.POSITIVE_INFINITY : Date.now() + plan.budgetMs;
+    const crashes = await Promise.race([crashHere(plan, test), interrupted]);
+    if (crashes === null) return null;
+    const task = { choice: plan.choice, index, allowNet: plan.allowNet };
+    const how = { task, seed: plan.seed, at: plan.at, endsAt, stop: stop.signal, progress: progress.update };
+    const processes = plan.hasProcesses ? await killEverywhere(how) : null;
+    const ok = crashes.ok && (processes === null || processes.failures.length === 0);
+    return { test: test.name, workflow: test.workflow.name, ok, crashes, processes };
+  } catch (error) {
+    if (stop.signal.aborted) return null;
+    throw error;
+  } finally {
+    interrupt.forget();
+    progress.done();
+  }
+}
+
+/** The crashes that this process can play by itself. With a budget, half of it is left for real processes. */
+function crashHere(plan: Plan, { name: _, workflow, input, ...own }: NamedCrashTest): Promise<CrashReport> {
+  const { modes, pairs, at, seed, budgetMs, hasProcesses } = plan;
+  return crashEverywhere(workflow, input, {
+    ...own,
+    seed,
+    ...(modes !== null && { modes }),
+    ...(pairs && { pairs }),
+    ...(at !== null && { at }),
+    ...(budgetMs !== null && { budgetMs: hasProcesses ? budgetMs / 2 : budgetMs }),
+  });
+}

@@ -1,0 +1,205 @@
+// `pawl test --crash-everywhere`: crashes that one process plays by itself, and real ones with fresh processes after them.
+import { readdirSync } from "node:fs";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { begin, errorOf, pawl, project, type Result } from "./fixtures/cli/command.ts";
+
+// Each point takes two processes.
+vi.setConfig({ testTimeout: 120_000 });
+
+interface Report {
+  readonly test: string;
+  readonly ok: boolean;
+  readonly crashes: {
+    readonly ok: boolean;
+    readonly points: readonly unknown[];
+    readonly explored: number;
+    readonly failures: readonly { readonly kind: string; readonly step?: string; readonly message: string }[];
+  };
+  readonly processes: {
+    readonly points: number;
+    readonly explored: number;
+    readonly isComplete: boolean;
+    readonly notCompared: readonly string[];
+    readonly failures: readonly {
+      readonly kind: string;
+      readonly step?: string;
+      readonly message: string;
+      readonly point: { readonly n: number };
+    }[];
+  } | null;
+}
+
+const reportsOf = ({ stdout }: Result) => JSON.parse(stdout) as { ok: boolean; seed: number; tests: Report[] };
+
+const isLeftover = (name: string) => name.startsWith("pawl-test-");
+
+const crash = (folder: string, ...args: readonly string[]) => pawl(folder, "test", "--crash-everywhere", ...args);
+
+/** It sleeps for days and waits for a signal; its fakes remember. */
+const SOUND = `
+  import { workflow } from "pawl";
+  import { crashTest, fakeModel, recorder } from "pawl/testing";
+
+  const outside = recorder();
+  const model = fakeModel(["Dear Ada", "Never said"]);
+
+  export const letter = workflow("letter", async (ctx, name: string) => {
+    const greeting = await ctx.step("greet", ({ key }) => model("Greet " + name, { key }));
+    await ctx.sleep("3 days");
+    const answer = await ctx.waitFor("answer", { timeout: "7 days", default: "none" });
+    await ctx.step("post", ({ key }) => outside.record("post", [greeting, answer], key));
+    return [greeting, answer];
+  });
+
+  export default crashTest({
+    workflow: letter,
+    input: "Ada",
+    recorder: outside,
+    fresh: () => model.reset(),
+    script: (run) => run.signal("answer", "yes"),
+  });
+`;
+
+/** In one process the variable survives every crash that is only played. */
+const STATE = `
+  import { workflow } from "pawl";
+
+  let token = "none";
+
+  export const sync = workflow("sync", async (ctx) => {
+    await ctx.step("log in", () => {
+      token = "t-1";
+    });
+    return await ctx.step("fetch", () => "fetched with " + token);
+  });
+`;
+
+const TWO = `
+  import { workflow } from "pawl";
+  export const add = workflow("add", (ctx, n: number) => ctx.step("add", () => n + 1));
+  const ask = async () => (await fetch("http://127.0.0.1:49151/")).status;
+  export const call = workflow("call", (ctx) => ctx.step("call", ask, { retry: false }));
+`;
+
+describe("pawl test", () => {
+  it("S4-1 S3-9 a sound workflow passes at every point, here and in fresh processes", async () => {
+    const { code, stdout, stderr } = await crash(project({ "sound.ts": SOUND }), "sound.ts", "--seed", "7");
+    expect({ code, stderr: stderr.replaceAll(/^Crashing letter.*…\n/gm, "") }).toEqual({ code: 0, stderr: "" });
+    expect(stdout).toMatch(/^letter\n/);
+    expect(stdout).toMatch(/undisturbed {6}succeeded with .*Dear Ada/);
+    expect(stdout).toMatch(/in this process {2}\d+ points, \d+ crashes tried, \d+ skipped as equal/);
+    expect(stdout).toMatch(/fresh processes {2}(\d+) of \1 points tried\n/);
+    expect(stdout).toMatch(/seed {13}7\n/);
+    expect(stdout).toMatch(/No failure\./);
+    expect(stdout).not.toContain("\u001b");
+  });
+
+  it("S4-1 state in a module variable passes here, and is caught by a fresh process, which names the step", async () => {
+    const folder = project({ "state.ts": STATE });
+    const result = await crash(folder, "state.ts", "--json");
+    expect(result.code).toBe(1);
+    const { ok, tests } = reportsOf(result);
+    const [report] = tests;
+    expect({ ok, crashes: report?.crashes.failures }).toEqual({ ok: false, crashes: [] });
+    const [failure] = report?.processes?.failures ?? [];
+    expect(failure).toMatchObject({ kind: "result", step: "fetch" });
+    expect(failure?.message).toMatch(/Step "fetch" recorded "fetched with none", undisturbed "fetched with t-1"/);
+    expect(failure?.message).toContain("none of the variables");
+    const at = String(failure?.point.n);
+    const one = await crash(folder, "state.ts", "--at", at);
+    expect(one.code).toBe(1);
+    expect(one.stdout).toMatch(/fresh processes {2}1 of \d+ points tried/);
+    expect(one.stdout).toContain(`Look into it with --at ${at}.`);
+    expect(one.stdout).toMatch(/advice {3}These steps ran again .* "log in" \(2 times\)|1 failure\./);
+  });
+
+  it("takes input from the command line, one point, and some modes; and no process where none is wanted", async () => {
+    const folder = project({ "two.ts": TWO });
+    const args = [
+      "two.ts",
+      "add",
+      "--input",
+      "41",
+      "--at",
+      "3",
+      "--modes",
+      "kill,take-over",
+      "--no-processes",
+      "--json",
+    ];
+    const result = await crash(folder, ...args);
+    expect(result.code).toBe(0);
+    const [report] = reportsOf(result).tests;
+    expect(report).toMatchObject({ test: "add", ok: true, processes: null });
+    expect(report?.crashes.explored).toBeLessThanOrEqual(4);
+    const quick = await crash(folder, "two.ts", "add", "--input", "41", "--budget", "1ms", "--json");
+    expect(reportsOf(quick).tests[0]?.processes).toMatchObject({ explored: 0, isComplete: false });
+  });
+
+  it("fresh processes do not compare what differs without any crash", async () => {
+    const stamp = `
+      import { workflow } from "pawl";
+      export const stamp = workflow("stamp", async (ctx) => ({ at: await ctx.step("now", () => process.hrtime().join()), n: 1 }));
+    `;
+    const result = await crash(project({ "stamp.ts": stamp }), "stamp.ts", "--at", "1", "--json");
+    expect(reportsOf(result).tests[0]?.processes).toMatchObject({ explored: 1, notCompared: [".at"], failures: [] });
+  });
+
+  it("blocks the network unless it is allowed", async () => {
+    const folder = project({ "two.ts": TWO });
+    const blocked = await crash(folder, "two.ts", "call", "--at", "1", "--no-processes");
+    expect(blocked).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/"call" wants to use the network, which is blocked/),
+    });
+    const allowed = await crash(folder, "two.ts", "call", "--at", "1", "--allow-net");
+    expect({ code: allowed.code, stdout: allowed.stdout }).toEqual({
+      code: 0,
+      stdout: expect.stringContaining("fetch failed"),
+    });
+  });
+
+  it("leaves nothing behind when it is interrupted", async () => {
+    const folder = project({ "state.ts": STATE });
+    vi.stubEnv("TMPDIR", folder);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const running = begin(folder, ["test", "--crash-everywhere", "state.ts"]);
+    await running.line(/points in fresh processes …/);
+    expect(readdirSync(folder).some(isLeftover)).toBe(true);
+    running.kill("SIGINT");
+    expect((await running.ended).code).toBe(130);
+    expect(readdirSync(folder).filter(isLeftover)).toEqual([]);
+  });
+});
+
+describe("bad usage of pawl test", () => {
+  const folder = () => project({ "two.ts": TWO, "none.ts": "export const n = 1;" });
+  it.each([
+    [["test", "two.ts"], 2, /required option '--crash-everywhere'/],
+    [["test", "--crash-everywhere"], 2, /missing required argument 'file'/],
+    [["test", "--crash-everywhere", "gone.ts"], 2, /There is no file gone.ts/],
+    [["test", "--crash-everywhere", "none.ts"], 2, /exports neither a crash test nor a workflow. Export one: /],
+    [["test", "--crash-everywhere", "two.ts"], 2, /several to test \(add, call\).* Name one after the file/],
+    [["test", "--crash-everywhere", "two.ts", "sub"], 3, /has no "sub" to test. It has: add, call/],
+    [["test", "--crash-everywhere", "two.ts", "add", "--at", "0"], 2, /--at "0" is not a whole number of at least 1/],
+    [
+      ["test", "--crash-everywhere", "two.ts", "add", "--modes", "burn"],
+      2,
+      /--modes "burn" is none of kill, lost-answer/,
+    ],
+    [["test", "--crash-everywhere", "two.ts", "add", "--budget", "soon"], 2, /--budget/],
+    [["test", "--crash-everywhere", "two.ts", "add", "--input", "{"], 2, /--input is not JSON/],
+  ] as const)("ends %j with %i and says what to do", async (args, code, message) => {
+    const result = await pawl(folder(), ...args);
+    expect({ code: result.code, stdout: result.stdout }).toEqual({ code, stdout: "" });
+    expect(result.stderr).toMatch(message);
+  });
+
+  it("says so in JSON to programs", async () => {
+    const result = await crash(folder(), "two.ts", "sub", "--json");
+    expect({ code: result.code, error: errorOf(result) }).toMatchObject({
+      code: 3,
+      error: { code: "unknown_workflow" },
+    });
+  });
+});
