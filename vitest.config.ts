@@ -12,6 +12,7 @@ export default defineConfig({
     ],
   },
   test: {
+    setupFiles: ["test/cold-start-setup.ts"],
     include: ["src/**/*.test.ts", "test/**/*.test.ts"],
     pool: "forks",
     maxWorkers: "100%",

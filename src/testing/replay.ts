@@ -8,6 +8,7 @@ import { jsonCodec } from "../base/envelope.ts";
 import { messageOf, PawlError } from "../base/errors.ts";
 import { damaged, type ExportedRun, readExport } from "../client/export.ts";
 import { REDACTED_TEXT } from "../client/redact.ts";
+import { describeEntry } from "../core/divergence.ts";
 import { Draft } from "../core/draft.ts";
 import { cancelWithoutBody } from "../core/endings.ts";
 import { isWellFormed } from "../core/entry-shape.ts";
@@ -40,6 +41,8 @@ export interface ReplayResult {
   readonly diff?: ReplayDiff;
   /** The line of code that did something else: "src/checkout.ts:12:9". */
   readonly line?: string;
+  /** Notes that the code makes in the last turn of a run that has ended, and that are not recorded. They do no harm (P9). */
+  readonly added?: readonly string[];
 }
 
 export interface ReplayOptions {
@@ -113,11 +116,14 @@ class Replayed {
   }
 
   async follow(): Promise<ReplayResult> {
+    const added: string[] = [];
+    let result = this.#report.reproduced();
     for (const generation of generationsOf(this.#open())) {
-      const result = await this.#followOne(generation);
+      result = await this.#followOne(generation);
       if (!result.ok) return result;
+      added.push(...(result.added ?? []));
     }
-    return this.#report.reproduced();
+    return added.length === 0 ? result : { ...result, added };
   }
 
   #open(): Entry[] {
@@ -166,7 +172,10 @@ class Replayed {
     const call = outcome.written.find((entry) => entryKind(entry) === "call");
     if (call !== undefined) return this.#report.extraCall(end, call, outcome);
     const derived = outcome.written.findLast(({ type }) => isEnding(type));
-    return derived === undefined ? this.#report.noEnd(end, outcome) : this.#compareEnd(end, derived);
+    if (derived === undefined) return this.#report.noEnd(end, outcome);
+    const result = this.#compareEnd(end, derived);
+    const added = outcome.written.filter((entry) => entryKind(entry) === "note").map(describeEntry);
+    return result.ok && added.length > 0 ? { ...result, added } : result;
   }
 
   #compareEnd(end: Entry, derived: Entry): ReplayResult {

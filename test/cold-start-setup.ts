@@ -1,0 +1,3 @@
+import { watchEngines } from "./cold-start.ts";
+
+watchEngines();
