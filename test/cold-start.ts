@@ -154,9 +154,7 @@ export async function replayAll(): Promise<void> {
   while (recorded.length > 0) await Promise.all(recorded.splice(-AT_ONCE).map((one) => coldStart(one, failures)));
   report(performance.now() - begun);
   if (failures.length > 0)
-    throw new Error(
-      `${failures.length} runs are not reproduced by their code (I5):\n${failures.slice(0, 20).join("\n")}`,
-    );
+    throw new Error(`${failures.length} runs are not reproduced by their code (I5):\n${inShort(failures)}`);
 }
 
 async function coldStart({ test, workflow, run }: Recorded, failures: string[]): Promise<void> {
@@ -171,6 +169,20 @@ async function coldStart({ test, workflow, run }: Recorded, failures: string[]):
   } catch (error) {
     fail(`Run ${run.run.id}: ${String(error)}`);
   }
+}
+
+const SHOWN_PER_TEST = 2;
+
+/** The first failures of each test. */
+function inShort(failures: readonly string[]): string {
+  const seen = new Map<string, number>();
+  const shown = failures.filter((failure) => {
+    const test = failure.slice(0, failure.indexOf('": '));
+    const n = (seen.get(test) ?? 0) + 1;
+    seen.set(test, n);
+    return n <= SHOWN_PER_TEST;
+  });
+  return shown.join("\n");
 }
 
 /** One line per file, for the sum that is printed at the end. */

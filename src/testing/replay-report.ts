@@ -32,6 +32,8 @@ export class Report {
       );
     if (fault !== null) return this.#failure(fault);
     if (parked === null || parked.reason === "unknown_outcome") return null;
+    // It is refused past the journal's end alone: a run that is parked has come as far.
+    if (parked.reason === "foreign_await" && this.#exported.run.state === "parked") return null;
     return this.#parked(parked);
   }
 
