@@ -191,4 +191,6 @@ function report(ms: number): void {
   const file = expect.getState().testPath ?? "";
   if (path !== undefined)
     appendFileSync(path, `${JSON.stringify({ file, ms: Math.round(ms), ...tally, reasons: [...optedOut] })}\n`);
+  for (const count of Object.keys(tally) as (keyof typeof tally)[]) tally[count] = 0;
+  optedOut.clear();
 }
