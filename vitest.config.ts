@@ -12,6 +12,8 @@ export default defineConfig({
     ],
   },
   test: {
+    globalSetup: ["test/cold-start-report.ts"],
+    setupFiles: ["test/cold-start-setup.ts"],
     include: ["src/**/*.test.ts", "test/**/*.test.ts"],
     pool: "forks",
     maxWorkers: "100%",

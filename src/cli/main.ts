@@ -7,10 +7,12 @@ import { JSON_HELP, STORE_HELP } from "./command.ts";
 import { addDoctor } from "./doctor.ts";
 import { EXIT, EXIT_CODES_HELP } from "./exit-codes.ts";
 import { addExitCodes } from "./exit-codes-command.ts";
+import { addExport } from "./export.ts";
 import { addFork } from "./fork.ts";
 import { addInit } from "./init.ts";
 import { addJournal } from "./journal.ts";
 import { addLs } from "./ls.ts";
+import { addReplay } from "./replay.ts";
 import { addResolve } from "./resolve.ts";
 import { addRetry } from "./retry.ts";
 import { addRun } from "./run.ts";
@@ -23,9 +25,9 @@ import { addWorker } from "./worker.ts";
 
 const GROUPS: readonly (readonly [title: string, commands: readonly ((program: Command) => void)[]])[] = [
   ["Run workflows:", [addInit, addRun, addWorker, addStart]],
-  ["Look:", [addLs, addShow, addWhy, addJournal]],
+  ["Look:", [addLs, addShow, addWhy, addJournal, addExport]],
   ["Act on a run:", [addSignal, addCancel, addRetry, addFork, addResolve]],
-  ["Test:", [addTest]],
+  ["Test:", [addTest, addReplay]],
   ["Look after the store:", [addDoctor, addBackup]],
   ["Help:", [addExitCodes]],
 ];

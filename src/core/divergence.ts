@@ -81,7 +81,8 @@ function describe(run: string, { recorded, issued, site }: Divergence): string {
   );
 }
 
-function describeEntry({ type, key }: Entry): string {
+/** An entry as people name it: a call like one, anything else by its type. */
+export function describeEntry({ type, key }: Pick<Entry, "type" | "key">): string {
   return `${WORDS[type] ?? type}${key === null ? "" : ` "${key}"`}`;
 }
 

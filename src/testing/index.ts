@@ -1,4 +1,11 @@
 export { type ManualClock, manualClock, systemClock } from "../base/clock.ts";
+export {
+  type ExportedEntry,
+  type ExportedRow,
+  type ExportedRun,
+  type ExportOptions,
+  exportRun,
+} from "../client/export.ts";
 export { type CrashOptions, crashEverywhere } from "./crash-everywhere.ts";
 export { type CrashTest, crashTest } from "./crash-test.ts";
 export type { CrashMode, CrashPoint, PointKind } from "./explorer/crash-point.ts";
@@ -14,5 +21,6 @@ export {
 } from "./fake-model.ts";
 export { type CommitFault, type FaultPlan, type FaultStore, faultStore, type RecordedCommit } from "./fault-store.ts";
 export { type Effect, type Recorder, recorder } from "./recorder.ts";
+export { type ReplayDiff, type ReplayOptions, type ReplayResult, replay } from "./replay.ts";
 export { type OpenedStore, type StoreCase, storeCases } from "./store-cases.ts";
 export { type TestEngine, type TestEngineOptions, testEngine } from "./test-engine.ts";

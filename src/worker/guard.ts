@@ -23,9 +23,9 @@ let restore: () => void = () => {};
 let log: Log | null = null;
 const told = new Set<string>();
 
-/** Installs the guard for as long as somebody uses it; the returned function gives it up. */
-export function installGuard(to: Log): () => void {
-  log = to;
+/** Installs the guard for as long as somebody uses it; the returned function gives it up. Without a log, warnings go where they went before. */
+export function installGuard(to: Log | null): () => void {
+  log = to ?? log;
   if (users++ === 0) restore = wrapGlobals();
   let isInstalled = true;
   return () => {

@@ -3,10 +3,12 @@ import { manualClock } from "../../src/base/clock.ts";
 import { PawlError } from "../../src/base/errors.ts";
 import { workflow } from "../../src/core/workflow.ts";
 import { gate, MINUTE, openWorld, STORES } from "../behaviour/harness.ts";
+import { withoutColdStart } from "../cold-start.ts";
 import { openOn, rounds, stateOf } from "./rig.ts";
 
 describe.each(STORES)("cancel on %s", (store) => {
   it("P19 that comes while its run is being parked still ends it", async () => {
+    withoutColdStart("its code leaves the journal on purpose");
     const world = await openWorld(store);
     const first = workflow("w", async (ctx) => {
       await ctx.step("a", () => 1);

@@ -4,7 +4,10 @@ import type { Pawl } from "../../src/client/pawl.ts";
 import type { Entry, RunStarted } from "../../src/core/journal.ts";
 import { LIMITS } from "../../src/core/limits.ts";
 import { type Workflow, workflow } from "../../src/core/workflow.ts";
+import { withoutColdStart } from "../cold-start.ts";
 import { gate, openWorld, STORES, type World } from "./harness.ts";
+
+withoutColdStart("its bodies return what the test holds out to them at the moment");
 
 vi.mock("../../src/core/limits.ts", async (original) => {
   const module = await original<typeof import("../../src/core/limits.ts")>();

@@ -9,6 +9,9 @@ import { checksum } from "../../src/core/checksum.ts";
 import { type Context, Pawl, type Workflow, workflow } from "../../src/index.ts";
 import { loadDriver } from "../../src/stores/sqlite/driver.ts";
 import { nodeHost } from "../../src/worker/node-host.ts";
+import { withoutColdStart } from "../cold-start.ts";
+
+withoutColdStart("its journals and messages are damaged on purpose");
 
 // Other work may slow the machine down.
 vi.setConfig({ testTimeout: 60_000 });

@@ -6,6 +6,7 @@ import { manualClock } from "../../src/base/clock.ts";
 import { hasCode } from "../../src/base/errors.ts";
 import type { Context } from "../../src/core/context.ts";
 import type { Parked } from "../../src/core/journal.ts";
+import { withoutColdStart } from "../cold-start.ts";
 import { expectLegal, expectNoWorkRepeated, followEveryPrefix } from "./crash-prefix.ts";
 import { type Body, type ForeignAwait, interpret, type Node, type World } from "./program.ts";
 import {
@@ -75,6 +76,7 @@ it.each(KINDS)(
 );
 
 it("P4 random programs with foreign awaits anywhere, abandoned branches included, are refused at the call, or follow every prefix without drift", async () => {
+  withoutColdStart("what a branch that was left alone says after a foreign await races with the end");
   const seen = { refused: 0, finished: 0, prefixes: 0 };
   await fc.assert(
     fc.asyncProperty(foreignPrograms(), schedules, async (program, seed) => {
@@ -100,6 +102,7 @@ it("P4 random programs with foreign awaits anywhere, abandoned branches included
 // A foreign await that was begun early may be over when a turn opens on one pass and not on another: then a call, or the end, comes before one
 // that was recorded first. Nobody can tell that from changed code, so it parks the run. What counts is that no call ever gets another's result.
 it("P4 P3 foreign awaits whose order changes from pass to pass never give a call the result of another: such a run follows its journal, or parks", async () => {
+  withoutColdStart("its foreign awaits take another time in each pass on purpose");
   const seen = { prefixes: 0, drifted: 0 };
   await fc.assert(
     fc.asyncProperty(unsteadyPrograms(), schedules, async (program, seed) => {
@@ -124,6 +127,7 @@ it("P4 P3 foreign awaits whose order changes from pass to pass never give a call
 }, 600_000);
 
 it("P4 P3 an end that comes first after a foreign await is held for the recorded call of a branch that was left alone", async () => {
+  withoutColdStart("its foreign awaits take another time in each pass on purpose");
   // Live the branch is faster, in replay the body.
   const racing = (branchHops: number, bodyHops: number) => async (ctx: Context, world: World) => {
     const hop = async (n: number) => {

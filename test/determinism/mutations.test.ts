@@ -7,9 +7,12 @@ import { manualClock } from "../../src/base/clock.ts";
 import { jsonCodec } from "../../src/base/envelope.ts";
 import { CALLS, type EntryType, OUTCOMES, type Parked, type StoredEntry } from "../../src/core/journal.ts";
 import { openEntry } from "../../src/core/values.ts";
+import { withoutColdStart } from "../cold-start.ts";
 import { readHistory } from "./legal-history.ts";
 import { programs, propertyOptions, schedules } from "./program-arbitrary.ts";
 import { rechain, resume, runProgram, type Story } from "./rig.ts";
+
+withoutColdStart("its journals are altered on purpose");
 
 const DONE = ["succeeded", "failed"];
 /** A body that goes quiet before a recorded call may be slow: it is parked when the watchdog says so (P3). */

@@ -1,8 +1,9 @@
 // The smallest cases of what the random tests have found.
-import { describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { manualClock } from "../../src/base/clock.ts";
 import type { Context } from "../../src/core/context.ts";
 import type { EntryType, Parked, StoredEntry } from "../../src/core/journal.ts";
+import { withoutColdStart } from "../cold-start.ts";
 import type { Node, World } from "./program.ts";
 import { rechain, resume, runProgram, type Story } from "./rig.ts";
 
@@ -29,6 +30,8 @@ describe("P9: what a body says after a foreign await is recorded once, wherever 
 });
 
 describe("B63, P3: a recorded outcome that nothing waits for is no history", () => {
+  beforeEach(() => withoutColdStart("its journals are altered on purpose"));
+
   let bodies = 0;
   const handler = async (ctx: Context, world: World) => {
     bodies++;

@@ -8,6 +8,7 @@ import { workflow } from "../../src/core/workflow.ts";
 import { memoryStore } from "../../src/stores/memory/memory-store.ts";
 import { openOn } from "../attacks/rig.ts";
 import { errorOf, HOUR, openWorld, STORES, type Workflows, type World } from "../behaviour/harness.ts";
+import { withoutColdStart } from "../cold-start.ts";
 import { programs, propertyOptions, schedules } from "./program-arbitrary.ts";
 import { runProgram, START } from "./rig.ts";
 import { expectFold, foldingStore } from "./rows-are-folds.ts";
@@ -99,6 +100,7 @@ describe.each(STORES)("on %s the rows are the fold of the journal", (kind) => {
   });
 
   it("I4 B6 for a run that is parked, decided and goes on", async () => {
+    withoutColdStart("its code leaves the journal on purpose");
     const asking = (name: string) =>
       workflow("asking", async (ctx) => {
         ctx.set("step", name);

@@ -1,0 +1,73 @@
+import { writeFileSync } from "node:fs";
+import type { Command } from "commander";
+import { PawlError } from "../base/errors.ts";
+import { type ExportOptions, exportRun } from "../client/export.ts";
+import { action, addCommand, withClient } from "./command.ts";
+import { EXIT } from "./exit-codes.ts";
+import { countOf } from "./printable.ts";
+import { findRun } from "./run-id.ts";
+
+interface ExportCommandOptions {
+  readonly out?: string;
+  readonly redact?: true | string;
+}
+
+export function addExport(program: Command): void {
+  addCommand(program, "export <run>", "write a run with its journal as one portable JSON file", [
+    "pawl export 0193a7c2 --out runs/order-17.json",
+    "pawl export 0193a7c2 --redact",
+    "pawl export 0193a7c2 --redact email,card --out runs/order-17.json",
+  ])
+    .option("--out <file>", "write to this file instead of stdout")
+    .option(
+      "--redact [names]",
+      "leave values out: all, or those of properties, steps, signals and state with these names, separated by commas; ids, keys, tags and times stay",
+    )
+    .action(
+      action<ExportCommandOptions, [string]>((call, text) =>
+        withClient(call, async (pawl) => {
+          const { options, out } = call;
+          const exported = await exportRun(pawl, await findRun(pawl, text), redactionOf(options.redact));
+          const json = `${JSON.stringify(exported, null, 2)}\n`;
+          if (options.out === undefined) process.stdout.write(json);
+          else {
+            write(options.out, json);
+            const { run, entries } = exported;
+            if (out.isJson) out.json({ run: run.id, file: options.out, entries: entries.length });
+            else out.print(`Run ${run.id} is in ${options.out} (${countOf(entries.length, "entry", "entries")}).`);
+          }
+          return EXIT.ok;
+        }),
+      ),
+    );
+}
+
+function redactionOf(redact: true | string | undefined): ExportOptions {
+  if (redact === undefined) return {};
+  if (redact === true) return { redact: "all" };
+  const names = redact
+    .split(",")
+    .map((name) => name.trim())
+    .filter((name) => name !== "");
+  if (names.length > 0) return { redact: names };
+  throw new PawlError(
+    "invalid_argument",
+    "--redact has no name in it. Give names such as email,card, or none for all values.",
+  );
+}
+
+function write(file: string, json: string): void {
+  try {
+    writeFileSync(file, json);
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    throw new PawlError(
+      "invalid_argument",
+      `--out ${file} cannot be written (${code}). Give a file in a folder that exists.`,
+      {
+        fields: { file },
+        cause,
+      },
+    );
+  }
+}

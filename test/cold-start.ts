@@ -1,0 +1,199 @@
+// The cold start of every run
+// Whatever a test makes an engine do, the runs that it leaves must be reproduced by their code: the recorded end of each is withheld and must be
+// derived again, and what has not ended must be followed to where it stands (I5). No test has to ask for it; one that breaks determinism or
+// damages journals on purpose opts out and says why.
+//
+//   CS1. An engine answers for the runs whose last entry it has written itself, with the code it had.
+//   CS2. Journals are read when an engine closes, and replayed when all tests of the file are over: what bodies do then disturbs no test.
+//   CS3. A killed engine is answered for by the next one that closes on the same store.
+import { appendFileSync } from "node:fs";
+import { expect } from "vitest";
+import { DEFAULT_STORE, storeOf } from "../src/client/open-store.ts";
+import { Pawl, type PawlOptions } from "../src/client/pawl.ts";
+import type { Commit, Store, Verdict } from "../src/core/store.ts";
+import type { Workflow } from "../src/core/workflow.ts";
+import { type ExportedRun, exportRun, replay } from "../src/testing/index.ts";
+import { Registry } from "../src/worker/registry.ts";
+
+/** Runs of one engine that are looked at; tests of capacity make thousands of the same kind. */
+const MAX_RUNS = 2000;
+/** Longer journals are left to the tests that are about them: they are read and replayed there. */
+const MAX_ENTRIES = 5000;
+const AT_ONCE = 100;
+/** A store that does not answer must not hold its test up. */
+const READ_MS = 2000;
+/** A body that awaits something of its own is given more time before it counts as quiet: the machine may be busy. */
+const QUIET_MS = 200;
+const PATIENT_MS = 10_000;
+const WHOLE_FILE = "";
+
+const { setTimeout: startTimer, clearTimeout: stopTimer } = globalThis;
+
+/** The last entry of a run that an engine has written. */
+interface Written {
+  readonly head: number;
+  readonly hash: string;
+}
+
+interface Engine {
+  readonly test: string;
+  readonly workflows: readonly Workflow[];
+  readonly written: Map<string, Written>;
+}
+
+interface Recorded {
+  readonly test: string;
+  readonly workflow: Workflow;
+  readonly run: ExportedRun;
+}
+
+const engines = new Map<Pawl, Engine>();
+const recorded: Recorded[] = [];
+const optedOut = new Map<string, string>();
+const tally = { checked: 0, open: 0, passedOver: 0, unreadable: 0, optedOut: 0 };
+
+/** Leaves the runs of this test out, or at the top of a file those of all its tests; `reason` is printed with the count. */
+export function withoutColdStart(reason: string): void {
+  optedOut.set(currentTest(), reason);
+}
+
+function currentTest(): string {
+  return expect.getState().currentTestName ?? WHOLE_FILE;
+}
+
+const { open } = Pawl;
+const { close } = Pawl.prototype;
+
+/** Has every engine of this test file answer for its runs. */
+export function watchEngines(): void {
+  Pawl.open = async (url?: string | Store | PawlOptions, options: PawlOptions = {}) => {
+    if (typeof url === "object" && !("commit" in url)) return Pawl.open(undefined, url);
+    const store = typeof url === "object" ? url : storeOf(url ?? DEFAULT_STORE, options);
+    const workflows = (options.workflows ?? []) as readonly Workflow[];
+    const engine: Engine = { test: currentTest(), workflows, written: new Map() };
+    const pawl = await open.call(Pawl, watched(store, engine), options);
+    engines.set(pawl, engine);
+    return pawl;
+  };
+  const closing = new WeakMap<Pawl, Promise<void>>();
+  Pawl.prototype.close = function (options) {
+    const known = closing.get(this) ?? closeAndRead(this, () => close.call(this, options));
+    closing.set(this, known);
+    return known;
+  };
+}
+
+/** The same store, whose commits are noted. */
+function watched(store: Store, engine: Engine): Store {
+  const commit = async (batch: Commit): Promise<Verdict[]> => {
+    const verdicts = await store.commit(batch);
+    for (const [index, { run, entries }] of batch.runs.entries()) {
+      const last = entries.at(-1);
+      if (verdicts[index]?.kind === "applied" && last !== undefined)
+        engine.written.set(run, { head: last.seq + 1, hash: last.hash });
+    }
+    return verdicts;
+  };
+  return new Proxy(store, { get: (target, name) => (name === "commit" ? commit : Reflect.get(target, name, target)) });
+}
+
+/** Closes the engine, and holds its store open until the journals are read. */
+async function closeAndRead(pawl: Pawl, shut: () => Promise<void>): Promise<void> {
+  if (!engines.has(pawl)) return shut();
+  const isHeld = await pawl.store.open().then(
+    () => true,
+    () => false,
+  );
+  try {
+    await shut();
+    if (isHeld) await inTime(readAll(pawl));
+  } finally {
+    engines.delete(pawl);
+    if (isHeld) await pawl.store.close();
+  }
+}
+
+async function readAll(pawl: Pawl): Promise<void> {
+  for (const engine of engines.values()) {
+    let looked = 0;
+    for (const [id, written] of engine.written) {
+      if (looked++ >= MAX_RUNS || written.head > MAX_ENTRIES) tally.passedOver++;
+      else if (await readOne(pawl, engine, id, written)) engine.written.delete(id);
+    }
+  }
+}
+
+/** True if the run need not be looked for again. */
+async function readOne(pawl: Pawl, engine: Engine, id: string, { head, hash }: Written): Promise<boolean> {
+  try {
+    const row = await pawl.store.run(id);
+    const [last, further] = await pawl.store.journal(id, { from: head - 1, limit: 2 });
+    if (row === null || last?.hash !== hash || further !== undefined) return engines.get(pawl) === engine;
+    const workflow = new Registry(engine.workflows).forRun(row.workflow, row.version);
+    if (workflow !== undefined) recorded.push({ test: engine.test, workflow, run: await exportRun(pawl, id) });
+  } catch {
+    tally.unreadable++;
+  }
+  return true;
+}
+
+async function inTime(work: Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = startTimer(() => {
+      tally.unreadable++;
+      resolve();
+    }, READ_MS);
+  });
+  await Promise.race([work, late]);
+  stopTimer(timer);
+}
+
+/** The check itself, once no test of the file is left. */
+export async function replayAll(): Promise<void> {
+  const failures: string[] = [];
+  const begun = performance.now();
+  while (recorded.length > 0) await Promise.all(recorded.splice(-AT_ONCE).map((one) => coldStart(one, failures)));
+  report(performance.now() - begun);
+  if (failures.length > 0)
+    throw new Error(`${failures.length} runs are not reproduced by their code (I5):\n${inShort(failures)}`);
+}
+
+async function coldStart({ test, workflow, run }: Recorded, failures: string[]): Promise<void> {
+  if (optedOut.has(WHOLE_FILE) || optedOut.has(test)) return void tally.optedOut++;
+  if (run.run.endedAt === null) tally.open++;
+  else tally.checked++;
+  const fail = (problem: string) => void failures.push(`in "${test}": ${problem}`);
+  try {
+    const first = await replay(workflow, run, { quiet: QUIET_MS });
+    const { ok, message, line, added } = first.ok ? first : await replay(workflow, run, { quiet: PATIENT_MS });
+    if (!ok) fail(line === undefined ? message : `${message} (${line})`);
+    else if (added !== undefined) fail(`Run ${run.run.id} made notes again: ${added.join(", ")}.`);
+  } catch (error) {
+    fail(`Run ${run.run.id}: ${String(error)}`);
+  }
+}
+
+const SHOWN_PER_TEST = 2;
+
+/** The first failures of each test. */
+function inShort(failures: readonly string[]): string {
+  const seen = new Map<string, number>();
+  const shown = failures.filter((failure) => {
+    const test = failure.slice(0, failure.indexOf('": '));
+    const n = (seen.get(test) ?? 0) + 1;
+    seen.set(test, n);
+    return n <= SHOWN_PER_TEST;
+  });
+  return shown.join("\n");
+}
+
+/** One line per file, for the sum that is printed at the end. */
+function report(ms: number): void {
+  const path = process.env["PAWL_COLD_START_REPORT"];
+  const file = expect.getState().testPath ?? "";
+  if (path !== undefined)
+    appendFileSync(path, `${JSON.stringify({ file, ms: Math.round(ms), ...tally, reasons: [...optedOut] })}\n`);
+  for (const count of Object.keys(tally) as (keyof typeof tally)[]) tally[count] = 0;
+  optedOut.clear();
+}
