@@ -11,7 +11,7 @@ import { loadDriver } from "../../src/stores/sqlite/driver.ts";
 import { nodeHost } from "../../src/worker/node-host.ts";
 
 // Other work may slow the machine down.
-vi.setConfig({ testTimeout: 60_000 });
+vi.setConfig({ testTimeout: 600_000 });
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-damaged-"));
 const opened: Pawl[] = [];
