@@ -10,7 +10,7 @@ import { nodeHost } from "../../src/worker/node-host.ts";
 import { pawl as command, json, project } from "../fixtures/cli/command.ts";
 
 // Other work may slow the machine down.
-vi.setConfig({ testTimeout: 60_000 });
+vi.setConfig({ testTimeout: 600_000 });
 
 const ENTRIES = 20_000;
 const hugeInput = "input ".repeat(10 * 2 ** 20);

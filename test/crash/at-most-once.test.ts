@@ -7,7 +7,7 @@ import { inGroups, TOUR, World } from "./world.ts";
 import { killEverywhere, type Scene, undisturbed, type Wreck } from "./wrecks.ts";
 
 // Other work may slow the machine down.
-vi.setConfig({ testTimeout: 140_000 });
+vi.setConfig({ testTimeout: 600_000 });
 
 const scene: Scene = { file: TOUR, run: { workflow: "careful", input: null } };
 

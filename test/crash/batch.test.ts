@@ -5,7 +5,7 @@ import { live, type RunRequest } from "./child.ts";
 import { example, TEST_WORKFLOWS, World } from "./world.ts";
 
 // Other work may slow the machine down.
-vi.setConfig({ testTimeout: 140_000 });
+vi.setConfig({ testTimeout: 600_000 });
 
 it("S4-2 D-12 I6 a batch of 5,000 with five kills: each item's outcome is recorded once, each effect happened once", async () => {
   const world = new World();

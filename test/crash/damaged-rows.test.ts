@@ -14,7 +14,7 @@ import { withoutColdStart } from "../cold-start.ts";
 withoutColdStart("its journals and messages are damaged on purpose");
 
 // Other work may slow the machine down.
-vi.setConfig({ testTimeout: 60_000 });
+vi.setConfig({ testTimeout: 600_000 });
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-damaged-"));
 const opened: Pawl[] = [];

@@ -8,7 +8,7 @@ import { type Booked, example, inGroups, type Remains, type RunRemains, stepOf, 
 import { killEverywhere, type Scene, undisturbed, type Whole, type Wreck } from "./wrecks.ts";
 
 // Other work may slow the machine down.
-vi.setConfig({ testTimeout: 140_000 });
+vi.setConfig({ testTimeout: 600_000 });
 
 interface Play extends Scene {
   readonly ids: string;

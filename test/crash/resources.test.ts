@@ -6,7 +6,7 @@ import { built, startChild } from "../child.ts";
 import { World } from "./world.ts";
 
 // Other work may slow the machine down.
-vi.setConfig({ testTimeout: 120_000 });
+vi.setConfig({ testTimeout: 600_000 });
 
 const RUNS = 10_000;
 /** Less than the results of the runs, which are 150 MB. */

@@ -7,7 +7,7 @@ import { type Context, type Entry, type Pawl, workflow } from "../../src/index.t
 import { gate, openWorld, STORES, type World } from "../behaviour/harness.ts";
 
 // Other work may slow the machine down.
-vi.setConfig({ testTimeout: 60_000 });
+vi.setConfig({ testTimeout: 600_000 });
 
 const MIB = 2 ** 20;
 

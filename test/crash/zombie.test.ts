@@ -8,7 +8,7 @@ import { Child, live } from "./child.ts";
 import { TEST_WORKFLOWS, World } from "./world.ts";
 
 // Other work may slow the machine down.
-vi.setConfig({ testTimeout: 60_000 });
+vi.setConfig({ testTimeout: 600_000 });
 
 const files = [TEST_WORKFLOWS];
 
