@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import { brotliCompressSync, brotliDecompressSync, constants } from "node:zlib";
 import type { Clock } from "../base/clock.ts";
@@ -14,15 +13,13 @@ import type { Store, WorkerRow } from "../core/store.ts";
 import { isTerminal, type PublicStatus, publicStatus, RUN_STATES, type RunState } from "../core/transition.ts";
 import { openEntry, sealValue } from "../core/values.ts";
 import type { Workflow } from "../core/workflow.ts";
-import { installGuard } from "../worker/guard.ts";
-import { nodeHost } from "../worker/node-host.ts";
 import { Registry } from "../worker/registry.ts";
-import { shieldRejections } from "../worker/rejections.ts";
 import { Worker } from "../worker/worker.ts";
 import { Changes } from "./changes.ts";
 import { consoleLog, harmless } from "./console-log.ts";
 import { assertSameDecision, sealDecision } from "./decision.ts";
 import { forkCommit, forkPoint, readableStart, retryPoint } from "./fork.ts";
+import { type Machine, machineOf } from "./machine.ts";
 import { DEFAULT_STORE, storeOf } from "./open-store.ts";
 import {
   type CancelOptions,
@@ -95,6 +92,7 @@ export class Pawl {
   readonly #registry: Registry;
   readonly #codec: Codec;
   readonly #log: Log;
+  readonly #machine: Machine;
   readonly #ids: Ids;
   readonly #changes: Changes;
   readonly #worker: Worker;
@@ -123,6 +121,8 @@ export class Pawl {
     this.#registry = new Registry((options.workflows ?? []) as readonly Workflow[]);
     this.#codec = options.codec ?? compressing(jsonCodec, brotli);
     this.#log = harmless(options.logger ?? consoleLog);
+    this.#machine = machineOf(options);
+    const { host, randomBytes } = this.#machine;
     this.#ids = createIds({ now: () => store.clock.now(), randomBytes });
     const pollMs = options.poll === undefined ? DEFAULTS.pollMs : toMs(options.poll, "poll");
     this.#changes = new Changes(store.leaseClock, pollMs);
@@ -133,7 +133,7 @@ export class Pawl {
     });
     this.#ports = {
       store,
-      host: nodeHost,
+      host,
       codec: this.#codec,
       ids: this.#ids,
       registry: this.#registry,
@@ -152,6 +152,7 @@ export class Pawl {
 
   #workerOptions(options: PawlOptions, pollMs: number): ConstructorParameters<typeof Worker>[1] {
     const { retention } = options;
+    const { host, random, identity } = this.#machine;
     return {
       name: options.name ?? hostname(),
       registry: this.#registry,
@@ -175,17 +176,18 @@ export class Pawl {
                   : toMs(retention.failed, "retention.failed"),
             },
       codec: this.#codec,
-      host: nodeHost,
+      host,
       log: this.#log,
       newId: () => this.#ids.next(),
-      random: Math.random,
+      random,
+      identity,
     };
   }
 
   async #begin(options: PawlOptions): Promise<void> {
     this.#undo.push(this.store.hints(() => this.#changes.tellAll()));
     if (this.#registry.handles.length === 0) return;
-    this.#undo.push(installGuard(this.#log), shieldRejections());
+    this.#undo.push(this.#machine.protect(this.#log));
     if (options.handleSignals ?? true) this.#undo.push(onStopSignals(() => this.close()));
     await this.#worker.start();
   }
@@ -309,7 +311,7 @@ export class Pawl {
     const forked = this.#ids.next();
     const commit = await forkCommit(row, journal, where(journal), forked, {
       store: this.store,
-      host: nodeHost,
+      host: this.#machine.host,
       codec: this.#codec,
     });
     const space = startSpace(row.workflow);

@@ -7,9 +7,8 @@
 import { formatMs } from "../base/duration.ts";
 import { messageOf, PawlError } from "../base/errors.ts";
 import type { Log } from "../core/context.ts";
-import type { FenceReply, Handle, NewWorker, Pulse, Store } from "../core/store.ts";
+import type { FenceReply, Handle, NewWorker, ProcessIdentity, Pulse, Store } from "../core/store.ts";
 import { Loop } from "./loop.ts";
-import { processIdentity } from "./process-identity.ts";
 
 export interface LeaseOptions {
   readonly name: string;
@@ -18,6 +17,7 @@ export interface LeaseOptions {
   readonly handles: readonly Handle[];
   readonly log: Log;
   newId(): string;
+  identity(): ProcessIdentity;
   /** The store says that this incarnation is over. */
   lost(): void;
   /** A heartbeat went through. */
@@ -109,8 +109,8 @@ export class Lease {
   }
 
   #newWorker(): NewWorker {
-    const { name, leaseMs, handles, newId } = this.#options;
-    return { id: newId(), name, leaseMs, process: processIdentity(), handles };
+    const { name, leaseMs, handles, newId, identity } = this.#options;
+    return { id: newId(), name, leaseMs, process: identity(), handles };
   }
 
   #hold(worker: NewWorker, sentAt: number): void {

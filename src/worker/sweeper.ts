@@ -2,10 +2,10 @@
 // Finds workers that died and runs that nothing will wake, and puts them back to work.
 import { messageOf } from "../base/errors.ts";
 import type { Log } from "../core/context.ts";
-import { LONG_DEAD_MS, type Store, type WorkerRow } from "../core/store.ts";
+import { LONG_DEAD_MS, type ProcessIdentity, type Store, type WorkerRow } from "../core/store.ts";
 import type { Lease } from "./lease.ts";
 import { Loop } from "./loop.ts";
-import { isPlainlyDead, processIdentity } from "./process-identity.ts";
+import { isPlainlyDead } from "./process-identity.ts";
 
 export interface SweeperOptions {
   readonly leaseMs: number;
@@ -13,6 +13,7 @@ export interface SweeperOptions {
   readonly housekeepingMs: number;
   readonly retention: { readonly succeededMs: number; readonly failedMs: number } | null;
   readonly log: Log;
+  identity(): ProcessIdentity;
 }
 
 export class Sweeper {
@@ -45,7 +46,7 @@ export class Sweeper {
 
   /** Fences the dead and releases their runs. */
   async sweep(): Promise<void> {
-    const mine = processIdentity();
+    const mine = this.#options.identity();
     const dead = (await this.#store.workers()).filter(
       (worker) => worker.id !== this.#lease.id && this.#isDead(worker, mine),
     );
@@ -57,7 +58,7 @@ export class Sweeper {
   }
 
   /** Plainly dead on this machine: at once (P27). Otherwise when its lease ran out while ours held for a whole one (P25). */
-  #isDead(worker: WorkerRow, mine: ReturnType<typeof processIdentity>): boolean {
+  #isDead(worker: WorkerRow, mine: ProcessIdentity): boolean {
     if (worker.leaseLeftMs <= LONG_DEAD_MS || isPlainlyDead(worker.process, mine)) return true;
     return worker.leaseLeftMs < 0 && this.#lease.heldForMs >= this.#options.leaseMs;
   }

@@ -16,7 +16,7 @@ import type { Host } from "../core/host.ts";
 import type { Entry } from "../core/journal.ts";
 import { Pass } from "../core/pass.ts";
 import type { AdoptedChild, PassEnd, PassPorts } from "../core/pass-ports.ts";
-import type { NewRun, Store, Verdict } from "../core/store.ts";
+import type { NewRun, ProcessIdentity, Store, Verdict } from "../core/store.ts";
 import { Timeouts } from "../core/timeouts.ts";
 import { openEntry } from "../core/values.ts";
 import type { Workflow } from "../core/workflow.ts";
@@ -47,6 +47,7 @@ export interface WorkerOptions {
   readonly log: Log;
   newId(): string;
   random(): number;
+  identity(): ProcessIdentity;
 }
 
 /** What others may want to know of the runs of this process, always after it is durable. */
@@ -79,7 +80,7 @@ export class Worker {
     this.#store = store;
     this.#options = options;
     this.#events = events;
-    const { log, leaseMs, stallMs, name, registry, newId } = options;
+    const { log, leaseMs, stallMs, name, registry, newId, identity } = options;
     this.#passes = new PassTable({
       verdict: (pass, verdict, started) => this.#verdict(pass, verdict, started),
       dropped: (pass) => this.#dropped(pass),
@@ -97,6 +98,7 @@ export class Worker {
       handles: registry.handles,
       log,
       newId,
+      identity,
       lost: () => this.#selfFence.begin("its lease was taken away"),
       beat: () => this.#compareWithStore(),
     });
