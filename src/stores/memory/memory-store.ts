@@ -11,7 +11,7 @@ import { commit, holderOf } from "./commit.ts";
 import { deliver } from "./deliver.ts";
 import { adopt, orphans } from "./orphans.ts";
 import { listCounters, listRuns, listState, listWaits, purge, readJournal } from "./queries.ts";
-import { emptyTables, hasUnseenCancel, unreadOf } from "./tables.ts";
+import { emptyTables, hasUnseenCancel, type Tables, unreadOf } from "./tables.ts";
 import { fence, heartbeat, listWorkers, type Moment, ownedBy, register, retire } from "./workers.ts";
 
 export interface MemoryStoreOptions {
@@ -21,8 +21,12 @@ export interface MemoryStoreOptions {
 
 /** A store that lives in this process and ends with it: for tests. */
 export function memoryStore(options: MemoryStoreOptions = {}): Store {
+  return memoryStoreOn(emptyTables(), options);
+}
+
+/** A store on tables that somebody else can see. */
+export function memoryStoreOn(tables: Tables, options: MemoryStoreOptions): Store {
   const { clock = systemClock, leaseClock = systemClock } = options;
-  const tables = emptyTables();
   const listeners = new Set<() => void>();
   let boot: string | null = null;
   const moment = (): Moment => ({ now: clock.now(), monotonic: leaseClock.monotonic() });
@@ -51,7 +55,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
     },
     async fence(request) {
       boot = request.successor?.process.boot ?? boot;
-      const reply = fence(tables, request, moment());
+      const reply = fence(tables, request, moment(), boot);
       hint();
       return reply;
     },
