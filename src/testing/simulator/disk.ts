@@ -5,7 +5,7 @@ import type { Clock } from "../../base/clock.ts";
 import type { Store } from "../../core/store.ts";
 import { memoryStoreOn } from "../../stores/memory/memory-store.ts";
 import { emptyTables, type Tables } from "../../stores/memory/tables.ts";
-import { START, type VirtualTime } from "./virtual-time.ts";
+import type { VirtualTime } from "./virtual-time.ts";
 
 export type Method = Exclude<
   keyof Store,
@@ -42,6 +42,7 @@ interface Write {
   readonly method: Method;
   readonly args: readonly unknown[];
   readonly at: number;
+  readonly wall: number;
 }
 
 /** What the monotonic clock of the simulated machine says at the start. */
@@ -54,7 +55,7 @@ export class Disk {
   #writes: Write[] = [];
   #store: Store;
   /** Set while writes are applied again: they happen when they happened. */
-  #then: number | null = null;
+  #then: Write | null = null;
 
   constructor(time: VirtualTime, hinted: () => void) {
     this.#time = time;
@@ -64,11 +65,11 @@ export class Disk {
 
   /** Lease time as the store sees it. */
   monotonic(): number {
-    return BOOTED_MS + (this.#then ?? this.#time.now);
+    return BOOTED_MS + (this.#then?.at ?? this.#time.now);
   }
 
   apply(method: Method, args: readonly unknown[]): Promise<unknown> {
-    if (METHODS[method]) this.#writes.push({ method, args, at: this.#time.now });
+    if (METHODS[method]) this.#writes.push({ method, args, at: this.#time.now, wall: this.#time.wall() });
     return call(this.#store, method, args);
   }
 
@@ -80,9 +81,9 @@ export class Disk {
     this.#writes.length = kept;
     this.tables = emptyTables();
     this.#store = this.#open();
-    for (const { method, args, at } of this.#writes) {
-      this.#then = at;
-      call(this.#store, method, args).catch(() => {});
+    for (const write of this.#writes) {
+      this.#then = write;
+      call(this.#store, write.method, write.args).catch(() => {});
     }
     this.#then = null;
     return lost;
@@ -90,7 +91,7 @@ export class Disk {
 
   #open(): Store {
     const clock: Clock = {
-      now: () => START + Math.floor(this.#then ?? this.#time.now),
+      now: () => this.#then?.wall ?? this.#time.wall(),
       monotonic: () => this.monotonic(),
       at: noTimer,
       after: noTimer,

@@ -62,7 +62,7 @@ class Drawing {
   }
 
   #processes(): ProcessPlan[] {
-    const skew = this.#odds(0.2) ? 800 : 0;
+    const skew = this.#odds(0.2) ? 40 : 0;
     const isMixed = this.#odds(0.3);
     const workers = this.#between(1, 3);
     const plans = Array.from({ length: workers }, (_, i): ProcessPlan => {
@@ -184,7 +184,9 @@ class Drawing {
       case "power-cut":
         return { at, kind, lost: this.#between(0, 12), backAfterMs: this.#one([1, 500]) };
       case "clock-step":
-        return { at, kind, process, ms: this.#one([-800, 800]) };
+        return this.#odds(0.5)
+          ? { at, kind, process, ms: this.#one([-40, 40]) }
+          : { at, kind, process: null, ms: this.#one([-4000, -300, 300, 4000, 3_600_000]) };
       default:
         return { at, kind };
     }

@@ -15,7 +15,7 @@ import { METHODS, type Method } from "./disk.ts";
 import { type Outside, type ProgramInput, runProgram } from "./program.ts";
 import type { ProcessPlan, Settings } from "./scenario.ts";
 import type { Actor, Scheduler } from "./scheduler.ts";
-import { START, type VirtualTime } from "./virtual-time.ts";
+import type { VirtualTime } from "./virtual-time.ts";
 
 /** Timers of the wall clock look again after this long: the clock may have been set. */
 const LEG_MS = 60_000;
@@ -116,7 +116,7 @@ export class Life implements Actor {
 
   #clock(): Clock {
     const { time } = this.#ports;
-    const now = () => START + Math.floor(time.now + this.skewMs);
+    const now = () => time.wall() + this.skewMs;
     const after = (ms: number, fire: () => void) => this.#timer(ms, fire);
     return {
       now,

@@ -90,6 +90,10 @@ export class Network {
     }
   }
 
+  dropAll(): void {
+    for (const call of this.#sent) call.isDropped = true;
+  }
+
   #send(call: Call): void {
     const { life, method } = call;
     const partition = this.#cutOff.get(life.slot);

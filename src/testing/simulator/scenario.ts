@@ -84,6 +84,7 @@ export type Fault =
   | { readonly at: number; readonly kind: "delay"; readonly ms: number }
   /** All processes die; with durability "process" the last writes are lost, acknowledged or not. */
   | { readonly at: number; readonly kind: "power-cut"; readonly lost: number; readonly backAfterMs: number }
-  | { readonly at: number; readonly kind: "clock-step"; readonly process: number; readonly ms: number };
+  /** The wall clock is set: that of the whole machine, or what one process takes for the store's time. */
+  | { readonly at: number; readonly kind: "clock-step"; readonly process: number | null; readonly ms: number };
 
 export type FaultKind = Fault["kind"];

@@ -47,6 +47,8 @@ export interface Violation {
 const { setImmediate: startImmediate } = globalThis;
 
 const MAX_EVENTS = 60_000;
+/** What an event takes. Nothing can spin for ever without time going by. */
+const EVENT_MS = 1 / 16;
 /** How long everything may take once the last fault is over. */
 const RECOVERY_MS = 240_000;
 /** How long a supervisor waits before it starts a process again that could not open its store. */
@@ -162,6 +164,7 @@ class Simulation {
   /** Lets one thing happen, or time go by. */
   #step(): void {
     this.#inject();
+    this.#time.advance(EVENT_MS);
     const event = this.#scheduler.next();
     if (event !== null) {
       this.#events++;
@@ -209,8 +212,10 @@ class Simulation {
         this.#overAfter(fault.backAfterMs);
         return this.#cutPower(fault.lost, fault.backAfterMs);
       case "clock-step": {
-        const life = this.#lives[fault.process];
-        if (life != null) life.skewMs += fault.ms;
+        const life = fault.process === null ? null : this.#lives[fault.process];
+        if (fault.process === null) this.#time.stepMs += fault.ms;
+        else if (life != null) life.skewMs += fault.ms;
+        this.#count(fault.ms < 0 ? "a clock was set back" : "a clock was set forward");
         return;
       }
     }
@@ -249,6 +254,8 @@ class Simulation {
 
   #cutPower(lost: number, backAfterMs: number): void {
     for (const life of this.#lives) if (life !== null) this.#crash(life.slot, backAfterMs);
+    // Whoever was on the way was on the same machine.
+    this.#network.dropAll();
     this.#boots++;
     if (this.#scenario.settings.durability === "power" || this.#disk.lose(lost) === 0)
       return this.#count("the power failed");

@@ -11,8 +11,15 @@ interface Timer {
 export class VirtualTime {
   /** Milliseconds since the simulation began. */
   now = 0;
+  /** How far the wall clock of the machine was set forward, or back. */
+  stepMs = 0;
   readonly #heap: Timer[] = [];
   #order = 0;
+
+  /** What the machine's wall clock says. */
+  wall(): number {
+    return START + Math.floor(this.now + this.stepMs);
+  }
 
   /** Calls `fire` once time has come that far. Returns a function that forgets it. */
   after(ms: number, fire: () => void): () => void {
@@ -28,12 +35,16 @@ export class VirtualTime {
     this.#dropForgotten();
     const first = this.#heap[0];
     if (first === undefined) return false;
-    this.now = Math.max(this.now, first.due);
+    this.advance(Math.max(0, first.due - this.now));
+    return true;
+  }
+
+  advance(ms: number): void {
+    this.now += ms;
     for (let timer = this.#heap[0]; timer !== undefined && timer.due <= this.now; timer = this.#heap[0]) {
       this.#pop();
       timer.fire?.();
     }
-    return true;
   }
 
   #dropForgotten(): void {
