@@ -1,3 +1,10 @@
 export { type ManualClock, manualClock, systemClock } from "../base/clock.ts";
 export { type CommitFault, type FaultPlan, type FaultStore, faultStore, type RecordedCommit } from "./fault-store.ts";
+export { describeScenario } from "./simulator/describe-scenario.ts";
+export { drawScenario } from "./simulator/draw-scenario.ts";
+export type { Program } from "./simulator/program.ts";
+export type { Fault, ProcessPlan, RunPlan, Scenario, Settings, SignalPlan } from "./simulator/scenario.ts";
+export { type ShrinkOptions, shrinkScenario } from "./simulator/shrink.ts";
+export { type SimulationReport, simulate, type Violation } from "./simulator/simulation.ts";
+export { SITUATIONS, type Situation } from "./simulator/situations.ts";
 export { type OpenedStore, type StoreCase, storeCases } from "./store-cases.ts";

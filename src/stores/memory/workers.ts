@@ -12,7 +12,12 @@ export interface Moment {
 }
 
 export function register(tables: Tables, worker: NewWorker, { now, monotonic }: Moment): void {
-  tables.workers.set(worker.id, { worker: structuredClone(worker), startedAt: now, renewedAt: monotonic });
+  tables.workers.set(worker.id, { worker: copyOf(worker), startedAt: now, renewedAt: monotonic });
+}
+
+/** The caller's own must not change what the store has, nor the other way round. */
+function copyOf(worker: NewWorker): NewWorker {
+  return { ...worker, process: { ...worker.process }, handles: worker.handles.map((handle) => ({ ...handle })) };
 }
 
 export function heartbeat(tables: Tables, id: string, monotonic: number): { alive: boolean; others: number } {
@@ -25,7 +30,7 @@ export function heartbeat(tables: Tables, id: string, monotonic: number): { aliv
 export function listWorkers(tables: Tables, monotonic: number, boot: string | null): WorkerRow[] {
   return [...tables.workers.values()]
     .map(({ worker, startedAt, renewedAt }) => ({
-      ...structuredClone(worker),
+      ...copyOf(worker),
       startedAt,
       leaseLeftMs: leaseLeftMs({ boot: worker.process.boot, leaseMs: worker.leaseMs, renewedAt }, monotonic, boot),
       runs: ownedBy(tables, worker.id).length,

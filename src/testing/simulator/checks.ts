@@ -21,12 +21,13 @@ import { FoldedRun } from "./folded-run.ts";
 import type { Life } from "./life.ts";
 import type { Ledger } from "./outside.ts";
 import { isAllowedResult, type ProgramInput } from "./program.ts";
+import type { Situation } from "./situations.ts";
 
 export interface CheckPorts {
   readonly disk: Disk;
   readonly ledger: Ledger;
   violated(invariant: string, what: string): void;
-  sometimes(what: string): void;
+  sometimes(what: Situation): void;
   /** A run waits for a person after it died too often. */
   poisoned(run: string): void;
 }
@@ -50,6 +51,7 @@ export class Checks {
   readonly #delivered = new Map<string, { readonly id: string; readonly name: string }[]>();
   /** Workers that the fence under way names although their lease runs. */
   #leased: readonly string[] = [];
+  #interrupted = false;
   #began = new Set<string>();
   #unfinished = 0;
   /** Attempts that follow a crash or a lost lease. */
@@ -69,6 +71,7 @@ export class Checks {
     const named = workers.flatMap((id) => this.#ports.disk.tables.workers.get(id) ?? []);
     const isOwn = (one: MemoryWorker) => one.worker.process.pid === life.pid;
     if (named.some(isOwn)) this.#ports.sometimes("a worker fenced itself");
+    this.#interrupted = named.some((one) => !isOwn(one) && this.#ports.ledger.isBusy(one.worker.process.pid));
     this.#leased = named
       .filter((one) => !isOwn(one) && this.#leaseLeftMs(one, life) >= 0)
       .map(({ worker }) => worker.id);
@@ -86,6 +89,7 @@ export class Checks {
     if (wronged !== undefined) this.#violated("I9", `${life.name} fenced worker ${wronged}, whose lease still ran`);
     else if (this.#leased.length > 0) this.#ports.sometimes("a worker that was found silent had been heard of since");
     else this.#ports.sometimes("a worker was fenced by another");
+    if (this.#interrupted) this.#ports.sometimes("a lease was lost in the middle of a step");
   }
 
   applied(life: Life, method: Method, args: readonly unknown[], result: unknown): void {
@@ -102,7 +106,7 @@ export class Checks {
       const part = runs[i] as Commit["runs"][number];
       const verdict = verdicts[i] as Verdict;
       if (verdict.kind !== "applied") {
-        this.#ports.sometimes(`a commit met: ${verdict.kind === "refused" ? verdict.why : verdict.kind}`);
+        this.#refused(verdict);
         if (verdict.kind === "failed")
           this.#violated("I3", `the store could not take a commit of run ${part.run}: ${verdict.error}`);
         continue;
@@ -114,6 +118,12 @@ export class Checks {
         if (message.kind === "signal") this.#violated("I14", "a run sent a signal");
     }
     for (const { run } of runs) this.#compare(run);
+  }
+
+  #refused(verdict: Exclude<Verdict, { kind: "applied" }>): void {
+    if (verdict.kind === "conflict") return this.#ports.sometimes("a commit met: conflict");
+    // No simulated run uses counters.
+    if (verdict.kind === "refused" && verdict.why !== "counter") this.#ports.sometimes(`a commit met: ${verdict.why}`);
   }
 
   #append(run: string, head: number, entries: readonly StoredEntry[]): void {

@@ -51,7 +51,7 @@ class Drawing {
   #settings(): Settings {
     return {
       leaseMs: this.#one([1500, 3000]),
-      pollMs: this.#one([500, 1000]),
+      pollMs: this.#one([700, 1500]),
       concurrency: this.#one([1, 2, 8, 8]),
       lanes: this.#one([1, 1, 2]),
       order: this.#one(["oldest", "any", "any", "favourite"]),

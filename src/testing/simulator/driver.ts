@@ -12,6 +12,7 @@ import type { Disk } from "./disk.ts";
 import type { Life } from "./life.ts";
 import { type ProgramInput, signalPayload } from "./program.ts";
 import type { RunPlan, Scenario, SignalPlan } from "./scenario.ts";
+import type { Situation } from "./situations.ts";
 import type { VirtualTime } from "./virtual-time.ts";
 
 export interface DriverPorts {
@@ -21,7 +22,7 @@ export interface DriverPorts {
   /** A process that can be asked now, preferably this one. */
   lifeFor(slot: number): Life | null;
   violated(invariant: string, what: string): void;
-  sometimes(what: string): void;
+  sometimes(what: Situation): void;
 }
 
 type Answer = "done" | "again";

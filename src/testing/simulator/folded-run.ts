@@ -15,6 +15,9 @@ import { isTerminal } from "../../core/transition.ts";
 import { openEntry, openValue } from "../../core/values.ts";
 import type { MemoryRun } from "../../stores/memory/tables.ts";
 
+/** Nothing here looks at what steps and children have returned. */
+const LARGE: ReadonlySet<string> = new Set(["step.completed", "child.ended", "note"]);
+
 export class FoldedRun {
   readonly id: string;
   readonly entries: StoredEntry[] = [];
@@ -33,7 +36,7 @@ export class FoldedRun {
   /** Takes the next entry in. */
   take(stored: StoredEntry): Entry {
     this.entries.push(stored);
-    const entry = openEntry(jsonCodec, this.id, stored);
+    const entry = LARGE.has(stored.type) ? { ...stored, payload: null } : openEntry(jsonCodec, this.id, stored);
     this.#fold(entry);
     return entry;
   }

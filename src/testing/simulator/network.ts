@@ -1,5 +1,6 @@
 // The way between processes and the store
-// Every call of a process is a pending event with three points: `send`, `apply`, `ack`. At each of them something may go wrong.
+// Every call of a process is a pending event with three points: `send`, `apply`, `ack`. At each of them something may go wrong. A read is
+// applied when it is sent.
 //
 //   N1. What was not sent when its process died vanishes; what was sent is applied or not, by coin.
 //   N2. `storage_unavailable` is said only of what was surely not applied; any other error means unknown (ST5).
@@ -9,6 +10,7 @@ import { type Disk, METHODS, type Method } from "./disk.ts";
 import type { Life } from "./life.ts";
 import type { Fault } from "./scenario.ts";
 import type { Scheduler } from "./scheduler.ts";
+import type { Situation } from "./situations.ts";
 import type { VirtualTime } from "./virtual-time.ts";
 
 export interface NetworkPorts {
@@ -21,7 +23,7 @@ export interface NetworkPorts {
   /** Called just before and just after the store has done it. */
   applying(life: Life, method: Method, args: readonly unknown[]): void;
   applied(life: Life, method: Method, args: readonly unknown[], result: unknown): void;
-  sometimes(what: string): void;
+  sometimes(what: Situation): void;
 }
 
 interface Call {
@@ -83,10 +85,9 @@ export class Network {
       if (call.life !== life) continue;
       // Not here already: the store is shared, so the coin decides only whether it arrives.
       call.isDropped = this.#ports.choices.below(2) === 0;
-      if (METHODS[call.method])
-        this.#ports.sometimes(
-          call.isDropped ? "a crash took a write with it" : "a write arrived after its process had died",
-        );
+      this.#ports.sometimes(
+        call.isDropped ? "a crash took a write with it" : "a write arrived after its process had died",
+      );
     }
   }
 
@@ -101,6 +102,8 @@ export class Network {
       return this.#whenConnected(life, () => life.later(`${method} send`, () => this.#send(call)));
     const refusal = this.#refusal(call, partition);
     if (refusal !== null) return this.#answer(call, () => call.reject(refusal));
+    // A read changes nothing: when exactly it happens on the way matters to nobody.
+    if (!METHODS[method]) return this.#apply(call);
     this.#sent.add(call);
     const arrive = () =>
       this.#ports.scheduler.add({
@@ -108,7 +111,7 @@ export class Network {
         label: `${life.name} ${method} apply`,
         happen: () => this.#apply(call),
       });
-    const delay = METHODS[method] ? this.#take("delay") : undefined;
+    const delay = this.#take("delay");
     if (delay !== undefined) this.#ports.time.after(delay.ms, arrive);
     else this.#afterAWhile(arrive);
   }
@@ -136,7 +139,7 @@ export class Network {
       (result) => {
         this.#ports.applied(life, method, args, result);
         const isLost = METHODS[method] && this.#take("lose-answer") !== undefined;
-        if (isLost) this.#ports.sometimes(`an answer was lost: ${method}`);
+        if (isLost) this.#ports.sometimes(lostAnswer(method));
         this.#answer(call, () => (isLost ? call.reject(lost(method)) : call.resolve(result)));
       },
       (error: unknown) => this.#answer(call, () => call.reject(error)),
@@ -170,6 +173,20 @@ export class Network {
     const { choices, slowness, time } = this.#ports;
     if (!choices.chance(slowness)) return then();
     time.after([1, 10, 100, 1000][choices.below(4)] as number, then);
+  }
+}
+
+function lostAnswer(method: Method): Situation {
+  switch (method) {
+    case "claim":
+    case "commit":
+    case "deliver":
+    case "fence":
+    case "heartbeat":
+    case "register":
+      return `an answer was lost: ${method}`;
+    default:
+      return "an answer was lost: another call";
   }
 }
 

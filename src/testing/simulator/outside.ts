@@ -1,27 +1,26 @@
 // The world outside the workflow
-// Counts what steps do there. A counter takes each idempotency key once, as a good provider does; the ledger counts every start of a function.
+// Counts what steps do there. A counter takes each idempotency key once, as a good provider does.
 import type { StepInfo } from "../../core/context.ts";
 import type { Life } from "./life.ts";
 
-export interface Start {
-  readonly life: Life;
-  readonly run: string;
-  readonly key: string;
-  readonly attempt: number;
-}
-
 export class Ledger {
-  /** Every start of a step's function, by idempotency key. */
-  readonly starts: Map<string, Start[]> = new Map();
+  /** Attempts whose function is under way, and where. */
+  readonly #running = new Map<string, Life>();
   readonly counters: Map<string, number> = new Map();
   readonly #applied = new Set<string>();
 
-  began(life: Life, run: string, { key, attempt }: StepInfo): Start {
-    const start = { life, run, key, attempt };
-    const starts = this.starts.get(key);
-    if (starts === undefined) this.starts.set(key, [start]);
-    else starts.push(start);
-    return start;
+  began(life: Life, { key, attempt }: StepInfo): void {
+    this.#running.set(`${key}@${attempt}`, life);
+  }
+
+  ended({ key, attempt }: StepInfo): void {
+    this.#running.delete(`${key}@${attempt}`);
+  }
+
+  /** Whether this process is alive and in the middle of a step. */
+  isBusy(pid: number): boolean {
+    for (const life of this.#running.values()) if (life.pid === pid && !life.isDead) return true;
+    return false;
   }
 
   acted({ key }: StepInfo, counter: string, by: number): void {

@@ -4,6 +4,7 @@
 import { hasCode } from "../../base/errors.ts";
 import type { Context, StepInfo } from "../../core/context.ts";
 import type { Workflow } from "../../core/workflow.ts";
+import type { Situation } from "./situations.ts";
 
 export type Program =
   /** Adds to a counter outside, once per idempotency key; the function takes `ms`. */
@@ -40,8 +41,10 @@ export interface Outside {
   began(run: string, info: StepInfo): void;
   /** It did what it had to do outside. */
   acted(info: StepInfo, counter: string, by: number): void;
+  /** Its function is over, whatever came of it. */
+  ended(info: StepInfo): void;
   pause(ms: number): Promise<void>;
-  sometimes(what: string): void;
+  sometimes(what: Situation): void;
 }
 
 /** The code that a worker runs: a version of the workflow. */
@@ -143,6 +146,7 @@ class Interpreter {
       async (info) => {
         outside.began(id, info);
         if (ms > 0) await outside.pause(ms);
+        outside.ended(info);
         return finish(info);
       },
       options,

@@ -10,6 +10,7 @@ import type { StepInfo } from "../../core/context.ts";
 import { shieldRejections } from "../../worker/rejections.ts";
 import { Checks } from "./checks.ts";
 import { Choices } from "./choices.ts";
+import { coldStart } from "./cold-start.ts";
 import { Disk } from "./disk.ts";
 import { Driver } from "./driver.ts";
 import { Life } from "./life.ts";
@@ -18,6 +19,7 @@ import { Ledger } from "./outside.ts";
 import type { Outside } from "./program.ts";
 import type { Fault, Scenario } from "./scenario.ts";
 import { Scheduler } from "./scheduler.ts";
+import type { Situation } from "./situations.ts";
 import { VirtualTime } from "./virtual-time.ts";
 
 /** What became of a simulation. */
@@ -29,7 +31,7 @@ export interface SimulationReport {
   /** How much virtual time went by. */
   readonly simulatedMs: number;
   /** How often each rare situation came up. */
-  readonly sometimes: ReadonlyMap<string, number>;
+  readonly sometimes: ReadonlyMap<Situation, number>;
   /** Every event in its order, one line each. */
   readonly trace: readonly string[];
   /** Every choice that was made: `scenario.choices` for the same simulation. */
@@ -70,7 +72,7 @@ class Simulation {
   readonly #checks: Checks;
   readonly #driver: Driver;
   readonly #lives: (Life | null)[];
-  readonly #sometimes = new Map<string, number>();
+  readonly #sometimes = new Map<Situation, number>();
   readonly #trace: string[] = [];
   #faults: readonly Fault[];
   #violation: Violation | null = null;
@@ -91,7 +93,7 @@ class Simulation {
       time: this.#time,
       choices: this.#choices,
       disk: this.#disk,
-      sometimes: (what: string) => this.#count(what),
+      sometimes: (what: Situation) => this.#count(what),
       violated: (invariant: string, what: string) => this.#violated(invariant, what),
     };
     this.#checks = new Checks({
@@ -115,7 +117,9 @@ class Simulation {
     try {
       for (const slot of this.#lives.keys()) this.#start(slot);
       await new Promise<void>((resolve) => this.#pump(resolve));
+      for (const life of this.#lives) life?.die();
       if (this.#violation === null) this.#checks.atEnd();
+      if (this.#violation === null) await this.#startCold();
     } finally {
       for (const life of this.#lives) life?.die();
       unshield();
@@ -129,6 +133,11 @@ class Simulation {
       trace: this.#trace,
       choices: this.#choices.taken,
     };
+  }
+
+  async #startCold(): Promise<void> {
+    const fault = await coldStart(this.#disk.tables.runs, this.#scenario.settings);
+    if (fault !== null) this.#violated("I5", fault);
   }
 
   #pump(done: () => void): void {
@@ -320,10 +329,11 @@ class Simulation {
     return {
       began: (run: string, info: StepInfo) => {
         this.#trace.push(`${this.#time.now} ${life.name} begins ${info.key} attempt ${info.attempt}`);
-        this.#ledger.began(life, run, info);
+        this.#ledger.began(life, info);
         this.#checks.began(life, run, info);
       },
       acted: (info, counter, by) => this.#ledger.acted(info, counter, by),
+      ended: (info) => this.#ledger.ended(info),
       pause: (ms) => life.pause(ms),
       sometimes: (what) => this.#count(what),
     };
@@ -334,7 +344,7 @@ class Simulation {
     if (message.includes("Please report this")) this.#violated("I10", `${life.name} says: ${message}`);
   }
 
-  #count(what: string): void {
+  #count(what: Situation): void {
     this.#sometimes.set(what, (this.#sometimes.get(what) ?? 0) + 1);
   }
 
