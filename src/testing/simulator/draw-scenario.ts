@@ -14,6 +14,7 @@ const FAULTS: readonly FaultKind[] = [
   "crash",
   "crash",
   "freeze",
+  "freeze",
   "partition",
   "outage",
   "disk-full",
@@ -158,12 +159,24 @@ class Drawing {
 
   #faults(settings: Settings, processes: number): Fault[] {
     if (this.#odds(0.05)) return [];
+    if (this.#odds(0.04)) return this.#crashLoop();
     const kinds = FAULTS.filter(() => this.#odds(0.35));
     if (kinds.length === 0) return [];
     const spread = this.#one([60, 200, 600]);
     return Array.from({ length: this.#between(1, 7) }, () =>
       this.#fault(this.#one(kinds), Math.floor(this.#random() * spread), settings, processes),
     ).sort((a, b) => a.at - b.at);
+  }
+
+  /** One process dies again and again: a run that never gets on in between is parked in the end (P28). */
+  #crashLoop(): Fault[] {
+    const gap = this.#between(20, 90);
+    return Array.from({ length: this.#between(6, 12) }, (_, i) => ({
+      at: this.#between(10, 30) + i * gap,
+      kind: "crash",
+      process: 0,
+      backAfterMs: 1,
+    }));
   }
 
   #fault(kind: FaultKind, at: number, { leaseMs }: Settings, processes: number): Fault {
@@ -173,7 +186,7 @@ class Drawing {
       case "crash":
         return { at, kind, process, backAfterMs: this.#one([1, 200, leaseMs * 2]) };
       case "freeze":
-        return { at, kind, process, ms };
+        return { at, kind, process, ms: this.#odds(0.7) ? leaseMs * 2 + 300 : ms };
       case "partition":
         return { at, kind, process, ms, how: this.#one(["refused", "stuck"] as const) };
       case "outage":
