@@ -117,7 +117,9 @@ export class Checks {
       for (const message of part.messages ?? [])
         if (message.kind === "signal") this.#violated("I14", "a run sent a signal");
     }
-    for (const { run } of runs) this.#compare(run);
+    // One that was refused may be owned by somebody who has not said so yet: a run that is taken keeps its word until its next commit.
+    for (let i = 0; i < runs.length; i++)
+      if (verdicts[i]?.kind === "applied") this.#compare((runs[i] as Commit["runs"][number]).run);
   }
 
   #refused(verdict: Exclude<Verdict, { kind: "applied" }>): void {
