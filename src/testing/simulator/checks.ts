@@ -26,6 +26,8 @@ import type { Situation } from "./situations.ts";
 export interface CheckPorts {
   readonly disk: Disk;
   readonly ledger: Ledger;
+  /** Nobody's clock is off or set: due times and arrivals can be compared. */
+  readonly areClocksRight: boolean;
   violated(invariant: string, what: string): void;
   sometimes(what: Situation): void;
   /** A run waits for a person after it died too often. */
@@ -137,8 +139,24 @@ export class Checks {
         this.#violated("I3", `entry ${entry.seq} of run ${run} stands at ${known.fold.entries.length}`);
       if (known.fold.end !== null)
         this.#violated("I16", `${entry.type} of run ${run} was recorded after its end, ${known.fold.end}`);
+      const due = entry.type === "timer.fired" ? known.fold.dueOf(entry.key as string) : null;
       this.#look(known, known.fold.take(entry));
+      if (due !== null) this.#fired(known, entry, due);
     }
+  }
+
+  /** I13: nothing fires before its time. I14: no timeout beats a signal that was there in time. */
+  #fired({ fold, received }: KnownRun, { key, at }: StoredEntry, due: number): void {
+    if (at < due) this.#violated("I13", `timer ${key} of run ${fold.id} fired ${due - at} ms too early`);
+    const name = (key as string).split("/").at(-1)?.split("#")[0];
+    const stored = this.#ports.disk.tables.runs.get(fold.id);
+    if (stored === undefined || !this.#ports.areClocksRight) return;
+    const isOpen = [...stored.waits.values()].some((wait) => wait.kind === "signal" && wait.name === name);
+    const inTime = stored.inbox.find(
+      ({ row, isConsumed }) => row.name === name && row.at <= due && !isConsumed && !received.has(row.id),
+    );
+    if (inTime !== undefined && !isOpen)
+      this.#violated("I14", `run ${fold.id} gave up wait ${key}, though signal ${inTime.row.id} had come in time`);
   }
 
   #newRun(run: string): KnownRun {
@@ -231,6 +249,8 @@ export class Checks {
 
   #succeeded({ fold, input }: KnownRun, output: unknown): void {
     this.#unfinished--;
+    if (this.#ports.disk.tables.runs.get(fold.id)?.row.cancel != null)
+      this.#violated("I16", `run ${fold.id} succeeded, though its cancel was accepted before`);
     if (input === null || !isAllowedResult(input, output))
       this.#violated("I5", `run ${fold.id} ended with ${JSON.stringify(output)}, which its program cannot give`);
   }
@@ -295,12 +315,14 @@ export class Checks {
     this.#runs.clear();
     this.#began.clear();
     this.#unfinished = 0;
+    for (const id of [...this.#delivered.keys()]) if (!runs.has(id)) this.#delivered.delete(id);
     for (const [id, stored] of runs) {
       const known = this.#newRun(id);
       for (const entry of stored.journal) this.#look(known, known.fold.take(entry));
+      const delivered = this.#delivered.get(id) ?? [];
       this.#delivered.set(
         id,
-        (this.#delivered.get(id) ?? []).filter((one) => isThere(stored, known, one.id)),
+        delivered.filter((one) => isThere(stored, known, one.id)),
       );
     }
   }

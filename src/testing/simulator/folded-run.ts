@@ -33,6 +33,11 @@ export class FoldedRun {
     this.id = id;
   }
 
+  /** When the timer or the wait of this key is due. */
+  dueOf(key: string): number | null {
+    return this.waits.get(`timer:${key}`) ?? this.waits.get(`signal:${key}`) ?? null;
+  }
+
   /** Takes the next entry in. */
   take(stored: StoredEntry): Entry {
     this.entries.push(stored);

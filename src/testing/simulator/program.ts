@@ -6,6 +6,7 @@ import type { Context, StepInfo } from "../../core/context.ts";
 import type { Workflow } from "../../core/workflow.ts";
 import type { Situation } from "./situations.ts";
 
+/** What a simulated run does, as data. Its answer can be judged without running it. */
 export type Program =
   /** Adds to a counter outside, once per idempotency key; the function takes `ms`. */
   | { readonly op: "add"; readonly counter: string; readonly by: number; readonly ms: number }

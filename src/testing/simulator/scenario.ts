@@ -12,6 +12,7 @@ export interface Scenario {
   readonly choices?: readonly number[];
 }
 
+/** How the engines are configured, and what their surroundings are like. */
 export interface Settings {
   readonly leaseMs: number;
   readonly pollMs: number;
@@ -28,6 +29,7 @@ export interface Settings {
   readonly durability: "power" | "process";
 }
 
+/** A simulated process. */
 export interface ProcessPlan {
   /** The version of the workflow that it works on; `null` for a client. */
   readonly version: "1.0.0" | "1.0.1" | null;
@@ -35,6 +37,7 @@ export interface ProcessPlan {
   readonly skewMs: number;
 }
 
+/** A run that somebody starts, and what else is asked about it. */
 export interface RunPlan {
   readonly program: Program;
   readonly rounds: number;
@@ -50,6 +53,7 @@ export interface RunPlan {
   readonly cancelAt: number | null;
 }
 
+/** A signal that somebody sends to a run. */
 export interface SignalPlan {
   readonly run: number;
   readonly signal: string;

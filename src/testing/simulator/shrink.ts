@@ -5,6 +5,7 @@ import type { Program } from "./program.ts";
 import type { RunPlan, Scenario } from "./scenario.ts";
 import { type SimulationReport, simulate } from "./simulation.ts";
 
+/** How long to look for a smaller scenario. */
 export interface ShrinkOptions {
   /** Stop looking for a smaller one after this long. Default 60 s. */
   readonly budgetMs?: number;

@@ -38,6 +38,7 @@ export interface SimulationReport {
   readonly choices: readonly number[];
 }
 
+/** Something that must not happen. */
 export interface Violation {
   readonly invariant: string;
   readonly what: string;
@@ -99,6 +100,9 @@ class Simulation {
     this.#checks = new Checks({
       ...common,
       ledger: this.#ledger,
+      areClocksRight:
+        scenario.processes.every((plan) => plan.skewMs === 0) &&
+        scenario.faults.every((fault) => fault.kind !== "clock-step"),
       poisoned: (run) => this.#driver.resolve(run),
     });
     this.#network = new Network({

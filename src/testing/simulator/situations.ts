@@ -48,4 +48,5 @@ export const SITUATIONS = [
   "the power failed and took writes with it",
 ] as const;
 
+/** One of `SITUATIONS`. */
 export type Situation = (typeof SITUATIONS)[number];
