@@ -106,9 +106,10 @@ export const ownershipMutants = [
     changes: [
       {
         file: "src/worker/sweeper.ts",
-        from: "return worker.leaseLeftMs < 0 && this.#lease.heldForMs",
+        from: "return leaseLeftMs < 0 && this.#lease.heldForMs",
         to: "return this.#lease.heldForMs",
       },
+      { file: "src/worker/sweeper.ts", from: "this.#fence(silent, true)", to: "this.#fence(silent, false)" },
     ],
     killers: [{ file: "test/behaviour/retention.test.ts" }, { file: "test/attacks/fencing.test.ts" }],
   },
@@ -154,8 +155,8 @@ export const ownershipMutants = [
     changes: [
       {
         file: "src/worker/sweeper.ts",
-        from: "worker.leaseLeftMs < 0 && this.#lease.heldForMs >= this.#options.leaseMs",
-        to: "worker.leaseLeftMs < 0",
+        from: "leaseLeftMs < 0 && this.#lease.heldForMs >= this.#options.leaseMs",
+        to: "leaseLeftMs < 0",
       },
     ],
     killers: [{ file: "test/attacks/fencing.test.ts", title: "P25" }, { file: "test/behaviour/retention.test.ts" }],

@@ -116,6 +116,8 @@ export interface WorkerRow extends NewWorker {
 
 export interface FenceRequest {
   readonly workers: readonly string[];
+  /** Leaves those alone whose lease runs when this is applied: whoever found them silent may have looked long ago (I9, B18). */
+  readonly ifExpired?: boolean;
   readonly successor?: NewWorker;
 }
 

@@ -22,5 +22,12 @@ export {
 export { type CommitFault, type FaultPlan, type FaultStore, faultStore, type RecordedCommit } from "./fault-store.ts";
 export { type Effect, type Recorder, recorder } from "./recorder.ts";
 export { type ReplayDiff, type ReplayOptions, type ReplayResult, replay } from "./replay.ts";
+export { describeScenario } from "./simulator/describe-scenario.ts";
+export { drawScenario } from "./simulator/draw-scenario.ts";
+export type { Program } from "./simulator/program.ts";
+export type { Fault, ProcessPlan, RunPlan, Scenario, Settings, SignalPlan } from "./simulator/scenario.ts";
+export { type ShrinkOptions, shrinkScenario } from "./simulator/shrink.ts";
+export { type SimulationReport, simulate, type Violation } from "./simulator/simulation.ts";
+export { SITUATIONS, type Situation } from "./simulator/situations.ts";
 export { type OpenedStore, type StoreCase, storeCases } from "./store-cases.ts";
 export { type TestEngine, type TestEngineOptions, testEngine } from "./test-engine.ts";

@@ -118,6 +118,8 @@ function passOf(
   decision: Decision | undefined,
 ): Pass {
   const { row, wake, cancel, inbox } = claimed;
+  // One that was taken, not claimed, still has the state it was left in.
+  if (row.state !== "running") draft.row({ state: "running" });
   if (workflow.version !== row.version) {
     draft.append(ports.clock.now(), "version.changed", null, { from: row.version, to: workflow.version });
     draft.row({ version: workflow.version });
@@ -130,7 +132,6 @@ function passOf(
   const generation = first?.type === "run.continued" ? (first.payload as { generation: number }).generation : 0;
   const pass = new Pass(
     {
-      // One that was taken, not claimed, still has the state it was left in.
       row: { ...row, state: "running" },
       workflow,
       entries: entries.slice(from),

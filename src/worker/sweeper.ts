@@ -47,20 +47,26 @@ export class Sweeper {
   /** Fences the dead and releases their runs. */
   async sweep(): Promise<void> {
     const mine = this.#options.identity();
-    const dead = (await this.#store.workers()).filter(
-      (worker) => worker.id !== this.#lease.id && this.#isDead(worker, mine),
-    );
-    if (dead.length === 0) return;
-    const { released } = await this.#store.fence({ workers: dead.map((worker) => worker.id) });
-    for (const worker of dead)
-      this.#options.log.info(`Worker ${worker.id} (${worker.name}) is dead; its runs are taken over.`);
+    const others = (await this.#store.workers()).filter((worker) => worker.id !== this.#lease.id);
+    const gone = others.filter((worker) => isPlainlyDead(worker.process, mine));
+    const silent = others.filter((worker) => !gone.includes(worker) && this.#isSilent(worker));
+    const released = (await this.#fence(gone, false)) + (await this.#fence(silent, true));
     if (released > 0) this.#released();
   }
 
-  /** Plainly dead on this machine: at once (P27). Otherwise when its lease ran out while ours held for a whole one (P25). */
-  #isDead(worker: WorkerRow, mine: ProcessIdentity): boolean {
-    if (worker.leaseLeftMs <= LONG_DEAD_MS || isPlainlyDead(worker.process, mine)) return true;
-    return worker.leaseLeftMs < 0 && this.#lease.heldForMs >= this.#options.leaseMs;
+  /** One that was found silent may have been heard of since: then it stays. */
+  async #fence(workers: readonly WorkerRow[], ifExpired: boolean): Promise<number> {
+    if (workers.length === 0) return 0;
+    const { released } = await this.#store.fence({ workers: workers.map((worker) => worker.id), ifExpired });
+    for (const worker of workers)
+      this.#options.log.info(`Worker ${worker.id} (${worker.name}) is dead; its runs are taken over.`);
+    return released;
+  }
+
+  /** Its lease ran out while ours held for a whole one (P25), or its machine has restarted since (P29). */
+  #isSilent({ leaseLeftMs }: WorkerRow): boolean {
+    if (leaseLeftMs <= LONG_DEAD_MS) return true;
+    return leaseLeftMs < 0 && this.#lease.heldForMs >= this.#options.leaseMs;
   }
 
   async #keepHouse(): Promise<void> {

@@ -55,7 +55,7 @@ export function storeOver(tables: Tables, options: MemoryStoreOptions): Store {
     },
     async fence(request) {
       boot = request.successor?.process.boot ?? boot;
-      const reply = fence(tables, request, moment());
+      const reply = fence(tables, request, moment(), boot);
       hint();
       return reply;
     },

@@ -2,7 +2,7 @@ import type { FenceReply, FenceRequest, NewWorker, WorkerRow } from "../../core/
 import { leaseLeftMs } from "../lease.ts";
 import { isProgress } from "../progress.ts";
 import { mailOf } from "./claim.ts";
-import { inCreationOrder, type MemoryRun, mayRun, patchRow, type Tables } from "./tables.ts";
+import { inCreationOrder, type MemoryRun, type MemoryWorker, mayRun, patchRow, type Tables } from "./tables.ts";
 
 export interface Moment {
   /** Wall time. */
@@ -12,7 +12,12 @@ export interface Moment {
 }
 
 export function register(tables: Tables, worker: NewWorker, { now, monotonic }: Moment): void {
-  tables.workers.set(worker.id, { worker: structuredClone(worker), startedAt: now, renewedAt: monotonic });
+  tables.workers.set(worker.id, { worker: copyOf(worker), startedAt: now, renewedAt: monotonic });
+}
+
+/** The caller's own must not change what the store has, nor the other way round. */
+function copyOf(worker: NewWorker): NewWorker {
+  return { ...worker, process: { ...worker.process }, handles: worker.handles.map((handle) => ({ ...handle })) };
 }
 
 export function heartbeat(tables: Tables, id: string, monotonic: number): { alive: boolean; others: number } {
@@ -25,7 +30,7 @@ export function heartbeat(tables: Tables, id: string, monotonic: number): { aliv
 export function listWorkers(tables: Tables, monotonic: number, boot: string | null): WorkerRow[] {
   return [...tables.workers.values()]
     .map(({ worker, startedAt, renewedAt }) => ({
-      ...structuredClone(worker),
+      ...copyOf(worker),
       startedAt,
       leaseLeftMs: leaseLeftMs({ boot: worker.process.boot, leaseMs: worker.leaseMs, renewedAt }, monotonic, boot),
       runs: ownedBy(tables, worker.id).length,
@@ -34,14 +39,22 @@ export function listWorkers(tables: Tables, monotonic: number, boot: string | nu
 }
 
 /** Ends the incarnations first; what they owned moves or is released after that (P20). */
-export function fence(tables: Tables, { workers, successor }: FenceRequest, moment: Moment): FenceReply {
-  const left = [...new Set(workers)];
+export function fence(tables: Tables, request: FenceRequest, moment: Moment, boot: string | null): FenceReply {
+  const { workers, successor, ifExpired = false } = request;
+  const left = [...new Set(workers)].filter((id) => !ifExpired || isExpired(tables.workers.get(id), moment, boot));
   for (const worker of left) tables.workers.delete(worker);
   if (successor !== undefined) register(tables, successor, moment);
   const runs = left.flatMap((worker) => ownedBy(tables, worker)).sort(inCreationOrder);
   if (successor === undefined) return { moved: [], released: release(runs, moment.now) };
   for (const run of runs) patchRow(run, { owner: successor.id });
   return { moved: ownedBy(tables, successor.id).map(mailOf), released: 0 };
+}
+
+/** One that is gone holds nothing any more. */
+function isExpired(found: MemoryWorker | undefined, { monotonic }: Moment, boot: string | null): boolean {
+  if (found === undefined) return true;
+  const { worker, renewedAt } = found;
+  return leaseLeftMs({ boot: worker.process.boot, leaseMs: worker.leaseMs, renewedAt }, monotonic, boot) < 0;
 }
 
 export function retire(tables: Tables, worker: string, now: number): void {

@@ -90,8 +90,8 @@ it("P36 the hot path and the upkeep walk no table", async () => {
     listWorkers(db, () => 1, null);
     await orphans(db);
     adopt(db, ["r"], 1);
-    fence(db, { workers: ["w1"], successor: newWorker("w2") }, moment);
-    fence(db, { workers: ["w2"] }, moment);
+    fence(db, { workers: ["w1"], successor: newWorker("w2") }, moment, () => true);
+    fence(db, { workers: ["w2"] }, moment, () => true);
     retire(db, "w1", 1);
     purge(db, { succeededBefore: 1e15, failedBefore: 1e15, limit: 1 });
     holderOf(db, "s", "k");

@@ -1,6 +1,7 @@
 // This process among the workers of the file: what it registered, who else is there, and the threads that keep its leases.
 import { type Clock, systemClock } from "../../base/clock.ts";
 import type { FenceReply, FenceRequest, NewWorker, Pulse, WorkerRow } from "../../core/store.ts";
+import { leaseLeftMs } from "../lease.ts";
 import { type Connection, SYNCHRONOUS } from "./connection.ts";
 import type { OwnedRuns } from "./owned-runs.ts";
 import { type CountingPulse, startPulse } from "./pulse.ts";
@@ -58,7 +59,9 @@ export class Presence {
   async fence(request: FenceRequest): Promise<FenceReply> {
     const moment = this.#moment();
     this.#owned.forgetAll();
-    const reply = await this.#db.write(() => fence(this.#db, request, moment));
+    const reply = await this.#db.write(() =>
+      fence(this.#db, request, moment, (lease) => leaseLeftMs(lease, this.#leaseClock.monotonic(), this.#boot) < 0),
+    );
     for (const worker of request.workers) this.#registered.delete(worker);
     if (request.successor !== undefined) this.#remember(request.successor, moment);
     return reply;

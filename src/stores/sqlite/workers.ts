@@ -1,6 +1,6 @@
 import { hasCode } from "../../base/errors.ts";
 import type { FenceReply, FenceRequest, Mail, NewWorker, WorkerRow } from "../../core/store.ts";
-import { leaseLeftMs } from "../lease.ts";
+import { type Lease, leaseLeftMs } from "../lease.ts";
 import type { Connection, Row } from "./connection.ts";
 import { HAS_PROGRESSED } from "./progress.ts";
 import { MAIL_COLUMNS, mailOf, readHandles } from "./rows.ts";
@@ -76,7 +76,13 @@ const RELEASE = `update runs set owner = null, claims = case when ?3 or ${HAS_PR
   where owner = ?1 returning ready_at is not null as is_ready`;
 
 /** Ends the incarnations first; what they owned moves or is released after that (P20). */
-export function fence(db: Connection, { workers, successor }: FenceRequest, moment: Moment): FenceReply {
+export function fence(
+  db: Connection,
+  { workers: named, successor, ifExpired = false }: FenceRequest,
+  moment: Moment,
+  isExpired: (lease: Lease) => boolean,
+): FenceReply {
+  const workers = ifExpired ? named.filter((worker) => holdsNothing(db, worker, isExpired)) : named;
   for (const worker of workers) db.run(DELETE, worker);
   if (successor === undefined) {
     const released = workers.map((worker) => release(db, worker, moment.now, false));
@@ -85,6 +91,15 @@ export function fence(db: Connection, { workers, successor }: FenceRequest, mome
   register(db, successor, moment);
   for (const worker of workers) db.run(MOVE, successor.id, worker);
   return { moved: mailOfOwned(db, successor.id), released: 0 };
+}
+
+const LEASE = "select boot, lease_ms, renewed_at from workers where id = ?";
+
+function holdsNothing(db: Connection, worker: string, isExpired: (lease: Lease) => boolean): boolean {
+  const row = db.get(LEASE, worker);
+  if (row === undefined) return true;
+  const { boot, lease_ms: leaseMs, renewed_at: renewedAt } = row;
+  return isExpired({ boot: boot as string, leaseMs: leaseMs as number, renewedAt: renewedAt as number });
 }
 
 export function retire(db: Connection, worker: string, now: number): void {

@@ -156,6 +156,29 @@ export const workerCases: readonly StoreCase[] = [
     assert.deepEqual(await store.commit({ worker: "w2", runs: [appending("r", 1)] }), [{ run: "r", kind: "applied" }]);
   }),
 
+  storeCase(
+    "I9 B18 who was found silent and has renewed its lease since is not fenced",
+    async ({ store, leaseClock }) => {
+      await store.register(newWorker("w2"));
+      await apply(store, creation("r", { claimed: true }));
+      leaseClock.advance(15_001);
+      assert.deepEqual(
+        (await store.workers()).map(({ leaseLeftMs }) => leaseLeftMs),
+        [-1, -1],
+      );
+      await store.heartbeat("w1");
+      const workers = ["w1", "w2", "never was"];
+      assert.deepEqual(await store.fence({ workers, ifExpired: true }), { moved: [], released: 0 });
+      assert.deepEqual(
+        (await store.workers()).map(({ id }) => id),
+        ["w1"],
+      );
+      await apply(store, appending("r", 1));
+      leaseClock.advance(15_001);
+      assert.deepEqual(await store.fence({ workers, ifExpired: true }), { moved: [], released: 1 });
+    },
+  ),
+
   storeCase("P17 fencing oneself moves the runs, with what replaces the memory of them", async ({ store }) => {
     await store.register(newWorker("w0"));
     await store.commit({ worker: "w0", runs: [creation("a", { claimed: true })] });

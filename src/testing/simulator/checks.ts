@@ -1,0 +1,380 @@
+// The invariants, looked at after every event
+// Fed with what the store has applied and with every start of a step's function. It keeps its own copy of all journals, made from the commits
+// that were applied, and compares the store with that.
+import type { StepInfo } from "../../core/context.ts";
+import type {
+  Ended,
+  Entry,
+  RunStarted,
+  SignalReceived,
+  StepFailed,
+  StepStarted,
+  StoredEntry,
+} from "../../core/journal.ts";
+import { generationSeed, idempotencyKey } from "../../core/seeds.ts";
+import type { Commit, Delivery, FenceRequest, Message, Verdict } from "../../core/store.ts";
+import { leaseLeftMs } from "../../stores/lease.ts";
+import { orphans } from "../../stores/memory/orphans.ts";
+import type { MemoryWorker } from "../../stores/memory/tables.ts";
+import type { Disk, Method } from "./disk.ts";
+import { FoldedRun } from "./folded-run.ts";
+import type { Life } from "./life.ts";
+import type { Ledger } from "./outside.ts";
+import { isAllowedResult, type ProgramInput } from "./program.ts";
+import type { Situation } from "./situations.ts";
+
+export interface CheckPorts {
+  readonly disk: Disk;
+  readonly ledger: Ledger;
+  /** Nobody's clock is off or set: due times and arrivals can be compared. */
+  readonly areClocksRight: boolean;
+  violated(invariant: string, what: string): void;
+  sometimes(what: Situation): void;
+  /** A run waits for a person after it died too often. */
+  poisoned(run: string): void;
+}
+
+interface StepRecord {
+  attempts: number;
+  isOver: boolean;
+}
+
+interface KnownRun {
+  readonly fold: FoldedRun;
+  input: ProgramInput | null;
+  readonly steps: Map<string, StepRecord>;
+  readonly received: Set<string>;
+}
+
+export class Checks {
+  readonly #ports: CheckPorts;
+  readonly #runs = new Map<string, KnownRun>();
+  /** Signals in the order in which they reached each run. */
+  readonly #delivered = new Map<string, { readonly id: string; readonly name: string }[]>();
+  /** Workers that the fence under way names although their lease runs. */
+  #leased: readonly string[] = [];
+  #interrupted = false;
+  #began = new Set<string>();
+  #unfinished = 0;
+  /** Attempts that follow a crash or a lost lease. */
+  reruns = 0;
+
+  constructor(ports: CheckPorts) {
+    this.#ports = ports;
+  }
+
+  get unfinished(): number {
+    return this.#unfinished;
+  }
+
+  applying(life: Life, method: Method, args: readonly unknown[]): void {
+    if (method !== "fence") return;
+    const { workers } = args[0] as FenceRequest;
+    const named = workers.flatMap((id) => this.#ports.disk.tables.workers.get(id) ?? []);
+    const isOwn = (one: MemoryWorker) => one.worker.process.pid === life.pid;
+    if (named.some(isOwn)) this.#ports.sometimes("a worker fenced itself");
+    this.#interrupted = named.some((one) => !isOwn(one) && this.#ports.ledger.isBusy(one.worker.process.pid));
+    this.#leased = named
+      .filter((one) => !isOwn(one) && this.#leaseLeftMs(one, life) >= 0)
+      .map(({ worker }) => worker.id);
+  }
+
+  #leaseLeftMs({ worker, renewedAt }: MemoryWorker, { boot }: Life): number {
+    const lease = { boot: worker.process.boot, leaseMs: worker.leaseMs, renewedAt };
+    return leaseLeftMs(lease, this.#ports.disk.monotonic(), boot);
+  }
+
+  /** I9: nobody is declared dead whose lease still runs. */
+  #fenced(life: Life): void {
+    const { workers } = this.#ports.disk.tables;
+    const wronged = this.#leased.find((id) => !workers.has(id));
+    if (wronged !== undefined) this.#violated("I9", `${life.name} fenced worker ${wronged}, whose lease still ran`);
+    else if (this.#leased.length > 0) this.#ports.sometimes("a worker that was found silent had been heard of since");
+    else this.#ports.sometimes("a worker was fenced by another");
+    if (this.#interrupted) this.#ports.sometimes("a lease was lost in the middle of a step");
+  }
+
+  applied(life: Life, method: Method, args: readonly unknown[], result: unknown): void {
+    if (method === "fence" && (args[0] as FenceRequest).successor === undefined) this.#fenced(life);
+    if (method === "commit") this.#committed(args[0] as Commit, result as readonly Verdict[]);
+    if (method === "deliver") this.#mailed(args[0] as Message, result as Delivery);
+    if (method === "heartbeat" && !(result as { alive: boolean }).alive)
+      this.#ports.sometimes("a heartbeat came from a fenced worker");
+    if (method === "commit" || method === "fence" || method === "retire" || method === "take") this.#noOrphans();
+  }
+
+  #committed({ runs }: Commit, verdicts: readonly Verdict[]): void {
+    for (let i = 0; i < runs.length; i++) {
+      const part = runs[i] as Commit["runs"][number];
+      const verdict = verdicts[i] as Verdict;
+      if (verdict.kind !== "applied") {
+        this.#refused(verdict);
+        if (verdict.kind === "failed")
+          this.#violated("I3", `the store could not take a commit of run ${part.run}: ${verdict.error}`);
+        continue;
+      }
+      this.#append(part.run, part.head, part.entries);
+      for (const child of part.children ?? [])
+        if (!this.#runs.has(child.run)) this.#append(child.run, 0, [child.entry]);
+      for (const message of part.messages ?? [])
+        if (message.kind === "signal") this.#violated("I14", "a run sent a signal");
+    }
+    // One that was refused may be owned by somebody who has not said so yet: a run that is taken keeps its word until its next commit.
+    for (let i = 0; i < runs.length; i++)
+      if (verdicts[i]?.kind === "applied") this.#compare((runs[i] as Commit["runs"][number]).run);
+  }
+
+  #refused(verdict: Exclude<Verdict, { kind: "applied" }>): void {
+    if (verdict.kind === "conflict") return this.#ports.sometimes("a commit met: conflict");
+    // No simulated run uses counters.
+    if (verdict.kind === "refused" && verdict.why !== "counter") this.#ports.sometimes(`a commit met: ${verdict.why}`);
+  }
+
+  #append(run: string, head: number, entries: readonly StoredEntry[]): void {
+    const known = this.#runs.get(run) ?? this.#newRun(run);
+    if (head !== known.fold.entries.length && entries.length > 0)
+      this.#violated("I3", `entries of run ${run} went to ${head}, its journal had ${known.fold.entries.length}`);
+    for (const entry of entries) {
+      if (entry.seq !== known.fold.entries.length)
+        this.#violated("I3", `entry ${entry.seq} of run ${run} stands at ${known.fold.entries.length}`);
+      if (known.fold.end !== null)
+        this.#violated("I16", `${entry.type} of run ${run} was recorded after its end, ${known.fold.end}`);
+      const due = entry.type === "timer.fired" ? known.fold.dueOf(entry.key as string) : null;
+      this.#look(known, known.fold.take(entry));
+      if (due !== null) this.#fired(known, entry, due);
+    }
+  }
+
+  /** I13: nothing fires before its time. I14: no timeout beats a signal that was there in time. */
+  #fired({ fold, received }: KnownRun, { key, at }: StoredEntry, due: number): void {
+    if (at < due) this.#violated("I13", `timer ${key} of run ${fold.id} fired ${due - at} ms too early`);
+    const name = (key as string).split("/").at(-1)?.split("#")[0];
+    const stored = this.#ports.disk.tables.runs.get(fold.id);
+    if (stored === undefined || !this.#ports.areClocksRight) return;
+    const isOpen = [...stored.waits.values()].some((wait) => wait.kind === "signal" && wait.name === name);
+    const inTime = stored.inbox.find(
+      ({ row, isConsumed }) => row.name === name && row.at <= due && !isConsumed && !received.has(row.id),
+    );
+    if (inTime !== undefined && !isOpen)
+      this.#violated("I14", `run ${fold.id} gave up wait ${key}, though signal ${inTime.row.id} had come in time`);
+  }
+
+  #newRun(run: string): KnownRun {
+    const known: KnownRun = { fold: new FoldedRun(run), input: null, steps: new Map(), received: new Set() };
+    this.#runs.set(run, known);
+    this.#unfinished++;
+    return known;
+  }
+
+  #look(known: KnownRun, entry: Entry): void {
+    const { id } = known.fold;
+    switch (entry.type) {
+      case "run.started":
+        known.input = (entry.payload as RunStarted).input as ProgramInput;
+        return;
+      case "run.continued":
+        return this.#ports.sometimes("a run continued");
+      case "version.changed":
+        return this.#ports.sometimes("newer code took a run over");
+      case "step.started":
+        return this.#stepStarted(known, entry);
+      case "step.completed":
+        return this.#stepOver(known, entry);
+      case "step.failed":
+        return (entry.payload as StepFailed).retryAt === null ? this.#stepOver(known, entry) : undefined;
+      case "timer.fired":
+        return this.#ports.sometimes(entry.payload === null ? "a timer fired" : "a wait timed out");
+      case "signal.received":
+        return this.#received(known, entry);
+      case "run.cancelling":
+        return this.#ports.sometimes("a run was cancelled while it ran");
+      case "run.parked":
+        return this.#parked(id, entry.payload as { reason: string; message: string });
+      case "run.succeeded":
+        return this.#succeeded(known, entry.payload);
+      case "run.failed":
+        this.#unfinished--;
+        return this.#violated("I5", `run ${id} failed: ${String((entry.payload as Ended).error)}`);
+      case "run.cancelled":
+        return this.#cancelled(id);
+      default:
+    }
+  }
+
+  #stepStarted(known: KnownRun, { key, payload }: Entry): void {
+    const step = this.#keyOf(known, key as string);
+    const attempt = (payload as StepStarted)?.attempt ?? 1;
+    const record = known.steps.get(step);
+    if (record?.isOver) this.#violated("I6", `step ${step} was started again after its outcome`);
+    if ((payload as { rerun?: true } | null)?.rerun === true) {
+      this.reruns++;
+      this.#ports.sometimes("a step was run again after a crash");
+    }
+    known.steps.set(step, { attempts: attempt, isOver: false });
+  }
+
+  #stepOver(known: KnownRun, { key, type }: Entry): void {
+    const step = this.#keyOf(known, key as string);
+    const record = known.steps.get(step);
+    if (record === undefined) return this.#violated("I6", `step ${step} has an outcome and was never started`);
+    if (record.isOver) this.#violated("I6", `step ${step} has two outcomes`);
+    record.isOver = true;
+    const isAdd = (key as string).split("/").at(-1)?.startsWith("add") === true;
+    if (isAdd && type === "step.completed" && !this.#ports.ledger.hasActed(step))
+      this.#violated("I1", `step ${step} is recorded as completed, but did nothing outside`);
+  }
+
+  #keyOf({ fold }: KnownRun, key: string): string {
+    return idempotencyKey(fold.generation === 0 ? fold.id : generationSeed(fold.id, fold.generation), key);
+  }
+
+  #received(known: KnownRun, { payload }: Entry): void {
+    const { id } = payload as SignalReceived;
+    const { id: run } = known.fold;
+    const delivered = this.#delivered.get(run) ?? [];
+    const found = delivered.find((one) => one.id === id);
+    if (found === undefined) return this.#violated("I14", `run ${run} received signal ${id}, which nobody sent`);
+    if (known.received.has(id)) this.#violated("I14", `run ${run} received signal ${id} twice`);
+    const older = delivered.find((one) => one.name === found.name && !known.received.has(one.id));
+    if (older !== found)
+      this.#violated("I14", `run ${run} received signal ${id} before ${older?.id}, which came first`);
+    known.received.add(id);
+  }
+
+  #parked(run: string, { reason, message }: { readonly reason: string; readonly message: string }): void {
+    if (reason !== "poisoned") return this.#violated("I5", `run ${run} is parked: ${message}`);
+    this.#ports.sometimes("a run that died too often was parked");
+    this.#ports.poisoned(run);
+  }
+
+  #succeeded({ fold, input }: KnownRun, output: unknown): void {
+    this.#unfinished--;
+    if (this.#ports.disk.tables.runs.get(fold.id)?.row.cancel != null)
+      this.#violated("I16", `run ${fold.id} succeeded, though its cancel was accepted before`);
+    if (input === null || !isAllowedResult(input, output))
+      this.#violated("I5", `run ${fold.id} ended with ${JSON.stringify(output)}, which its program cannot give`);
+  }
+
+  #cancelled(run: string): void {
+    this.#unfinished--;
+    if (this.#ports.disk.tables.runs.get(run)?.row.cancel == null)
+      this.#violated("I16", `run ${run} is cancelled, though nobody asked for it`);
+  }
+
+  #mailed(message: Message, delivery: Delivery): void {
+    if (message.kind === "cancel" || message.kind === "decision") return;
+    if (delivery === "duplicate") this.#ports.sometimes("a signal came twice");
+    if (delivery === "ended") this.#ports.sometimes("a signal came after the end");
+    if (delivery !== "delivered") return;
+    const { to, id, name } = message;
+    const waits = [...(this.#ports.disk.tables.runs.get(to)?.waits.values() ?? [])];
+    if (!waits.some((wait) => wait.kind === "signal" && wait.name === name))
+      this.#ports.sometimes("a signal came before its wait");
+    this.#delivered.set(to, [...(this.#delivered.get(to) ?? []), { id, name }]);
+  }
+
+  /** I4: rows, waits and alarms are folds of the journal. */
+  #compare(run: string): void {
+    const stored = this.#ports.disk.tables.runs.get(run);
+    const known = this.#runs.get(run);
+    if (stored === undefined || known === undefined) return;
+    const fault = known.fold.faultOf(stored);
+    if (fault !== null) this.#violated("I4", `run ${run} after ${known.fold.entries.at(-1)?.type}: ${fault}`);
+  }
+
+  /** I10: everything unfinished has somebody or something that moves it on. */
+  #noOrphans(): void {
+    const [orphan] = orphans(this.#ports.disk.tables);
+    if (orphan !== undefined) this.#violated("I10", `run ${orphan.run} (${orphan.state}) is an orphan: ${orphan.why}`);
+  }
+
+  /** I6, I8, I9, I16, P13, P37: a step's function begins. */
+  began(life: Life, run: string, { key, attempt }: StepInfo): void {
+    const { disk } = this.#ports;
+    const known = this.#runs.get(run);
+    const stored = disk.tables.runs.get(run);
+    const record = known?.steps.get(key);
+    const what = `attempt ${attempt} of step ${key} began in ${life.name}`;
+    if (known === undefined || stored === undefined || record === undefined || record.attempts < attempt)
+      return this.#violated("P13", `${what} before that was recorded`);
+    if (record.isOver) return this.#violated("I6", `${what} after its outcome was recorded`);
+    if (record.attempts > attempt) return this.#violated("I6", `${what} after attempt ${record.attempts} was recorded`);
+    if (known.fold.end !== null) return this.#violated("I16", `${what} after the run's end`);
+    if (known.fold.isCancelling) return this.#violated("I16", `${what} after the run was cancelled`);
+    const { owner } = stored.row;
+    const worker = owner === null ? undefined : disk.tables.workers.get(owner);
+    if (worker?.worker.process.pid !== life.pid)
+      return this.#violated("I9", `${what}, but the run belongs to ${worker?.worker.name ?? "nobody"}`);
+    if (this.#began.has(`${key}@${attempt}`)) return this.#violated("I6", `${what} a second time`);
+    this.#began.add(`${key}@${attempt}`);
+  }
+
+  /** A power cut took acknowledged writes: what is known now is what the store still has. */
+  forgetLost(): void {
+    const { runs } = this.#ports.disk.tables;
+    this.#runs.clear();
+    this.#began.clear();
+    this.#unfinished = 0;
+    for (const id of [...this.#delivered.keys()]) if (!runs.has(id)) this.#delivered.delete(id);
+    for (const [id, stored] of runs) {
+      const known = this.#newRun(id);
+      for (const entry of stored.journal) this.#look(known, known.fold.take(entry));
+      const delivered = this.#delivered.get(id) ?? [];
+      this.#delivered.set(
+        id,
+        delivered.filter((one) => isThere(stored, known, one.id)),
+      );
+    }
+  }
+
+  /** At the end: the store has what was applied, all of it and nothing else (I1, I3). */
+  atEnd(): void {
+    const { runs } = this.#ports.disk.tables;
+    for (const [id, { fold }] of this.#runs) {
+      const journal = runs.get(id)?.journal ?? [];
+      const differs = fold.entries.findIndex(
+        (entry, i) => entry.hash !== journal[i]?.hash || entry.data !== journal[i]?.data,
+      );
+      if (differs >= 0 || journal.length !== fold.entries.length)
+        this.#violated("I1", `the journal of run ${id} is no longer what was applied, from entry ${differs} on`);
+    }
+    for (const id of runs.keys()) if (!this.#runs.has(id)) this.#violated("I3", `run ${id} came from nowhere`);
+  }
+
+  /** The journal of a run as it was applied. */
+  journalOf(run: string): readonly StoredEntry[] {
+    return this.#runs.get(run)?.fold.entries ?? [];
+  }
+
+  inputOf(run: string): ProgramInput | null {
+    return this.#runs.get(run)?.input ?? null;
+  }
+
+  hasReceived(run: string, signal: string): boolean {
+    return this.#runs.get(run)?.received.has(signal) === true;
+  }
+
+  isCancelling(run: string): boolean {
+    return this.#runs.get(run)?.fold.isCancelling === true;
+  }
+
+  endOf(run: string): string | null {
+    return this.#runs.get(run)?.fold.end ?? null;
+  }
+
+  ids(): string[] {
+    return [...this.#runs.keys()];
+  }
+
+  #violated(invariant: string, what: string): void {
+    this.#ports.violated(invariant, what);
+  }
+}
+
+function isThere(
+  stored: { readonly inbox: readonly { readonly row: { readonly id: string } }[] },
+  known: KnownRun,
+  id: string,
+): boolean {
+  return known.received.has(id) || known.fold.end !== null || stored.inbox.some(({ row }) => row.id === id);
+}

@@ -1,0 +1,61 @@
+import { expect, it } from "vitest";
+import { manualClock } from "../../base/clock.ts";
+import { jsonCodec } from "../../base/envelope.ts";
+import { Pawl } from "../../client/pawl.ts";
+import { checksum } from "../../core/checksum.ts";
+import { type Workflow, workflow } from "../../core/workflow.ts";
+import { storeOver } from "../../stores/memory/memory-store.ts";
+import { emptyTables, type MemoryRun, type Tables } from "../../stores/memory/tables.ts";
+import { nodeHost } from "../../worker/node-host.ts";
+import { coldStart } from "./cold-start.ts";
+import { drawScenario } from "./draw-scenario.ts";
+import { type Outside, type Program, type ProgramInput, runProgram } from "./program.ts";
+
+const { settings } = drawScenario(1);
+const add: Program = { op: "add", counter: "x", by: 2, ms: 0 };
+const program: Program = { op: "all", of: [add, { op: "call", of: add }] };
+
+it("I5 the end of a run follows from its journal without the last entry, children included", async () => {
+  const { runs } = await recorded();
+  expect(runs.size).toBe(2);
+  expect(await coldStart(runs, settings)).toBe(null);
+});
+
+it("I5 an end that does not follow from the journal is found", async () => {
+  const { runs } = await recorded();
+  expect(await coldStart(withEnd(runs, "[[9,[2]]]"), settings)).toMatch(
+    /ended with \[\[9,\[2\]\]\], from its journal follows \[\[2,\[2\]\]\]/,
+  );
+});
+
+it("I5 a journal that stops too early is found: its run does something first", async () => {
+  const { runs } = await recorded();
+  const [[id, run]] = [...runs] as [[string, MemoryRun]];
+  const short = { ...run, journal: [...run.journal.slice(0, 1), ...run.journal.slice(-1)] };
+  expect(await coldStart(new Map([[id, short]]), settings)).toMatch(
+    /recorded more than its end when it was started cold/,
+  );
+});
+
+async function recorded(): Promise<Tables> {
+  const outside: Outside = { began() {}, acted() {}, ended() {}, pause: async () => {}, sometimes() {} };
+  const made: Workflow<ProgramInput, unknown> = workflow<ProgramInput, unknown>("program", (ctx, input) =>
+    runProgram(ctx, input, { isPatched: false, workflow: () => made, outside }),
+  );
+  const tables = emptyTables();
+  const clock = manualClock();
+  const store = storeOver(tables, { clock });
+  const logger = { debug() {}, info() {}, warn() {}, error() {} };
+  const pawl = await Pawl.open(store, { workflows: [made], codec: jsonCodec, handleSignals: false, logger });
+  await pawl.run(made, { program, rounds: 1, done: [] });
+  await pawl.close();
+  return tables;
+}
+
+function withEnd(runs: ReadonlyMap<string, MemoryRun>, data: string): Map<string, MemoryRun> {
+  const [[id, run]] = [...runs] as [[string, MemoryRun]];
+  const last = run.journal.at(-1) as MemoryRun["journal"][number];
+  const before = run.journal.at(-2)?.hash ?? id;
+  const changed = { ...last, data, hash: checksum(nodeHost, before, { ...last, data }) };
+  return new Map([[id, { ...run, journal: [...run.journal.slice(0, -1), changed] }]]);
+}

@@ -1,0 +1,117 @@
+// The cold start (I5)
+// Every run that has succeeded is put into an empty store without its last entry, and an engine that knows nothing goes on with it. It must come
+// to the same end from the journal alone: no step of it may begin, no message may be needed.
+import type { RunRow } from "../../core/store.ts";
+import { storeOver } from "../../stores/memory/memory-store.ts";
+import { emptyTables, type MemoryRun, type Tables } from "../../stores/memory/tables.ts";
+import { Choices } from "./choices.ts";
+import { Life } from "./life.ts";
+import type { Outside } from "./program.ts";
+import type { ProcessPlan, Settings } from "./scenario.ts";
+import { Scheduler } from "./scheduler.ts";
+import { VirtualTime } from "./virtual-time.ts";
+
+// Captured at load: an engine elsewhere in this process may wrap it.
+const { setImmediate: startImmediate } = globalThis;
+
+/** How often the event loop may go round before a run counts as stuck. */
+const ROUNDS = 500;
+
+/** What is wrong with the first run whose end does not follow from its journal; `null` if all of them do. */
+export async function coldStart(runs: ReadonlyMap<string, MemoryRun>, settings: Settings): Promise<string | null> {
+  const groups = new Map<string, MemoryRun[]>();
+  for (const run of runs.values()) {
+    if (run.row.state !== "succeeded") continue;
+    // A parent's end stops its children, so they must not meet: each store has every other generation of a family.
+    const name = `${run.row.version} ${depthOf(runs, run) % 2}`;
+    groups.set(name, [...(groups.get(name) ?? []), run]);
+  }
+  for (const group of groups.values()) {
+    const fault = await goOn(group, settings);
+    if (fault !== null) return fault;
+  }
+  return null;
+}
+
+function depthOf(runs: ReadonlyMap<string, MemoryRun>, { row }: MemoryRun): number {
+  const parent = row.parent === null ? undefined : runs.get(row.parent.run);
+  return parent === undefined ? 0 : 1 + depthOf(runs, parent);
+}
+
+async function goOn(runs: readonly MemoryRun[], settings: Settings): Promise<string | null> {
+  const time = new VirtualTime();
+  time.now = latest(runs);
+  const tables = emptyTables();
+  const life = newLife(time, tables, runs, settings);
+  for (const run of runs) await plant(tables, life, run);
+  await life.open();
+  const isOver = () => [...tables.runs.values()].every(({ row }) => row.endedAt !== null || row.state === "parked");
+  for (let round = 0; round < ROUNDS && !isOver(); round++)
+    await new Promise<void>((resolve) => void startImmediate(resolve));
+  life.die();
+  for (const run of runs) {
+    const fault = compare(run, tables.runs.get(run.row.id));
+    if (fault !== null) return fault;
+  }
+  return null;
+}
+
+/** When the last of all entries was recorded, on the clock of a simulation. */
+function latest(runs: readonly MemoryRun[]): number {
+  const start = new VirtualTime().wall();
+  return Math.max(...runs.map(({ journal }) => (journal.at(-1)?.at ?? start) - start));
+}
+
+function newLife(time: VirtualTime, tables: Tables, runs: readonly MemoryRun[], settings: Settings): Life {
+  const plan: ProcessPlan = { version: runs[0]?.row.version as "1.0.0" | "1.0.1", skewMs: 0 };
+  const clock = { now: () => time.wall(), monotonic: () => time.now, at: forgotten, after: forgotten };
+  const store = storeOver(tables, { clock, leaseClock: clock });
+  // Nothing happens by time here, so nobody picks events: what needs them stays as it is.
+  const scheduler = new Scheduler(new Choices("cold start", []), "oldest", () => null);
+  return new Life(0, 0, plan, "cold start", {
+    time,
+    scheduler,
+    settings: { ...settings, lanes: 1, concurrency: Math.max(64, runs.length) },
+    call: (_life, method, args) => (store[method] as (...args: readonly unknown[]) => Promise<unknown>)(...args),
+    outside: () => idle,
+    logged: () => {},
+    turns: () => {},
+  });
+}
+
+const idle: Outside = {
+  began: () => {},
+  acted: () => {},
+  ended: () => {},
+  pause: () => new Promise(() => {}),
+  sometimes: () => {},
+};
+
+function forgotten(): () => void {
+  return () => {};
+}
+
+async function plant(tables: Tables, life: Life, { row, journal }: MemoryRun): Promise<void> {
+  const clock = { now: () => life.clock.now(), monotonic: () => 0, at: forgotten, after: forgotten };
+  const create = { ...newRunOf(row), claimed: false, readyAt: life.clock.now() };
+  const commit = { run: row.id, head: 0, entries: journal.slice(0, -1), create };
+  const [verdict] = await storeOver(tables, { clock, leaseClock: clock }).commit({ worker: null, runs: [commit] });
+  if (verdict?.kind !== "applied") throw new Error(`run ${row.id} could not be planted: ${JSON.stringify(verdict)}`);
+}
+
+function newRunOf(row: RunRow) {
+  const { workflow, version, traceId, key, tags, priority, parent, origin, deadline, codec } = row;
+  return { workflow, version, traceId, key, tags, priority, parent, origin, deadline, codec };
+}
+
+function compare(was: MemoryRun, is: MemoryRun | undefined): string | null {
+  const [before, after] = [was.journal.at(-1), is?.journal.at(-1)];
+  const { id } = was.row;
+  if (after?.type !== before?.type)
+    return `the end of run ${id} does not follow from its journal: it is ${is?.row.state}`;
+  if (after?.data !== before?.data)
+    return `run ${id} ended with ${String(before?.data)}, from its journal follows ${String(after?.data)}`;
+  return is?.journal.length === was.journal.length
+    ? null
+    : `run ${id} recorded more than its end when it was started cold`;
+}

@@ -1,0 +1,92 @@
+import type { Program } from "./program.ts";
+import type { Fault, RunPlan, Scenario } from "./scenario.ts";
+
+/** A scenario in words: who is there, what they do, and what goes wrong. */
+export function describeScenario(scenario: Scenario): string {
+  const { settings, processes, runs, signals, faults, choices } = scenario;
+  return [
+    `seed ${scenario.seed}, lease ${settings.leaseMs} ms, poll ${settings.pollMs} ms, concurrency ${settings.concurrency}, lanes ${settings.lanes}`,
+    `order: ${settings.order}, slowness ${settings.slowness}, hints lost ${settings.hintLoss}, durability ${settings.durability}`,
+    ...processes.map(
+      ({ version, skewMs }, i) =>
+        `process ${i}: ${version === null ? "client" : `worker ${version}`}${skewMs === 0 ? "" : `, clock ${skewMs} ms off`}`,
+    ),
+    ...runs.map((run, i) => `run ${i}: ${describeRun(run)}`),
+    ...signals.map(
+      ({ run, signal, n, at, by, twice }) =>
+        `signal ${signal} ${n} to run ${run} at ${at} ms by process ${by}${twice ? ", twice" : ""}`,
+    ),
+    ...faults.map((fault) => `at event ${fault.at}: ${describeFault(fault)}`),
+    ...(choices === undefined
+      ? []
+      : [`choices: ${choices.filter((choice) => choice !== 0).length} that are not the quiet one`]),
+  ].join("\n");
+}
+
+function describeRun(run: RunPlan): string {
+  const more = [
+    run.rounds > 1 ? `${run.rounds} rounds` : null,
+    run.delayMs > 0 ? `${run.delayMs} ms later` : null,
+    run.twice ? "by another one too" : null,
+    run.awaited ? "awaited" : null,
+    run.cancelAt === null ? null : `cancelled ${run.cancelAt} ms later`,
+  ].filter((one) => one !== null);
+  const start = `started by process ${run.by} at ${run.at} ms (${run.how})`;
+  return `${describeProgram(run.program)} ${[start, ...more].join(", ")}`;
+}
+
+function describeProgram(program: Program): string {
+  switch (program.op) {
+    case "add":
+      return `add(${program.counter}, ${program.by}, ${program.ms} ms)`;
+    case "flaky":
+      return `flaky(${program.fails}, ${program.ms} ms)`;
+    case "once":
+    case "late":
+    case "sleep":
+      return `${program.op}(${program.ms} ms)`;
+    case "wait":
+      return `wait(${program.signal}${program.timeoutMs === null ? "" : `, ${program.timeoutMs} ms`})`;
+    case "set":
+      return `set(${program.value})`;
+    case "seq":
+    case "all":
+    case "race":
+    case "any":
+      return `${program.op}[${program.of.map(describeProgram).join(", ")}]`;
+    case "map":
+      return `map(${program.items} items, ${program.concurrency} at once)[${describeProgram(program.of)}]`;
+    case "call":
+    case "spawn":
+      return `${program.op}[${describeProgram(program.of)}]`;
+    case "patch":
+      return `patch[${describeProgram(program.before)} | ${describeProgram(program.after)}]`;
+    default:
+      return program.op;
+  }
+}
+
+function describeFault(fault: Fault): string {
+  switch (fault.kind) {
+    case "crash":
+      return `process ${fault.process} dies and is back after ${fault.backAfterMs} ms`;
+    case "freeze":
+      return `process ${fault.process} stands still for ${fault.ms} ms`;
+    case "partition":
+      return `process ${fault.process} is cut off for ${fault.ms} ms (${fault.how})`;
+    case "outage":
+      return `the store answers nobody for ${fault.ms} ms`;
+    case "disk-full":
+      return `the disk is full for ${fault.ms} ms`;
+    case "refuse":
+      return "the next call is refused";
+    case "lose-answer":
+      return "the answer to the next write is lost";
+    case "delay":
+      return `the next write arrives ${fault.ms} ms late`;
+    case "power-cut":
+      return `the power fails and takes up to ${fault.lost} writes; all are back after ${fault.backAfterMs} ms`;
+    case "clock-step":
+      return `the clock of ${fault.process === null ? "the machine" : `process ${fault.process}`} is set by ${fault.ms} ms`;
+  }
+}

@@ -1,0 +1,150 @@
+// What a run's rows must say, as a fold of its journal (I4)
+// Written to be obviously right, and to be fed entry by entry: after each commit only what is new is looked at.
+import { jsonCodec } from "../../base/envelope.ts";
+import type {
+  ChildStarted,
+  Entry,
+  SignalAwaited,
+  StatePatched,
+  StepFailed,
+  StepStarted,
+  StoredEntry,
+  TimerSet,
+} from "../../core/journal.ts";
+import { isTerminal } from "../../core/transition.ts";
+import { openEntry, openValue } from "../../core/values.ts";
+import type { MemoryRun } from "../../stores/memory/tables.ts";
+
+/** Nothing here looks at what steps and children have returned. */
+const LARGE: ReadonlySet<string> = new Set(["step.completed", "child.ended", "note"]);
+
+export class FoldedRun {
+  readonly id: string;
+  readonly entries: StoredEntry[] = [];
+  /** Due times of the open waits, by their keys. */
+  readonly waits: Map<string, number | null> = new Map();
+  readonly state: Map<string, unknown> = new Map();
+  end: string | null = null;
+  isParked = false;
+  isCancelling = false;
+  generation = 0;
+
+  constructor(id: string) {
+    this.id = id;
+  }
+
+  /** When the timer or the wait of this key is due. */
+  dueOf(key: string): number | null {
+    return this.waits.get(`timer:${key}`) ?? this.waits.get(`signal:${key}`) ?? null;
+  }
+
+  /** Takes the next entry in. */
+  take(stored: StoredEntry): Entry {
+    this.entries.push(stored);
+    const entry = LARGE.has(stored.type) ? { ...stored, payload: null } : openEntry(jsonCodec, this.id, stored);
+    this.#fold(entry);
+    return entry;
+  }
+
+  #fold({ type, key, payload }: Entry): void {
+    const { waits } = this;
+    switch (type) {
+      case "timer.set":
+        return void waits.set(`timer:${key}`, (payload as TimerSet).due);
+      case "signal.awaited":
+        return void waits.set(`signal:${key}`, (payload as SignalAwaited).due);
+      case "child.started":
+        return (payload as ChildStarted).detached ? undefined : void waits.set(`child:${key}`, null);
+      case "timer.fired":
+        return void waits.delete(`${payload === null ? "timer" : "signal"}:${key}`);
+      case "signal.received":
+        return void waits.delete(`signal:${key}`);
+      case "child.ended":
+        return void waits.delete(`child:${key}`);
+      case "step.started":
+        return ((payload as StepStarted)?.attempt ?? 1) > 1 ? void waits.delete(`retry:${key}`) : undefined;
+      case "step.failed": {
+        const { retryAt } = payload as StepFailed;
+        return void (retryAt === null ? waits.delete(`retry:${key}`) : waits.set(`retry:${key}`, retryAt));
+      }
+      case "step.completed":
+        return void waits.delete(`retry:${key}`);
+      case "run.parked":
+        this.isParked = true;
+        return void waits.set("decision", null);
+      case "run.resolved":
+        this.isParked = false;
+        return void waits.delete("decision");
+      case "state.patched":
+        return void this.state.set(key as string, (payload as StatePatched).value);
+      case "run.continued":
+        this.generation++;
+        return waits.clear();
+      case "run.cancelling":
+        this.isCancelling = true;
+        return waits.clear();
+      case "run.succeeded":
+      case "run.failed":
+      case "run.cancelled":
+        this.end = type.slice("run.".length);
+        return waits.clear();
+      default:
+    }
+  }
+
+  /** What the store's rows say that the journal does not, in plain words; `null` if they agree. */
+  faultOf(stored: MemoryRun): string | null {
+    const { row, journal } = stored;
+    if (journal.length !== this.entries.length)
+      return `its journal has ${journal.length} entries, ${this.entries.length} were applied`;
+    if (journal.at(-1)?.hash !== this.entries.at(-1)?.hash) return "its last entry is not the one that was applied";
+    if (row.head > journal.length || row.headHash !== journal[row.head - 1]?.hash)
+      return `its row knows an entry ${row.head - 1} that is not there`;
+    return this.#waitFault(stored) ?? this.#stateFault(stored) ?? this.#wordFault(stored) ?? this.#alarmFault(stored);
+  }
+
+  #waitFault({ waits }: MemoryRun): string | null {
+    const said = (list: Iterable<readonly [string, number | null]>) =>
+      [...list]
+        .map(([key, due]) => `${key} ${due}`)
+        .sort()
+        .join(", ");
+    const stored = said([...waits.values()].map(({ key, due }) => [key, due] as const));
+    const folded = said(this.waits);
+    return stored === folded ? null : `its waits are [${stored}], its journal says [${folded}]`;
+  }
+
+  #stateFault({ state }: MemoryRun): string | null {
+    for (const [key, value] of this.state) {
+      const row = state.get(key);
+      const kept =
+        row === undefined
+          ? undefined
+          : openValue(jsonCodec, row.data, { run: this.id, seq: -1, field: `state:${key}` });
+      if (kept !== value) return `its state "${key}" is ${String(kept)}, its journal says ${String(value)}`;
+    }
+    return null;
+  }
+
+  /** Only an owner may be between two words. */
+  #wordFault({ row, waits }: MemoryRun): string | null {
+    const fitting = (): readonly string[] => {
+      if (this.end !== null) return [this.end];
+      if (row.owner !== null) return ["running", "parked"];
+      if (this.isParked) return ["parked"];
+      if (row.readyAt !== null) return ["accepted", "running", "waiting", "retrying"];
+      if (row.wakeAt !== null && waits.size === 0) return ["accepted"];
+      return [...waits.values()].some(({ kind }) => kind !== "retry") ? ["waiting"] : ["retrying"];
+    };
+    const words = fitting();
+    return words.includes(row.state) ? null : `its row says ${row.state}, its journal ${words.join(" or ")}`;
+  }
+
+  /** Who sleeps has an alarm at the first moment that something of it falls due. */
+  #alarmFault({ row }: MemoryRun): string | null {
+    if (row.owner !== null || row.readyAt !== null || isTerminal(row.state) || row.state === "accepted") return null;
+    const due = [row.deadline, ...this.waits.values()].filter((time) => time !== null);
+    const first = row.state === "parked" || due.length === 0 ? null : Math.min(...due);
+    return row.wakeAt === first ? null : `its alarm is set to ${row.wakeAt} instead of ${first}`;
+  }
+}
