@@ -32,10 +32,10 @@ export function barChart({ title, subtitle, bars }) {
   const bottom = height - BOTTOM;
   const described = bars.map(({ label, value }) => `${label}: ${figure(value)}`).join("; ");
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="${escape(`${title}. ${described}`)}">`,
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="${escaped(`${title}. ${described}`)}">`,
     `  <style>${STYLE}</style>`,
-    `  <text class="title" x="${LEFT}" y="20">${escape(title)}</text>`,
-    `  <text class="quiet" x="${LEFT}" y="38">${escape(subtitle)}</text>`,
+    `  <text class="title" x="${LEFT}" y="20">${escaped(title)}</text>`,
+    `  <text class="quiet" x="${LEFT}" y="38">${escaped(subtitle)}</text>`,
     ...scale.ticks.flatMap((tick) => [
       `  <line class="grid" x1="${scale.x(tick)}" x2="${scale.x(tick)}" y1="${TOP - 6}" y2="${bottom}"/>`,
       `  <text class="quiet" x="${scale.x(tick)}" y="${bottom + 18}" text-anchor="middle">${tick.toLocaleString("en-US")}</text>`,
@@ -50,7 +50,7 @@ function drawBar({ label, value, isOurs }, y, scale) {
   const end = scale.x(value);
   const middle = y + BAR / 2 + 4;
   return [
-    `  <text x="${LEFT - 10}" y="${middle}" text-anchor="end">${escape(label)}</text>`,
+    `  <text x="${LEFT - 10}" y="${middle}" text-anchor="end">${escaped(label)}</text>`,
     `  <rect class="${isOurs ? "ours" : "bar"}" x="${LEFT}" y="${y}" width="${(end - LEFT).toFixed(1)}" height="${BAR}" rx="3"/>`,
     `  <text x="${end + 6}" y="${middle}">${figure(value)}</text>`,
   ];
@@ -65,6 +65,6 @@ function logScale(values) {
   return { x, ticks: Array.from({ length: high - low + 1 }, (_, i) => 10 ** (low + i)) };
 }
 
-function escape(text) {
+function escaped(text) {
   return text.replace(/[&<>"]/g, (character) => `&#${character.codePointAt(0)};`);
 }

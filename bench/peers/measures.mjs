@@ -1,13 +1,14 @@
-// The four things that are done to every peer. Each takes a peer and gives samples by the name of their row; what a reader should know about the
-// circumstances goes to `remark`.
+// The four things that are done to every peer. Each calls `record` with the name of a row and a sample, and `remark` with what a reader should
+// know about it; `attempt` goes on with the next row where one fails.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { median } from "../measure.mjs";
+import { count, median } from "../measure.mjs";
 import { openPlace, startWorker } from "./driver.mjs";
 
 const STEPS = 10;
 const LEVELS = [1, 16, 128, 1024];
 const SLACK_MS = 90_000;
+const LONGEST_LEVEL_S = 40;
 
 const FULL = {
   warmUp: { runs: 256, inFlight: 16, limitMs: 1500 },
@@ -22,7 +23,7 @@ const FULL = {
 };
 const QUICK = {
   warmUp: { runs: 16, inFlight: 16, limitMs: 300 },
-  levels: { 1: 10, 16: 64, 128: 256, 1024: 1024 },
+  levels: { 1: 10, 16: 32, 128: 128, 1024: 128 },
   limitMs: 500,
   longSteps: 100,
   latencies: { runs: 20, limitMs: 500 },
@@ -36,41 +37,55 @@ export function plan(isQuick) {
   return isQuick ? QUICK : FULL;
 }
 
-/** Rows with steps per second, and from start to result, in one warm process. */
-export async function rates(peer, { sizes, bench, remark }) {
-  return withPlace(peer, bench, async (home) => {
-    const worker = await startWorker(home, bench.node);
-    const ask = (method, argument) => worker.ask(method, argument, (argument.limitMs ?? 0) + SLACK_MS);
-    const samples = {};
-    await ask("load", { ...sizes.warmUp, steps: STEPS });
+/** Rows with steps per second, and from start to result, each in a process that is told how many runs to expect. */
+export async function rates(peer, { sizes, bench, record, remark, attempt }) {
+  await withPlace(peer, bench, async (home) => {
+    const warmed = async (inFlight, body) => {
+      const worker = await startWorker(home, bench.node, { inFlight });
+      const ask = (method, argument) => worker.ask(method, argument, (argument.limitMs ?? 0) + SLACK_MS);
+      await ask("load", { ...sizes.warmUp, inFlight: Math.min(inFlight, sizes.warmUp.inFlight), steps: STEPS });
+      await body(ask);
+      await worker.close();
+    };
+    let rate = Number.POSITIVE_INFINITY;
     for (const inFlight of LEVELS) {
-      const runs = sizes.levels[inFlight];
-      const load = await ask("load", { runs, steps: STEPS, inFlight, limitMs: sizes.limitMs });
-      if (load.runs < runs) remark(`rate-${inFlight}`, `${load.runs} of ${runs} runs within the time`);
-      samples[`rate-${inFlight}`] = (load.runs * STEPS * 1000) / load.ms;
+      const wanted = sizes.levels[inFlight];
+      const runs = Math.min(wanted, Math.ceil((rate * LONGEST_LEVEL_S) / STEPS));
+      await attempt(`rate-${inFlight}`, () =>
+        warmed(inFlight, async (ask) => {
+          const load = await ask("load", { runs, steps: STEPS, inFlight, limitMs: sizes.limitMs });
+          rate = (load.runs * STEPS * 1000) / load.ms;
+          record(`rate-${inFlight}`, rate);
+          remark(`rate-${inFlight}`, ...fewer(load.runs, wanted), ...fewer(load.runs, inFlight, " in flight"));
+        }),
+      );
     }
-    const long = await ask("load", { runs: 1, steps: sizes.longSteps, inFlight: 1 });
-    samples.long = (sizes.longSteps * 1000) / long.ms;
-    samples.latency = median(await ask("latencies", sizes.latencies));
-    await worker.close();
-    return samples;
+    await attempt("long", () =>
+      warmed(1, async (ask) => {
+        const long = await ask("load", { runs: 1, steps: sizes.longSteps, inFlight: 1 });
+        record("long", (sizes.longSteps * 1000) / long.ms);
+        record("latency", median(await ask("latencies", sizes.latencies)));
+      }),
+    );
   });
 }
 
 /** SIGKILL with many runs in flight, then a new process until all results are there. */
-export async function crash(peer, { sizes, bench }) {
-  return withPlace(peer, bench, async (home) => {
+export async function crash(peer, { sizes, bench, record }) {
+  await withPlace(peer, bench, async (home) => {
+    const inFlight = sizes.crash.runs;
     const ledger = join(home.place.folder, "ledger");
-    const victim = await startWorker(home, bench.node, { ledger });
+    const victim = await startWorker(home, bench.node, { ledger, inFlight });
     const half = victim.answer("half", 2 * SLACK_MS);
     const [tokens] = await Promise.all([victim.ask("startToHalf", sizes.crash, SLACK_MS), half]);
     await victim.kill();
     const start = performance.now();
-    const worker = await startWorker(home, bench.node, { ledger });
+    const worker = await startWorker(home, bench.node, { ledger, inFlight });
     await worker.ask("results", tokens, SLACK_MS);
     const ms = performance.now() - start;
     await worker.close();
-    return { recovery: ms / 1000, repeated: repeatedSteps(ledger, sizes.crash) };
+    record("recovery", ms / 1000);
+    record("repeated", repeatedSteps(ledger, sizes.crash));
   });
 }
 
@@ -83,47 +98,52 @@ function repeatedSteps(ledger, { runs, steps }) {
 }
 
 /** A run that stands at its last step is killed; from the start of a new process until that step begins again. */
-export async function resume(peer, { sizes, bench, remark, rounds }) {
+export async function resume(peer, { sizes, bench, record, remark, rounds }) {
   const steps = Math.min(sizes.resumeSteps, peer.maxSteps ?? sizes.resumeSteps);
   const gate = steps - 1;
   if (steps < sizes.resumeSteps) remark("resume", `${steps} steps: it allows no more`);
-  return withPlace(peer, bench, async (home) => {
-    const first = await startWorker(home, bench.node, { gate });
+  await withPlace(peer, bench, async (home) => {
+    const options = { gate, inFlight: 1 };
+    const first = await startWorker(home, bench.node, options);
     await first.ask("startLong", { steps }, SLACK_MS);
     await first.ask("waitForGate", null, sizes.resumeLimitMs + SLACK_MS);
     await first.kill();
-    const samples = [];
     for (let i = 0; i < rounds; i++) {
       const start = performance.now();
-      const worker = await startWorker(home, bench.node, { gate });
+      const worker = await startWorker(home, bench.node, options);
       await worker.ask("waitForGate", null, SLACK_MS);
-      samples.push((performance.now() - start) / 1000);
+      record("resume", (performance.now() - start) / 1000);
       await worker.kill();
     }
-    return { resume: samples };
   });
 }
 
 /** What sleeping runs add to the memory of the worker process, and of the peer's own server where it has one. */
-export async function sleeping(peer, { sizes, bench, remark }) {
-  return withPlace(peer, bench, async (home) => {
+export async function sleeping(peer, { sizes, bench, record, remark }) {
+  await withPlace(peer, bench, async (home) => {
     const { warmUp, runs, limitMs, settleMs } = sizes.sleepers;
-    const worker = await startWorker(home, bench.node);
+    const inFlight = 64;
+    const worker = await startWorker(home, bench.node, { inFlight });
     const sleep = (count) =>
-      worker.ask("sleepers", { runs: count, inFlight: 64, limitMs, settleMs }, limitMs + settleMs + SLACK_MS);
+      worker.ask("sleepers", { runs: count, inFlight, limitMs, settleMs }, limitMs + settleMs + SLACK_MS);
     const rss = () => worker.ask("memory", null, SLACK_MS);
     await sleep(warmUp);
     const before = { worker: await rss(), server: serverMemory(home) };
     const slept = await sleep(runs);
     const after = { worker: await rss(), server: serverMemory(home) };
     await worker.kill();
-    if (slept.runs < runs) remark("sleeping", `${slept.runs} of ${runs} runs within the time`);
+    remark("sleeping", ...fewer(slept.runs, runs));
     if (before.server !== null) {
       const added = (after.server - before.server) / slept.runs / 1024;
-      remark("sleeping", `its server took ${added.toFixed(1)} KB more per run`);
+      record("sleeping-server", added);
     }
-    return { sleeping: (after.worker - before.worker) / slept.runs / 1024 };
+    record("sleeping", (after.worker - before.worker) / slept.runs / 1024);
   });
+}
+
+/** What to say about a peer that was too slow for the whole count. */
+function fewer(made, wanted, where = "") {
+  return made < wanted ? [`fewer than ${count(wanted)} runs${where}, for want of time`] : [];
 }
 
 function serverMemory({ serverPid }) {
@@ -135,7 +155,7 @@ function serverMemory({ serverPid }) {
 async function withPlace(peer, bench, body) {
   const home = await openPlace(peer, bench);
   try {
-    return await body(home);
+    await body(home);
   } finally {
     for (const worker of home.workers) await worker.kill();
     await home.close();

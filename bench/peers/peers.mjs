@@ -35,7 +35,7 @@ export const PEERS = {
 export const NOTES = {
   pawl: "SQLite in WAL with `synchronous=FULL`; client and worker in one process, `concurrency: 4096`.",
   "openworkflow-sqlite":
-    "`node:sqlite` in WAL, `synchronous` at SQLite's default, FULL; client and worker in one process, `concurrency: 1024`. The worker looks for new runs every 100 to 1,000 ms when it has found none, and takes over a dead worker's runs when their lease of 30 s has run out; neither can be set. A run may have 1,000 steps.",
+    "`node:sqlite` in WAL, `synchronous` at SQLite's default, FULL; client and worker in one process, its `concurrency` what is in flight, as every free place costs a query at each look. The worker looks for new runs every 100 to 1,000 ms when it has found none, and takes over a dead worker's runs when their lease of 30 s has run out; neither can be set. A run may have 1,000 steps.",
   "openworkflow-postgres":
     "As on SQLite, with the backend's own pool of connections. On both, results are read as soon as the function has returned; the handle's own `result()` looks once a second.",
   dbos: "Workflows are started directly, without a queue, which is its quickest way; `systemDatabasePoolSize: 20`. A sleeping run stays in memory. Its TypeScript library has no SQLite mode.",

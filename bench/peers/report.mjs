@@ -27,8 +27,14 @@ export function rowsOf(sizes) {
       better: "less",
     },
     { id: "repeated", what: "… steps run twice", unit: `of ${count(crash.runs * crash.steps)}`, better: "less" },
-    { id: "resume", what: `restart in a run of ${count(resumeSteps)} steps to its next step`, unit: "s", better: "less" },
+    {
+      id: "resume",
+      what: `restart in a run of ${count(resumeSteps)} steps to its next step`,
+      unit: "s",
+      better: "less",
+    },
     { id: "sleeping", what: `memory per sleeping run, ${count(sleepers.runs)} of them`, unit: "KB", better: "less" },
+    { id: "sleeping-server", what: "… of the peer's own server", unit: "KB", better: "less", isOthersOnly: true },
   ];
 }
 
@@ -47,7 +53,9 @@ export function section({ rows, peers, samples, remarks, skipped, circumstances 
     "",
     line(head),
     line(head.map(() => "---")),
-    ...rows.map((row) => line([`${row.what} (${row.unit})`, ...peers.map((peer) => cell(samples, peer, row)), lead(row, peers, samples)])),
+    ...rows.map((row) =>
+      line([`${row.what} (${row.unit})`, ...peers.map((peer) => cell(samples, peer, row)), lead(row, peers, samples)]),
+    ),
     "",
     ...explanation(),
     "",
@@ -70,14 +78,14 @@ function explanation() {
 function remarkLines(rows, peers, remarks) {
   return rows.flatMap(({ id, what }) =>
     peers.flatMap(({ name, title }) =>
-      [...(remarks.get(`${name} ${id}`) ?? [])].map((text) => `- *${title}*, ${what}: ${text}.`),
+      [...new Set(remarks.get(`${name} ${id}`))].map((text) => `- *${title}*, ${what}: ${text}.`),
     ),
   );
 }
 
-function cell(samples, peer, { id }) {
+function cell(samples, peer, { id, isOthersOnly }) {
   const values = samples.get(`${peer.name} ${id}`) ?? [];
-  if (values.length === 0) return "no figure";
+  if (values.length === 0) return isOthersOnly ? "" : "no figure";
   if (values.length === 1) return amount(values[0]);
   return `${amount(median(values))} (${amount(Math.min(...values))}..${amount(Math.max(...values))})`;
 }
@@ -92,12 +100,16 @@ function lead(row, peers, samples) {
     return values.length === 0 ? null : median(values);
   };
   const ours = peers.find(({ name }) => name === OURS);
-  const others = peers.filter((peer) => peer !== ours).map(middle).filter((value) => value !== null);
+  const others = peers
+    .filter((peer) => peer !== ours)
+    .map(middle)
+    .filter((value) => value !== null);
   const our = ours === undefined ? null : middle(ours);
   if (our === null || others.length === 0) return "";
   const best = row.better === "more" ? Math.max(...others) : Math.min(...others);
   // A ratio means nothing where one side is nothing, or less by the noise of the measurement.
-  if (our <= 0 || best <= 0) return our === best ? "equal" : our < best === (row.better === "less") ? "leads" : "behind";
+  if (our <= 0 || best <= 0)
+    return our === best ? "equal" : our < best === (row.better === "less") ? "leads" : "behind";
   const ratio = row.better === "more" ? our / best : best / our;
   return ratio >= 1 ? `${figure(ratio)} x` : `behind: ${figure(ratio)} x`;
 }

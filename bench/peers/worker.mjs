@@ -1,5 +1,6 @@
 // The process that is measured, killed and started again: one peer's engine, told by the driver what to do.
-// A peer is a module with `open({ place, body })`. `body(input, index)` is what its steps call; it gives an engine back:
+// A peer is a module with `open({ place, body, inFlight })`: where it keeps its runs, what its steps call with their input and index, and how many
+// runs it will have to do at a time. It gives an engine:
 //
 //   run(input)              a run of `input.steps` steps from start to result
 //   start(workflow, input)  a durable start of "steps" or "sleeper" (one step, then thirty days); gives a token
@@ -8,7 +9,7 @@
 import { closeSync, openSync, writeSync } from "node:fs";
 import { closedLoop } from "../closed-loop.mjs";
 
-const { adapter, place, ledger, gate } = JSON.parse(process.argv[2]);
+const { adapter, place, inFlight, ledger, gate } = JSON.parse(process.argv[2]);
 const { open } = await import(adapter);
 
 let onStep = (_input, index) => index;
@@ -20,7 +21,7 @@ const body = async (input, index) => {
   return onStep(input, index);
 };
 
-const engine = await open({ place, body });
+const engine = await open({ place, body, inFlight });
 let serial = 0;
 process.on("message", async ({ id, method, argument }) => {
   try {

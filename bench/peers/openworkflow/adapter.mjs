@@ -2,10 +2,9 @@
 import { join } from "node:path";
 import { OpenWorkflow } from "openworkflow";
 
-const CONCURRENCY = 1024;
 const LOOK_MS = 5;
 
-export async function open({ place, body }) {
+export async function open({ place, body, inFlight }) {
   const backend = await connect(place);
   const engine = new OpenWorkflow({ backend });
   const returned = new Map();
@@ -20,7 +19,7 @@ export async function open({ place, body }) {
     await step.sleep("rest", "30d");
   });
   const workflows = { steps, sleeper };
-  const worker = engine.newWorker({ concurrency: CONCURRENCY });
+  const worker = engine.newWorker({ concurrency: inFlight });
   await worker.start();
 
   // A handle's own `result()` looks once a second. The row is read here as soon as the function has returned, and then every few milliseconds.

