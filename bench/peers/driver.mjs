@@ -15,10 +15,10 @@ const KEPT_OUTPUT = 2000;
 let schemas = 0;
 
 /** Where one engine keeps its runs: a folder, a schema or a server of its own. It outlives the worker processes. */
-export async function openPlace(peer, { postgres }) {
+export async function openPlace(peer, { node, postgres }) {
   mkdirSync(DATA, { recursive: true });
   const folder = mkdtempSync(join(DATA, "peer-"));
-  const server = await serverOf(peer, folder, postgres);
+  const server = await serverOf(peer, folder, { node, postgres });
   const close = async () => {
     await server.stop();
     rmSync(folder, { recursive: true, force: true });
@@ -26,25 +26,33 @@ export async function openPlace(peer, { postgres }) {
   return { peer, place: { folder, ...server.place }, serverPid: server.pid, workers: [], close };
 }
 
-async function serverOf(peer, folder, postgres) {
+async function serverOf(peer, folder, { node, postgres }) {
   if (peer.store === "server") return peer.startServer(folder);
-  const schema = { url: postgres?.url, schema: `bench_${process.pid}_${++schemas}` };
-  return { place: peer.store === "postgres" ? schema : {}, pid: null, stop: async () => {} };
+  if (peer.store !== "postgres") return { place: {}, pid: null, stop: async () => {} };
+  const place = { url: postgres.url, schema: `bench_${process.pid}_${++schemas}` };
+  const stop = async () => {
+    const child = forkWorker({ peer, place }, node, { isLast: true });
+    await once(child, "exit");
+  };
+  return { place, pid: null, stop };
 }
 
 /** Starts a worker process on a place; gives it when its engine is open. `options` are those of worker.mjs. */
 export async function startWorker(home, node, options = {}) {
-  const adapter = new URL(`./${home.peer.folder}/adapter.mjs`, import.meta.url).href;
-  const child = fork(WORKER, [JSON.stringify({ adapter, place: home.place, ...options })], {
-    execPath: node,
-    execArgv: ["--expose-gc", "--disable-warning=ExperimentalWarning"],
-    stdio: ["ignore", "pipe", "pipe", "ipc"],
-  });
-  const worker = new WorkerProcess(child);
+  const worker = new WorkerProcess(forkWorker(home, node, options));
   home.workers.push(worker);
   await worker.answer("ready", OPEN_LIMIT_MS);
   home.place.isRegistered = true;
   return worker;
+}
+
+function forkWorker({ peer, place }, node, options) {
+  const adapter = new URL(`./${peer.folder}/adapter.mjs`, import.meta.url).href;
+  return fork(WORKER, [JSON.stringify({ adapter, place, ...options })], {
+    execPath: node,
+    execArgv: ["--expose-gc", "--disable-warning=ExperimentalWarning"],
+    stdio: ["ignore", "pipe", "pipe", "ipc"],
+  });
 }
 
 class WorkerProcess {

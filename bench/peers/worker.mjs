@@ -6,11 +6,17 @@
 //   start(workflow, input)  a durable start of "steps" or "sleeper" (one step, then thirty days); gives a token
 //   result(token)           waits for the end of that run, also in another process than the one that started it
 //   close()
+//
+// One on PostgreSQL also exports `drop(place)`, which deletes what it has left there.
 import { closeSync, openSync, writeSync } from "node:fs";
 import { closedLoop } from "../closed-loop.mjs";
 
-const { adapter, place, inFlight, ledger, gate } = JSON.parse(process.argv[2]);
-const { open } = await import(adapter);
+const { adapter, place, inFlight, ledger, gate, isLast } = JSON.parse(process.argv[2]);
+const { open, drop } = await import(adapter);
+if (isLast) {
+  await drop(place);
+  process.exit(0);
+}
 
 let onStep = (_input, index) => index;
 // A run that stood at the gate may be there again before anybody has asked for it.

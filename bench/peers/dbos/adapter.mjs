@@ -1,5 +1,6 @@
 // DBOS on PostgreSQL. Workflows are started directly, as its documentation does where no queue is needed: they begin at once, in this process.
 import { DBOS } from "@dbos-inc/dbos-sdk";
+import pg from "pg";
 
 const POOL = 20;
 
@@ -37,4 +38,11 @@ export async function open({ place, body }) {
     result: (id) => DBOS.retrieveWorkflow(id).getResult(),
     close: () => DBOS.shutdown(),
   };
+}
+
+export async function drop({ url, schema }) {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await client.query(`drop schema if exists "${schema}" cascade`);
+  await client.end();
 }

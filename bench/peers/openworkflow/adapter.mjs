@@ -1,6 +1,7 @@
 // OpenWorkflow on SQLite or PostgreSQL, client and worker in one process.
 import { join } from "node:path";
 import { OpenWorkflow } from "openworkflow";
+import postgres from "postgres";
 
 const LOOK_MS = 5;
 
@@ -55,4 +56,10 @@ async function connect(place) {
   }
   const { BackendPostgres } = await import("openworkflow/postgres");
   return BackendPostgres.connect(place.url, { schema: place.schema });
+}
+
+export async function drop({ url, schema }) {
+  const sql = postgres(url, { max: 1, onnotice: () => {} });
+  await sql`drop schema if exists ${sql(schema)} cascade`;
+  await sql.end();
 }
