@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 const WORKER = fileURLToPath(new URL("./worker.mjs", import.meta.url));
 // On the disk of the repository, as the folder for temporary files may be in memory.
 export const DATA = fileURLToPath(new URL("../../.cache/bench", import.meta.url));
-const OPEN_LIMIT_MS = 60_000;
+const OPEN_LIMIT_MS = 180_000;
 const CLOSE_LIMIT_MS = 10_000;
 const KEPT_OUTPUT = 2000;
 

@@ -99,9 +99,9 @@ function repeatedSteps(ledger, { runs, steps }) {
 
 /** A run that stands at its last step is killed; from the start of a new process until that step begins again. */
 export async function resume(peer, { sizes, bench, record, remark, rounds }) {
-  const steps = Math.min(sizes.resumeSteps, peer.maxSteps ?? sizes.resumeSteps);
+  const steps = Math.min(sizes.resumeSteps, peer.longest?.steps ?? sizes.resumeSteps);
   const gate = steps - 1;
-  if (steps < sizes.resumeSteps) remark("resume", `${steps} steps: it allows no more`);
+  if (steps < sizes.resumeSteps) remark("resume", `a run of ${count(steps)} steps: ${peer.longest.why}`);
   await withPlace(peer, bench, async (home) => {
     const options = { gate, inFlight: 1 };
     const first = await startWorker(home, bench.node, options);

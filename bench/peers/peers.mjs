@@ -3,7 +3,7 @@ import { startRestate } from "./restate/server.mjs";
 
 /**
  * `folder` holds the adapter, and unless the peer is this repository also a package.json; `main` is the package whose version is shown; `store`
- * is what a place of its own needs. `maxSteps` is the most that one run of the peer can have.
+ * is what a place of its own needs. `longest` is the longest run that is resumed, where it is not the common one.
  */
 export const PEERS = {
   pawl: { title: "Pawl, SQLite", folder: "pawl", main: null, store: "sqlite" },
@@ -12,14 +12,14 @@ export const PEERS = {
     folder: "openworkflow",
     main: "openworkflow",
     store: "sqlite",
-    maxSteps: 1000,
+    longest: { steps: 1000, why: "it allows no more" },
   },
   "openworkflow-postgres": {
     title: "OpenWorkflow, PostgreSQL",
     folder: "openworkflow",
     main: "openworkflow",
     store: "postgres",
-    maxSteps: 1000,
+    longest: { steps: 1000, why: "it allows no more" },
   },
   dbos: { title: "DBOS, PostgreSQL", folder: "dbos", main: "@dbos-inc/dbos-sdk", store: "postgres" },
   restate: {
@@ -28,6 +28,14 @@ export const PEERS = {
     main: "@restatedev/restate-server",
     store: "server",
     startServer: startRestate,
+  },
+  vercel: {
+    title: "Vercel Workflow, PostgreSQL",
+    folder: "vercel",
+    main: "workflow",
+    store: "postgres",
+    longest: { steps: 200, why: "more would take too long" },
+    isOptIn: true,
   },
 };
 
@@ -41,6 +49,8 @@ export const NOTES = {
   dbos: "Workflows are started directly, without a queue, which is its quickest way; `systemDatabasePoolSize: 20`. A sleeping run stays in memory. Its TypeScript library has no SQLite mode.",
   restate:
     "The single-node server of its npm package at its defaults, with synced log and 24 partitions; only the limit of invocations at a time is raised. The service that is killed is a process of its own; the server lives on, as PostgreSQL does.",
+  vercel:
+    "Self-hosted: standalone bundles behind HTTP in the worker process, and its PostgreSQL world with 50 jobs at a time. Results are read as soon as the last step has run; `returnValue` looks once a second.",
 };
 
 /** What is not measured, and why. */
