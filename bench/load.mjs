@@ -9,18 +9,6 @@ export function openPawl(store, workflow, options = {}) {
   return Pawl.open(store, { workflows: [workflow], concurrency: MORE_THAN_ENOUGH, retention: false, ...options });
 }
 
-/** Calls `start` `total` times, at most `inFlight` of them unfinished at any moment. */
-export async function closedLoop(total, inFlight, start) {
-  let started = 0;
-  const lane = async () => {
-    while (started < total) {
-      started += 1;
-      await start();
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(total, inFlight) }, lane));
-}
-
 export async function runSteps(pawl, count) {
   const sum = await pawl.run(steps, count);
   if (sum !== (count * (count - 1)) / 2) throw new Error(`a run of ${count} steps gave ${sum}`);

@@ -1,9 +1,9 @@
 // Measures Pawl beside the bare limit of the same machine. `--quick`: small counts, to see that it works; `--only name`: one scenario.
-// A full run also writes bench/RESULTS.md.
-import { writeFileSync } from "node:fs";
+// A full run also writes its section of bench/RESULTS.md.
 import { parseArgs } from "node:util";
 import { runChild } from "./child.mjs";
 import { results, table } from "./report.mjs";
+import { writeSection } from "./results.mjs";
 import { SCENARIOS } from "./scenarios.mjs";
 
 const CHILD = new URL("./children/scenario.mjs", import.meta.url);
@@ -23,6 +23,6 @@ for (const name of names) {
 }
 console.log(table(rows));
 if (!values.quick && values.only === undefined) {
-  writeFileSync(new URL("./RESULTS.md", import.meta.url), results(rows, "npm run bench"));
+  writeSection("engine", results(rows, "npm run bench"));
   console.log("Written to bench/RESULTS.md.");
 }

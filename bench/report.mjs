@@ -17,7 +17,7 @@ export function table(rows) {
     .join("\n");
 }
 
-/** The contents of RESULTS.md. */
+/** The engine's section of RESULTS.md. */
 export function results(rows, command) {
   const { version, name } = loadDriver();
   const line = (columns) => `| ${columns.join(" | ")} |`;

@@ -1,7 +1,8 @@
 // Puts runs to sleep, through Pawl or as bare rows, and tells what that added to this process. Needs --expose-gc.
 import { bareWriter, compileCommits, openBare, recordingStore } from "../bare.mjs";
 import { answer, childArgument } from "../child.mjs";
-import { closedLoop, openPawl } from "../load.mjs";
+import { closedLoop } from "../closed-loop.mjs";
+import { openPawl } from "../load.mjs";
 import { elapsed } from "../measure.mjs";
 import { sleeper } from "../workflows.mjs";
 

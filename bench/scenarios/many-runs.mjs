@@ -1,5 +1,6 @@
 import { assertSameRows, compileCommits, recordingStore, sum, timeBare } from "../bare.mjs";
-import { closedLoop, openPawl, runSteps } from "../load.mjs";
+import { closedLoop } from "../closed-loop.mjs";
+import { openPawl, runSteps } from "../load.mjs";
 import { alternate, count, elapsed, pairedRatio, percent, spread } from "../measure.mjs";
 import { steps } from "../workflows.mjs";
 

@@ -1,0 +1,129 @@
+// The table, its notes and the chart, from samples by peer and row.
+import { cpus, totalmem, type } from "node:os";
+import { count, figure, median } from "../measure.mjs";
+import { barChart } from "./chart.mjs";
+import { LEFT_OUT, NOTES } from "./peers.mjs";
+
+const CHART_ROW = "rate-128";
+const OURS = "pawl";
+
+/** The rows in their order; `better` says which end of the scale is. */
+export function rowsOf(sizes) {
+  const { crash, longSteps, resumeSteps, sleepers } = sizes;
+  const rate = (inFlight) => ({
+    id: `rate-${inFlight}`,
+    what: `runs of 10 steps, ${count(inFlight)} in flight`,
+    unit: "steps/s",
+    better: "more",
+  });
+  return [
+    ...[1, 16, 128, 1024].map(rate),
+    { id: "long", what: `one run of ${count(longSteps)} steps`, unit: "steps/s", better: "more" },
+    { id: "latency", what: "start to result, one step", unit: "ms", better: "less" },
+    {
+      id: "recovery",
+      what: `SIGKILL with ${count(crash.runs)} runs in flight, restart to all done`,
+      unit: "s",
+      better: "less",
+    },
+    { id: "repeated", what: "… steps run twice", unit: `of ${count(crash.runs * crash.steps)}`, better: "less" },
+    {
+      id: "resume",
+      what: `restart in a run of ${count(resumeSteps)} steps to its next step`,
+      unit: "s",
+      better: "less",
+    },
+    { id: "sleeping", what: `memory per sleeping run, ${count(sleepers.runs)} of them`, unit: "KB", better: "less" },
+    { id: "sleeping-server", what: "… of the peer's own server", unit: "KB", better: "less", isOthersOnly: true },
+  ];
+}
+
+/** The section as Markdown. */
+export function section({ rows, peers, samples, remarks, skipped, circumstances }) {
+  const line = (cells) => `| ${cells.join(" | ")} |`;
+  const head = ["", ...peers.map(({ title, version }) => `${title} ${version}`), "Pawl against the best other"];
+  return [
+    "# Pawl and its peers",
+    "",
+    `- ${new Date().toISOString().slice(0, 16).replace("T", " ")} UTC, Node ${circumstances.node}, ${circumstances.postgres}`,
+    `- ${cpus().length} x ${cpus()[0].model}, ${Math.round(totalmem() / 2 ** 30)} GiB, ${type()}`,
+    `- \`npm run bench:peers\`, ${circumstances.minutes} minutes`,
+    "",
+    "![Steps per second at 128 runs in flight](peers.svg)",
+    "",
+    line(head),
+    line(head.map(() => "---")),
+    ...rows.map((row) =>
+      line([`${row.what} (${row.unit})`, ...peers.map((peer) => cell(samples, peer, row)), lead(row, peers, samples)]),
+    ),
+    "",
+    ...explanation(),
+    "",
+    ...peers.map(({ name, title }) => `- *${title}*: ${NOTES[name]}`),
+    ...remarkLines(rows, peers, remarks),
+    ...Object.entries({ ...LEFT_OUT, ...skipped }).map(([who, why]) => `- *${who}* is not measured: ${why}.`),
+    "",
+  ].join("\n");
+}
+
+function explanation() {
+  return [
+    "Medians of the rounds, with the least and the most in brackets. The same driver does the same work with each peer, in turn in every round, each at",
+    "its own durable defaults: every one of them syncs to the same disk before a step counts as done. Steps return a number. A worker process is one",
+    "process on one Node for all; it is killed when half of the steps are recorded, and a step ran twice if its function was called twice. Seconds after a",
+    "restart count from the spawn of the new process. Memory is what the worker process adds to its RSS after garbage collection.",
+  ];
+}
+
+function remarkLines(rows, peers, remarks) {
+  return rows.flatMap(({ id, what }) =>
+    peers.flatMap(({ name, title }) =>
+      [...new Set(remarks.get(`${name} ${id}`))].map((text) => `- *${title}*, ${what}: ${text}.`),
+    ),
+  );
+}
+
+function cell(samples, peer, { id, isOthersOnly }) {
+  const values = samples.get(`${peer.name} ${id}`) ?? [];
+  if (values.length === 0) return isOthersOnly ? "" : "no figure";
+  if (values.length === 1) return amount(values[0]);
+  return `${amount(median(values))} (${amount(Math.min(...values))}..${amount(Math.max(...values))})`;
+}
+
+function amount(value) {
+  return Math.abs(value) < 0.005 ? "0" : figure(value);
+}
+
+function lead(row, peers, samples) {
+  const middle = (peer) => {
+    const values = samples.get(`${peer.name} ${row.id}`) ?? [];
+    return values.length === 0 ? null : median(values);
+  };
+  const ours = peers.find(({ name }) => name === OURS);
+  const others = peers
+    .filter((peer) => peer !== ours)
+    .map(middle)
+    .filter((value) => value !== null);
+  const our = ours === undefined ? null : middle(ours);
+  if (our === null || others.length === 0) return "";
+  const best = row.better === "more" ? Math.max(...others) : Math.min(...others);
+  // A ratio means nothing where one side is nothing, or less by the noise of the measurement.
+  if (our <= 0 || best <= 0)
+    return our === best ? "equal" : our < best === (row.better === "less") ? "leads" : "behind";
+  const ratio = row.better === "more" ? our / best : best / our;
+  return ratio >= 1 ? `${figure(ratio)} x` : `behind: ${figure(ratio)} x`;
+}
+
+export function chart({ peers, samples }) {
+  const bars = peers.flatMap(({ name, title }) => {
+    const values = samples.get(`${name} ${CHART_ROW}`) ?? [];
+    return values.length === 0 ? [] : [{ label: title, value: median(values), isOurs: name === OURS }];
+  });
+  return bars.length === 0
+    ? null
+    : barChart({
+        title: "Steps per second, 128 runs of 10 steps in flight",
+        subtitle: "more is better; logarithmic scale; every engine at its durable defaults",
+        bars: bars.toSorted((a, b) => b.value - a.value),
+      });
+}
