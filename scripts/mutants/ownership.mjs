@@ -114,6 +114,12 @@ export const ownershipMutants = [
     killers: [{ file: "test/behaviour/retention.test.ts" }, { file: "test/attacks/fencing.test.ts" }],
   },
   {
+    rule: "I9",
+    name: "a worker that was found silent is fenced though it was heard of since",
+    changes: [{ file: "src/worker/sweeper.ts", from: "this.#fence(silent, true)", to: "this.#fence(silent, false)" }],
+    killers: [{ file: "test/simulation/simulation.test.ts", title: "book" }],
+  },
+  {
     rule: "P21",
     name: "a commit of a fenced worker is applied (SQLite)",
     changes: [
