@@ -250,9 +250,11 @@ const PLANTS: readonly (readonly [what: string, plant: (scene: Scene) => void, f
   [
     "P37 a body started after the run was seen to be over",
     (scene) => {
-      const key = `${scene.run("short")}/add`;
+      const run = scene.run("short");
+      const key = `${run}/add`;
       const start = scene.lines("ledger.jsonl").findLast((line) => line["what"] === "start" && line["key"] === key);
       scene.keep("ledger.jsonl", (line) => line["what"] !== "start" || line["key"] !== key);
+      scene.book("acks.jsonl", { what: "seen", run, seq: Number.MAX_SAFE_INTEGER, mono: 1 });
       scene.book("ledger.jsonl", { ...start, mono: Number.MAX_SAFE_INTEGER });
     },
     /I6 P37 .*had ended it before/,

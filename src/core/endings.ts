@@ -142,12 +142,15 @@ function tellParent(draft: Draft, row: RunRow, parent: ParentLink, ports: Pick<P
   draft.send({ to: parent.run, id, kind: "child", name: parent.key, data });
 }
 
-/** Ends a generation: the next one keeps id, inbox and positions, and starts from this entry (P10). */
-export function continueRun(pass: Pass, input: unknown): PassEnd {
-  const { state, costs } = pass.notes;
-  const continued: Continued = { generation: pass.generation + 1, input, state, cost: costs };
+/** What the next generation starts with; refuses what cannot be recorded. */
+export function continuedText({ generation, notes }: Pass, input: unknown): string {
+  const continued: Continued = { generation: generation + 1, input, state: notes.state, cost: notes.costs };
   encodePayload(input, "input of continueAs");
-  const text = encodeRecord(continued, "run state and input of continueAs");
+  return encodeRecord(continued, "run state and input of continueAs");
+}
+
+/** Ends a generation: the next one keeps id, inbox and positions, and starts from this entry (P10). */
+export function continueRun(pass: Pass, text: string): PassEnd {
   cancelChildren(pass, `Its parent ${pass.id} continued as a new generation.`);
   pass.draft.wait({ closeAll: true });
   const seq = pass.draft.appendText(pass.ports.clock.now(), "run.continued", null, text);

@@ -15,7 +15,7 @@ import { callSite } from "./call-site.ts";
 import { deliverNext } from "./deliver-next.ts";
 import { type Divergence, driftOf } from "./divergence.ts";
 import { type Batch, Draft } from "./draft.ts";
-import { type BodyResult, cancelError, continueRun, endRun, parkRun, runEnded } from "./endings.ts";
+import { type BodyResult, cancelError, continuedText, continueRun, endRun, parkRun, runEnded } from "./endings.ts";
 import { issueOutsideTurn, placeTogether, releaseHeld, tellOfLostCall } from "./foreign-calls.ts";
 import type { Frame } from "./host.ts";
 import { recordCall } from "./issue.ts";
@@ -374,9 +374,11 @@ export class Pass implements TurnTaker {
   /** Ends this generation; the next one starts in a pass of its own. */
   continueAs(input: unknown): void {
     if (this.isClosed) return;
+    // What cannot be recorded is refused in replay as well, or the body would take another way there.
+    const text = continuedText(this, input);
     const next = this.replay.cursor.peek();
     if (next !== null) return this.#diverge({ recorded: next.entry, issued: null, site: callSite() });
-    this.#finish(continueRun(this, input), () => runEnded(this.id));
+    this.#finish(continueRun(this, text), () => runEnded(this.id));
   }
 
   park(parked: Parked): void {

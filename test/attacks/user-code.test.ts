@@ -284,9 +284,9 @@ describe("what users bring along", () => {
     const world = await openWorld("memory");
     const frames: unknown[] = [];
     // Query builders are such values: their work is done by it.
-    const lazy = workflow("lazy", () => thenable((resolve) => resolve(frames.push(nodeHost.frame()?.where))));
+    const lazy = workflow("lazy", () => thenable((resolve) => resolve(void frames.push(nodeHost.frame()?.where))));
     const pawl = await world.open([lazy]);
-    expect(await pawl.run(lazy, undefined)).toBe(1);
+    await pawl.run(lazy, undefined);
     expect(frames).toEqual(["body"]);
   });
 

@@ -21,6 +21,23 @@ describe.each(STORES)("continueAs on %s", (store) => {
     expect((await world.journal("r")).filter((line) => line === "run.continued")).toHaveLength(2);
   });
 
+  it("P10 I5 what it refuses live it refuses in replay: a body that catches the refusal goes on after a restart", async () => {
+    const world = await openWorld(store);
+    const stubborn = workflow("stubborn", async (ctx) => {
+      const refusal = await errorOf(ctx.continueAs({ no: () => {} }));
+      await ctx.step("s", () => 1);
+      await ctx.waitFor("go");
+      return (refusal as { code?: string }).code;
+    });
+    const first = await world.open([stubborn]);
+    await first.start(stubborn, undefined, { id: "r" });
+    await first.idle();
+    await first.close();
+    const second = await world.open([stubborn]);
+    await second.signal("r", "go");
+    expect(await second.get("r").result()).toBe("not_serializable");
+  });
+
   it("P10 gives runs, generations and steps whose names look alike keys and chances of their own", async () => {
     const world = await openWorld(store);
     const keys: string[] = [];

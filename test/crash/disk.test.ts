@@ -10,6 +10,7 @@ import { report } from "../../examples/03-report/workflow.ts";
 import { Pawl, type PawlOptions, sqliteStore } from "../../src/index.ts";
 import type { FaultPoint } from "../../src/stores/sqlite/connection.ts";
 import { loadDriver } from "../../src/stores/sqlite/driver.ts";
+import { withoutColdStart } from "../cold-start.ts";
 import { Child, live } from "./child.ts";
 import { TEST_WORKFLOWS, World } from "./world.ts";
 
@@ -166,6 +167,7 @@ describe("damage", () => {
   }
 
   function edit(world: World, sql: string): void {
+    withoutColdStart("it damages a journal");
     const db = loadDriver().open(world.store());
     db.exec(sql);
     db.close();

@@ -177,8 +177,8 @@ class Reader {
   #startBody({ seed }: RunStarted): void {
     const chance = seededRandom(seed);
     this.#random = () => chance.next();
-    const body = (async () => interpret(this.#program, this.#context(), this.#world()))();
-    body.then(
+    // No function around it: the engine has none either, and each would let the end come later.
+    interpret(this.#program, this.#context(), this.#world()).then(
       (value) => {
         this.end = { ok: true, value: decode(encode(value)) };
       },
