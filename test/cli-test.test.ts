@@ -145,6 +145,15 @@ describe("pawl test", () => {
     expect(reportsOf(result).tests[0]?.processes).toMatchObject({ explored: 1, notCompared: [".at"], failures: [] });
   });
 
+  it("S4-1 the workflow that pawl init writes passes, though one of its steps returns the time", async () => {
+    const folder = project({});
+    expect((await pawl(folder, "init")).code).toBe(0);
+    const { code, stdout } = await crash(folder, "workflows/hello.ts");
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining("No failure.") });
+    expect(stdout).toMatch(/advice {3}These steps vary without any crash: "finish"\./);
+    expect(stdout).toMatch(/not compared: finishedAt/);
+  });
+
   it("blocks the network unless it is allowed", async () => {
     const folder = project({ "two.ts": TWO });
     const blocked = await crash(folder, "two.ts", "call", "--at", "1", "--no-processes");

@@ -49,6 +49,8 @@ export class Explorer {
   #histories = 0;
   #outcomes = 0;
   #undisturbed: World | null = null;
+  /** Every history is replayed without its last entry, however long. */
+  isReplayingAll = false;
 
   constructor(explored: Explored) {
     this.#explored = explored;
@@ -126,7 +128,7 @@ export class Explorer {
 
   #isReplayed(journals: Outcome["journals"]): boolean {
     const isLong = [...journals.values()].some(({ length }) => length > REPLAYED_ENTRIES);
-    return !isLong || this.#outcomes++ % REPLAYED_EVERY === 0;
+    return !isLong || this.isReplayingAll || this.#outcomes++ % REPLAYED_EVERY === 0;
   }
 
   async #outcome(ending: Ending): Promise<Outcome> {
