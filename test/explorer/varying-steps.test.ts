@@ -19,7 +19,9 @@ it("I5 S4-16 a step that returns the time passes at every point, and is named in
   });
   const report = await crashEverywhere(stamped, undefined);
   expect(report.toString()).toMatch(/^ok: /);
-  expect(report.toString()).toMatch(/These steps vary without any crash: "finish"\. .*is not compared.*give them a fake/);
+  expect(report.toString()).toMatch(
+    /These steps vary without any crash: "finish"\. .*is not compared.*give them a fake/,
+  );
   expect(report.varying).toEqual(["finish"]);
   expect(report.explored).toBeGreaterThan(20);
 });

@@ -14,6 +14,35 @@ export function countEffects(requests: readonly Effect[], identify: Identify): M
   return counts;
 }
 
+/** Whether plainly the same has happened in the same order, as in most histories: then nothing needs to be counted. */
+export function hasSameEffects(first: readonly Effect[], second: readonly Effect[]): boolean {
+  let at = 0;
+  for (const effect of first) {
+    if (!effect.did) continue;
+    while (second[at]?.did === false) at++;
+    const other = second[at++];
+    if (other === undefined || !isSameEffect(effect, other)) return false;
+  }
+  return !second.slice(at).some(({ did }) => did);
+}
+
+function isSameEffect(a: Effect, b: Effect): boolean {
+  if (a === b) return true;
+  if (a.name !== b.name || !isFlat(a.details) || !isFlat(b.details)) return false;
+  if (Object.is(a.details, b.details)) return true;
+  return isObject(a.details) && isObject(b.details) && hasSameFields(a.details, b.details);
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
+}
+
+function hasSameFields(a: Record<string, unknown>, b: Record<string, unknown>): boolean {
+  for (const name in a) if (!Object.hasOwn(b, name) || !Object.is(a[name], b[name])) return false;
+  for (const name in b) if (!Object.hasOwn(a, name)) return false;
+  return true;
+}
+
 /** A history begins with the effects of another one, the very same objects: their texts are made once. */
 const identities = new WeakMap<Effect, string>();
 

@@ -5,7 +5,7 @@ import { hasCode, messageOf } from "../../base/errors.ts";
 import type { Parked, StoredEntry } from "../../core/journal.ts";
 import { isTerminal } from "../../core/transition.ts";
 import type { Effect } from "../recorder.ts";
-import { countEffects, type Identify } from "./effect-counts.ts";
+import { countEffects, hasSameEffects, type Identify } from "./effect-counts.ts";
 import type { Ending } from "./history.ts";
 import { RUN_ID } from "./history.ts";
 import type { BodyStart } from "./mortal-engine.ts";
@@ -209,6 +209,7 @@ function stepsOf({ journals }: Outcome): ReadonlySet<string> {
 /** A run that ended otherwise may have done less, never more. */
 function effectFaults(outcome: Outcome, undisturbed: Outcome, hasOtherEnd: boolean, identify: Identify): Fault[] {
   if (outcome.ending.stuck.length > 0 || outcome.ending.parked.size > 0) return [];
+  if (hasSameEffects(outcome.requests, undisturbed.requests)) return [];
   const [counts, expected] = [countEffects(outcome.requests, identify), countEffects(undisturbed.requests, identify)];
   const isCancelled = undisturbed.ends.get(RUN_ID)?.type === "run.cancelled";
   const faults: Fault[] = [];

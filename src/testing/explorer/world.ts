@@ -14,7 +14,7 @@ import { emptyTables, saveTables, type Tables } from "../../stores/memory/tables
 import type { CrashMode, CrashPoint, PointKind } from "./crash-point.ts";
 import type { BodyWorlds } from "./hazards.ts";
 import { type BodyStart, MortalEngine } from "./mortal-engine.ts";
-import { nextRound, type Stillness } from "./stillness.ts";
+import { roundsUntil, type Stillness } from "./stillness.ts";
 import { type LateCall, type Workflows, watchedWorkflows } from "./watched-workflow.ts";
 
 const START = Date.UTC(2026, 0, 1);
@@ -165,9 +165,9 @@ export class World {
   }
 
   /** Everything that needs no time happens. */
-  async settle(isInterrupted: () => boolean = () => false): Promise<void> {
-    do await nextRound();
-    while (!isInterrupted() && (this.engines.some(({ isBusy }) => isBusy) || !this.#setup.stillness.isStill()));
+  settle(isInterrupted: () => boolean = () => false): Promise<void> {
+    const { stillness } = this.#setup;
+    return roundsUntil(() => isInterrupted() || (!this.engines.some(isBusy) && stillness.isStill()));
   }
 
   #point(engine: MortalEngine, kind: PointKind, label: () => string): CrashMode | null {
@@ -200,4 +200,8 @@ export class World {
     const keep = (message: string) => void this.errors.push(message);
     return { debug: () => {}, info: () => {}, warn: () => {}, error: keep };
   }
+}
+
+function isBusy(engine: MortalEngine): boolean {
+  return engine.isBusy;
 }
