@@ -180,43 +180,38 @@ export class MortalEngine {
       claim: async (request) => {
         if (this.#state !== "alive") await this.#revived();
         const claimed = await store.claim(request);
-        if (claimed.length > 0)
-          await this.#pass("wake", () => `wake of ${claimed.map(({ row }) => row.workflow).join(", ")}`);
-        if (this.#state !== "alive") await this.#revived();
-        return claimed;
+        if (claimed.length === 0) return this.#answer(claimed);
+        const label = () => `wake of ${claimed.map(({ row }) => row.workflow).join(", ")}`;
+        return this.#answer(claimed, this.#events.point(this, "wake", label));
       },
       deliver: async (message) => {
         if (this.#state !== "alive") await this.#revived();
         const delivery = await store.deliver(message);
-        await this.#pass("signal", () => (message.kind === "signal" ? `signal "${message.name}"` : message.kind));
-        if (this.#state !== "alive") await this.#revived();
-        return delivery;
+        const label = () => (message.kind === "signal" ? `signal "${message.name}"` : message.kind);
+        return this.#answer(delivery, this.#events.point(this, "signal", label));
       },
       commit: async (commit) => {
         if (this.#state !== "alive") await this.#revived();
         const number = this.#setup.commitNumber();
-        await this.#pass("before-commit", () => `before commit ${number} (${describeCommit(commit)})`);
+        const label = () => `commit ${number} (${describeCommit(commit)})`;
+        const mode = this.#events.point(this, "before-commit", () => `before ${label()}`);
+        if (mode !== null) await this.#answer(undefined, mode);
         const verdicts = await store.commit(commit);
-        await this.#pass("after-commit", () => `after commit ${number} (${describeCommit(commit)})`);
-        if (this.#state !== "alive") await this.#revived();
-        return verdicts;
+        return this.#answer(
+          verdicts,
+          this.#events.point(this, "after-commit", () => `after ${label()}`),
+        );
       },
     };
   }
 
-  /** Lets a point pass, or has happen there what is to happen. */
-  async #pass(kind: PointKind, label: () => string): Promise<void> {
-    const mode = this.#events.point(this, kind, label);
-    if (mode === null) return;
+  /** The store's answer, after what is to happen at the point. Without anything to wait for it is given at once: that is the usual case. */
+  #answer<T>(answer: T, mode: CrashMode | null = null): T | Promise<T> {
     if (mode === "lost-answer")
       throw new PawlError("unknown_outcome", "The explorer lost the answer: it may have been done, or not.");
-    this.#strike(mode);
-    if (this.#state !== "alive") await this.#revived();
-  }
-
-  #strike(mode: "kill" | "take-over"): void {
     if (mode === "kill") this.die();
-    else this.freeze();
+    if (mode === "take-over") this.freeze();
+    return this.#state === "alive" ? answer : this.#revived().then(() => answer);
   }
 
   #ownClock(clock: Clock): Clock {

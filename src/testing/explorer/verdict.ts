@@ -77,15 +77,14 @@ export function faultsOf(outcome: Outcome): Fault[] {
 
 /** What is different from the undisturbed history. */
 export function differences(outcome: Outcome, undisturbed: Outcome, variation: Variation): Fault[] {
-  // A run that ends otherwise because a step was interrupted for good does what was asked of it.
-  const isInterrupted = hasInterruptedStep(outcome);
-  const results = isInterrupted ? [] : resultFaults(outcome, undisturbed, variation);
-  const hasOtherEnd = isInterrupted || results.length > 0;
-  return [
-    ...results,
-    ...effectFaults(outcome, undisturbed, hasOtherEnd, identifier(outcome, undisturbed, variation)),
+  const results = resultFaults(outcome, undisturbed, variation);
+  const effects = (hasOtherEnd: boolean) => [
+    ...effectFaults(outcome, undisturbed, hasOtherEnd, variation),
     ...(hasOtherEnd || !variation.isObservedAlike ? [] : observedFaults(outcome, undisturbed)),
   ];
+  const faults = [...results, ...effects(results.length > 0)];
+  // A run that ends otherwise because a step was interrupted for good does what was asked of it.
+  return faults.length > 0 && hasInterruptedStep(outcome) ? effects(true) : faults;
 }
 
 // Replay
@@ -207,9 +206,10 @@ function stepsOf({ journals }: Outcome): ReadonlySet<string> {
 }
 
 /** A run that ended otherwise may have done less, never more. */
-function effectFaults(outcome: Outcome, undisturbed: Outcome, hasOtherEnd: boolean, identify: Identify): Fault[] {
+function effectFaults(outcome: Outcome, undisturbed: Outcome, hasOtherEnd: boolean, variation: Variation): Fault[] {
   if (outcome.ending.stuck.length > 0 || outcome.ending.parked.size > 0) return [];
   if (hasSameEffects(outcome.requests, undisturbed.requests)) return [];
+  const identify = identifier(outcome, undisturbed, variation);
   const [counts, expected] = [countEffects(outcome.requests, identify), countEffects(undisturbed.requests, identify)];
   const isCancelled = undisturbed.ends.get(RUN_ID)?.type === "run.cancelled";
   const faults: Fault[] = [];
