@@ -37,8 +37,8 @@ export interface BodyStart {
 
 /** What an engine tells of itself. */
 export interface EngineEvents {
-  /** A point is reached; answers what happens there. */
-  point(engine: MortalEngine, kind: PointKind, label: () => string): CrashMode | null;
+  /** A point is reached; answers what happens there. `isSync`: the end of a function that has come to it without waiting for anything. */
+  point(engine: MortalEngine, kind: PointKind, label: () => string, isSync?: true): CrashMode | null;
   started(engine: MortalEngine, body: BodyStart): void;
   ended(body: BodyStart, outcome: { readonly value: unknown } | null): void;
   /** Code of a body runs in this engine. */
@@ -274,10 +274,10 @@ export class MortalEngine {
     try {
       result = fn(info);
     } catch (error) {
-      if (this.#isOverAtEnd(body, null)) return never();
+      if (this.#isOverAtEnd(body, null, true)) return never();
       throw error;
     }
-    if (!isThenable(result)) return this.#isOverAtEnd(body, { value: result }) ? never() : result;
+    if (!isThenable(result)) return this.#isOverAtEnd(body, { value: result }, true) ? never() : result;
     return result.then(
       (value) => (this.#isOverAtEnd(body, { value }) ? never() : value),
       (error: unknown) => {
@@ -287,10 +287,10 @@ export class MortalEngine {
     );
   }
 
-  #isOverAtEnd(body: BodyStart, outcome: { readonly value: unknown } | null): boolean {
+  #isOverAtEnd(body: BodyStart, outcome: { readonly value: unknown } | null, isSync?: true): boolean {
     this.#events.ended(body, outcome);
     if (this.#state !== "alive") return this.#state === "dead";
-    const mode = this.#events.point(this, "step", () => `end of step "${body.step}"`);
+    const mode = this.#events.point(this, "step", () => `end of step "${body.step}"`, isSync);
     if (mode === "kill") this.die();
     if (mode === "take-over") this.freeze();
     return mode === "kill";
