@@ -74,6 +74,15 @@ const STATE = `
   });
 `;
 
+/** A fresh process says that it is there, and does not come to its end. */
+const ENDLESS = `
+  import { writeFileSync } from "node:fs";
+  if (process.env["PAWL_TEST_FOLDER"] !== undefined) {
+    writeFileSync("alive", "");
+    await new Promise((resolve) => setTimeout(resolve, 60_000));
+  }
+`;
+
 const TWO = `
   import { workflow } from "pawl";
   export const add = workflow("add", (ctx, n: number) => ctx.step("add", () => n + 1));
@@ -169,11 +178,11 @@ describe("pawl test", () => {
   });
 
   it("leaves nothing behind when it is interrupted", async () => {
-    const folder = project({ "state.ts": STATE });
+    const folder = project({ "state.ts": `${ENDLESS}${STATE}` });
     vi.stubEnv("TMPDIR", folder);
     onTestFinished(() => void vi.unstubAllEnvs());
     const running = begin(folder, ["test", "--crash-everywhere", "state.ts"]);
-    await running.line(/points in fresh processes …/);
+    await vi.waitFor(() => expect(readdirSync(folder)).toContain("alive"), { timeout: 60_000 });
     expect(readdirSync(folder).some(isLeftover)).toBe(true);
     running.kill("SIGINT");
     expect((await running.ended).code).toBe(130);
