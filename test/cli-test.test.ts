@@ -74,6 +74,15 @@ const STATE = `
   });
 `;
 
+/** A fresh process says that it is there, and does not come to its end. */
+const ENDLESS = `
+  import { writeFileSync } from "node:fs";
+  if (process.env["PAWL_TEST_FOLDER"] !== undefined) {
+    writeFileSync("alive", "");
+    await new Promise((resolve) => setTimeout(resolve, 60_000));
+  }
+`;
+
 const TWO = `
   import { workflow } from "pawl";
   export const add = workflow("add", (ctx, n: number) => ctx.step("add", () => n + 1));
@@ -145,6 +154,15 @@ describe("pawl test", () => {
     expect(reportsOf(result).tests[0]?.processes).toMatchObject({ explored: 1, notCompared: [".at"], failures: [] });
   });
 
+  it("S4-1 the workflow that pawl init writes passes, though one of its steps returns the time", async () => {
+    const folder = project({});
+    expect((await pawl(folder, "init")).code).toBe(0);
+    const { code, stdout } = await crash(folder, "workflows/hello.ts");
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining("No failure.") });
+    expect(stdout).toMatch(/advice {3}These steps vary without any crash: "finish"\./);
+    expect(stdout).toMatch(/not compared: finishedAt/);
+  });
+
   it("blocks the network unless it is allowed", async () => {
     const folder = project({ "two.ts": TWO });
     const blocked = await crash(folder, "two.ts", "call", "--at", "1", "--no-processes");
@@ -160,11 +178,11 @@ describe("pawl test", () => {
   });
 
   it("leaves nothing behind when it is interrupted", async () => {
-    const folder = project({ "state.ts": STATE });
+    const folder = project({ "state.ts": `${ENDLESS}${STATE}` });
     vi.stubEnv("TMPDIR", folder);
     onTestFinished(() => void vi.unstubAllEnvs());
     const running = begin(folder, ["test", "--crash-everywhere", "state.ts"]);
-    await running.line(/points in fresh processes …/);
+    await vi.waitFor(() => expect(readdirSync(folder)).toContain("alive"), { timeout: 60_000 });
     expect(readdirSync(folder).some(isLeftover)).toBe(true);
     running.kill("SIGINT");
     expect((await running.ended).code).toBe(130);

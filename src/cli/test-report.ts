@@ -1,6 +1,6 @@
 // What a crash test found, for people: the figures, each failure once however many points show it, and advice.
 import type { CrashMode, CrashPoint } from "../testing/explorer/crash-point.ts";
-import type { CrashReport } from "../testing/explorer/report.ts";
+import { type CrashReport, varyingWords } from "../testing/explorer/report.ts";
 import type { FreshReport } from "./fresh-processes.ts";
 import type { Output } from "./output.ts";
 import { clean, countOf, shortJson } from "./printable.ts";
@@ -91,8 +91,12 @@ function alsoAt(first: Finding, others: readonly Finding[]): string {
   return `${numbers.length === 0 ? "" : ` The same at ${list}.`} Look into it with --at ${first.point.n}.`;
 }
 
+function adviceOf({ repeats, varying }: CrashReport): string[] {
+  return [...repeatAdvice(repeats), ...(varying.length === 0 ? [] : [varyingWords(varying)])];
+}
+
 /** Nobody but the author can tell whether a step does anything outside: so it is advice. */
-function adviceOf({ repeats }: CrashReport): string[] {
+function repeatAdvice(repeats: CrashReport["repeats"]): string[] {
   const unguarded = repeats.filter(({ usedKey }) => !usedKey);
   if (unguarded.length === 0) return [];
   const steps = unguarded.slice(0, MOST_NAMES).map(({ step, times, input }) => {

@@ -31,15 +31,15 @@ export interface CrashOptions<I, O> {
   readonly script?: (run: Run<O>, engine: TestEngine, input: I) => Promise<void>;
   /** Resets the test's own fakes; called before each history. */
   readonly fresh?: () => void | Promise<void>;
-  /** What the outside world has seen; compared with the undisturbed run. */
+  /** What the outside world has seen; compared with the undisturbed run, unless it varies along with a step. */
   readonly observe?: () => unknown;
-  /** Outside effects with their keys, made by `recorder()`; compared with the undisturbed run. */
+  /** Outside effects with their keys, made by `recorder()`; compared with the undisturbed run, by name and key alone where steps vary. */
   readonly recorder?: Recorder;
 }
 
 /**
  * Runs a workflow once, then again for every point at which its process can die, lose an answer or be overtaken, and compares result and
- * outside effects.
+ * outside effects. Where steps vary without any crash, the result is compared with what the run itself has recorded.
  *
  * ```ts
  * const outside = recorder();

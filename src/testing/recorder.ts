@@ -61,7 +61,7 @@ export class RecordBook implements Recorder {
 
   // No answer: a step that returned whether it was the first would give another result when it runs again.
   record(name: string, details?: unknown, key?: string): void {
-    const known = key === undefined ? null : JSON.stringify([name, key]);
+    const known = key === undefined ? null : keyOf(name, key);
     const did = known === null || !this.#keys.has(known);
     if (known !== null) this.#keys.add(known);
     const effect = { name, details: copyOf(details), key: key ?? null, did, ...whereabouts() };
@@ -83,8 +83,14 @@ export class RecordBook implements Recorder {
 
   restore(requests: readonly Effect[]): void {
     this.#requests = [...requests];
-    this.#keys = new Set(requests.flatMap(({ name, key }) => (key === null ? [] : [JSON.stringify([name, key])])));
+    this.#keys = new Set();
+    for (const { name, key } of requests) if (key !== null) this.#keys.add(keyOf(name, key));
   }
+}
+
+/** The length tells where the name ends. */
+function keyOf(name: string, key: string): string {
+  return `${name.length} ${name}${key}`;
 }
 
 function whereabouts(): Pick<Effect, "where" | "run" | "step" | "line" | "isAfterCancel"> {
@@ -110,7 +116,10 @@ export function isFlat(details: unknown): boolean {
   if (typeof details !== "object" || details === null)
     return typeof details !== "function" && typeof details !== "symbol";
   if (Object.getPrototypeOf(details) !== Object.prototype) return false;
-  return Object.values(details).every(
-    (value) => ["string", "number", "boolean"].includes(typeof value) || value === null,
-  );
+  for (const name in details) if (!isPlain((details as Record<string, unknown>)[name])) return false;
+  return true;
+}
+
+function isPlain(value: unknown): boolean {
+  return value === null || typeof value === "string" || typeof value === "number" || typeof value === "boolean";
 }

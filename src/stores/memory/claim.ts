@@ -1,7 +1,7 @@
 import { LIMITS } from "../../core/limits.ts";
 import type { ClaimedRun, ClaimRequest, Mail } from "../../core/store.ts";
 import { isHandled } from "../version-line.ts";
-import { copyData, inCreationOrder, isOver, type MemoryRun, patchRow, type Tables, unreadOf } from "./tables.ts";
+import { copyEntry, inCreationOrder, isOver, type MemoryRun, patchRow, type Tables, unreadOf } from "./tables.ts";
 
 /** Hands out what is due and what is ready, by priority and age; at most one suspect, and only if asked for (P28). */
 export function claim(tables: Tables, request: ClaimRequest, now: number): ClaimedRun[] {
@@ -70,7 +70,7 @@ function claimedRun(run: MemoryRun): ClaimedRun {
   return {
     ...mailOf(run),
     row: run.row,
-    journal: run.journal.map((entry) => ({ ...entry, data: copyData(entry.data) })),
+    journal: run.journal.map(copyEntry),
   };
 }
 

@@ -175,6 +175,11 @@ export function copyData<T extends string | Uint8Array | null>(data: T): T {
   return data instanceof Uint8Array ? (data.slice() as T) : data;
 }
 
+/** A kept entry is frozen: only its bytes could be changed by whoever gets it. */
+export function copyEntry(entry: StoredEntry): StoredEntry {
+  return entry.data instanceof Uint8Array ? { ...entry, data: copyData(entry.data) } : entry;
+}
+
 export function inCreationOrder(a: MemoryRun, b: MemoryRun): number {
   return a.n - b.n;
 }

@@ -34,6 +34,8 @@ export interface Explored {
 export interface RecordedPoint extends CrashPoint {
   /** Equal for points at which a crash finds the same. */
   readonly state: string;
+  /** At the start of a function that does not wait for anything: the state at its end. */
+  readonly endState?: string;
   readonly moment: Moment | null;
   effects(): readonly Effect[];
 }
@@ -49,6 +51,8 @@ export class Explorer {
   #histories = 0;
   #outcomes = 0;
   #undisturbed: World | null = null;
+  /** Every history is replayed without its last entry, however long. */
+  isReplayingAll = false;
 
   constructor(explored: Explored) {
     this.#explored = explored;
@@ -59,11 +63,12 @@ export class Explorer {
     const { book, isForkable } = this.#explored;
     const points: RecordedPoint[] = [];
     let writes = 0;
-    const outcome = await this.#play(({ n, kind, label }, world) => {
+    const outcome = await this.#play(({ n, kind, label, isSync }, world) => {
       if (kind === "after-commit" || kind === "wake" || kind === "signal") writes++;
       const state = [writes, world.starts.length, world.ends.length, book?.requests.length, world.clock.now()].join();
       const last = points.at(-1);
       const moment = !isForkable || last?.state === state ? (last?.moment ?? null) : world.moment();
+      if (last !== undefined && isSync) points[points.length - 1] = { ...last, endState: state };
       points.push({ n, kind, label: label(), state, moment, effects: book?.save() ?? (() => []) });
       return null;
     });
@@ -126,7 +131,7 @@ export class Explorer {
 
   #isReplayed(journals: Outcome["journals"]): boolean {
     const isLong = [...journals.values()].some(({ length }) => length > REPLAYED_ENTRIES);
-    return !isLong || this.#outcomes++ % REPLAYED_EVERY === 0;
+    return !isLong || this.isReplayingAll || this.#outcomes++ % REPLAYED_EVERY === 0;
   }
 
   async #outcome(ending: Ending): Promise<Outcome> {
@@ -166,10 +171,13 @@ export function blowsAt(
   return { blows, skipped };
 }
 
-/** What can be told apart depends on what goes wrong: an answer is lost to a request that was or was not carried out, a frozen step goes on. */
-function stateFor({ state, kind, label }: RecordedPoint, mode: CrashMode): string {
+/**
+ * What can be told apart depends on what goes wrong: an answer is lost to a request that was or was not carried out, a frozen step goes on.
+ * If it does not wait for anything, it is at its end before another process can do anything.
+ */
+function stateFor({ state, endState, kind, label }: RecordedPoint, mode: CrashMode): string {
   if (mode === "lost-answer") return `${state} ${kind} ${label}`;
-  if (mode === "take-over" && kind === "step" && label.startsWith("start")) return `${state} begun`;
+  if (mode === "take-over" && kind === "step" && label.startsWith("start")) return endState ?? `${state} begun`;
   return state;
 }
 

@@ -1,6 +1,7 @@
 import type { CrashPoint } from "./crash-point.ts";
 import type { CrashFailure, CrashRepeat } from "./report.ts";
-import { differences, type Fault, faultsOf, type Outcome, repeatsIn } from "./verdict.ts";
+import type { Variation } from "./variation.ts";
+import { differences, type Fault, type FaultKind, faultsOf, type Outcome, repeatsIn } from "./verdict.ts";
 
 /** Failures are kept up to here: a workflow that is wrong everywhere is told so often enough. */
 const MOST_FAILURES = 2000;
@@ -12,13 +13,19 @@ export class Findings {
   readonly failures: CrashFailure[] = [];
   readonly #repeats = new Map<string, CrashRepeat>();
   readonly #undisturbed: Outcome;
+  readonly #variation: Variation;
 
-  constructor(undisturbed: Outcome) {
+  constructor(undisturbed: Outcome, variation: Variation) {
     this.#undisturbed = undisturbed;
+    this.#variation = variation;
   }
 
   get repeats(): readonly CrashRepeat[] {
     return [...this.#repeats.values()];
+  }
+
+  has(kind: FaultKind): boolean {
+    return this.failures.some((failure) => failure.kind === kind);
   }
 
   /** Faults that show without any crash. */
@@ -26,7 +33,12 @@ export class Findings {
     for (const fault of faults) this.failures.push({ point: NO_POINT, mode: "kill", ...fault });
   }
 
-  add(outcome: Outcome): void {
+  /** What of a history differs from the undisturbed one, apart from what steps that vary explain. */
+  compare(outcome: Outcome): readonly Fault[] {
+    return differences(outcome, this.#undisturbed, this.#variation);
+  }
+
+  add(outcome: Outcome, differing: readonly Fault[]): void {
     const { world } = outcome.ending;
     const [first, second] = world.strikes;
     for (const { step, key, times, input, usedKey } of repeatsIn(world)) {
@@ -35,7 +47,7 @@ export class Findings {
       if (known === undefined || known.times < times || (known.usedKey && !usedKey)) this.#repeats.set(key, repeat);
     }
     if (first === undefined || this.failures.length >= MOST_FAILURES) return;
-    for (const fault of [...faultsOf(outcome), ...differences(outcome, this.#undisturbed)]) {
+    for (const fault of [...faultsOf(outcome), ...differing]) {
       const { point, mode } = first;
       this.failures.push({
         point: plain(point),

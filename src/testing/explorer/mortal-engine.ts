@@ -37,8 +37,8 @@ export interface BodyStart {
 
 /** What an engine tells of itself. */
 export interface EngineEvents {
-  /** A point is reached; answers what happens there. */
-  point(engine: MortalEngine, kind: PointKind, label: () => string): CrashMode | null;
+  /** A point is reached; answers what happens there. `isSync`: the end of a function that has come to it without waiting for anything. */
+  point(engine: MortalEngine, kind: PointKind, label: () => string, isSync?: true): CrashMode | null;
   started(engine: MortalEngine, body: BodyStart): void;
   ended(body: BodyStart, outcome: { readonly value: unknown } | null): void;
   /** Code of a body runs in this engine. */
@@ -180,43 +180,38 @@ export class MortalEngine {
       claim: async (request) => {
         if (this.#state !== "alive") await this.#revived();
         const claimed = await store.claim(request);
-        if (claimed.length > 0)
-          await this.#pass("wake", () => `wake of ${claimed.map(({ row }) => row.workflow).join(", ")}`);
-        if (this.#state !== "alive") await this.#revived();
-        return claimed;
+        if (claimed.length === 0) return this.#answer(claimed);
+        const label = () => `wake of ${claimed.map(({ row }) => row.workflow).join(", ")}`;
+        return this.#answer(claimed, this.#events.point(this, "wake", label));
       },
       deliver: async (message) => {
         if (this.#state !== "alive") await this.#revived();
         const delivery = await store.deliver(message);
-        await this.#pass("signal", () => (message.kind === "signal" ? `signal "${message.name}"` : message.kind));
-        if (this.#state !== "alive") await this.#revived();
-        return delivery;
+        const label = () => (message.kind === "signal" ? `signal "${message.name}"` : message.kind);
+        return this.#answer(delivery, this.#events.point(this, "signal", label));
       },
       commit: async (commit) => {
         if (this.#state !== "alive") await this.#revived();
         const number = this.#setup.commitNumber();
-        await this.#pass("before-commit", () => `before commit ${number} (${describeCommit(commit)})`);
+        const label = () => `commit ${number} (${describeCommit(commit)})`;
+        const mode = this.#events.point(this, "before-commit", () => `before ${label()}`);
+        if (mode !== null) await this.#answer(undefined, mode);
         const verdicts = await store.commit(commit);
-        await this.#pass("after-commit", () => `after commit ${number} (${describeCommit(commit)})`);
-        if (this.#state !== "alive") await this.#revived();
-        return verdicts;
+        return this.#answer(
+          verdicts,
+          this.#events.point(this, "after-commit", () => `after ${label()}`),
+        );
       },
     };
   }
 
-  /** Lets a point pass, or has happen there what is to happen. */
-  async #pass(kind: PointKind, label: () => string): Promise<void> {
-    const mode = this.#events.point(this, kind, label);
-    if (mode === null) return;
+  /** The store's answer, after what is to happen at the point. Without anything to wait for it is given at once: that is the usual case. */
+  #answer<T>(answer: T, mode: CrashMode | null = null): T | Promise<T> {
     if (mode === "lost-answer")
       throw new PawlError("unknown_outcome", "The explorer lost the answer: it may have been done, or not.");
-    this.#strike(mode);
-    if (this.#state !== "alive") await this.#revived();
-  }
-
-  #strike(mode: "kill" | "take-over"): void {
     if (mode === "kill") this.die();
-    else this.freeze();
+    if (mode === "take-over") this.freeze();
+    return this.#state === "alive" ? answer : this.#revived().then(() => answer);
   }
 
   #ownClock(clock: Clock): Clock {
@@ -279,10 +274,10 @@ export class MortalEngine {
     try {
       result = fn(info);
     } catch (error) {
-      if (this.#isOverAtEnd(body, null)) return never();
+      if (this.#isOverAtEnd(body, null, true)) return never();
       throw error;
     }
-    if (!isThenable(result)) return this.#isOverAtEnd(body, { value: result }) ? never() : result;
+    if (!isThenable(result)) return this.#isOverAtEnd(body, { value: result }, true) ? never() : result;
     return result.then(
       (value) => (this.#isOverAtEnd(body, { value }) ? never() : value),
       (error: unknown) => {
@@ -292,10 +287,10 @@ export class MortalEngine {
     );
   }
 
-  #isOverAtEnd(body: BodyStart, outcome: { readonly value: unknown } | null): boolean {
+  #isOverAtEnd(body: BodyStart, outcome: { readonly value: unknown } | null, isSync?: true): boolean {
     this.#events.ended(body, outcome);
     if (this.#state !== "alive") return this.#state === "dead";
-    const mode = this.#events.point(this, "step", () => `end of step "${body.step}"`);
+    const mode = this.#events.point(this, "step", () => `end of step "${body.step}"`, isSync);
     if (mode === "kill") this.die();
     if (mode === "take-over") this.freeze();
     return mode === "kill";
@@ -312,15 +307,17 @@ function watched(info: StepInfo, body: BodyStart): StepInfo {
   });
 }
 
-/** Few of them are ever used: numbers that differ are good enough. */
+/** Numbers that differ are good enough. Many are asked for at once and few used, so they are made four bytes at a time. */
 function bytesFrom(chance: SeededRandom, count: number): Uint8Array {
-  const bytes = new Uint8Array(count);
-  let state = Math.floor(chance.next() * 2 ** 32);
-  for (let i = 0; i < count; i++) {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    bytes[i] = state >>> 24;
+  const words = new Uint32Array(Math.ceil(count / 4));
+  let state = Math.floor(chance.next() * 2 ** 32) | 1;
+  for (let i = 0; i < words.length; i++) {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    words[i] = state;
   }
-  return bytes;
+  return new Uint8Array(words.buffer, 0, count);
 }
 
 function isThenable(value: unknown): value is Promise<unknown> {

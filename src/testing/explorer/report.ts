@@ -48,6 +48,8 @@ export interface CrashReport {
   /** Nothing was left out. */
   readonly isComplete: boolean;
   readonly repeats: readonly CrashRepeat[];
+  /** Steps that came to something else without any crash, as one that reads the time does. While there are any, results are not compared. */
+  readonly varying: readonly string[];
   readonly failures: readonly CrashFailure[];
   /** For people. */
   toString(): string;
@@ -61,13 +63,14 @@ export function reportOf(facts: Omit<CrashReport, "ok" | "isComplete" | "toStrin
 }
 
 function textOf(report: Omit<CrashReport, "toString">): string {
-  const { workflow, outcome, points, explored, skipped, left, seed, failures, repeats } = report;
+  const { workflow, outcome, points, explored, skipped, left, seed, failures, repeats, varying } = report;
   const rest = left === 0 ? "" : `, ${left} left out (seed ${seed})`;
   return [
     `${report.ok ? "ok" : "FAILED"}: "${workflow}" ${outcome}; ${points.length} points, ${explored} histories explored, ` +
       `${skipped} skipped as already explored${rest}`,
     ...grouped(failures),
     ...unguarded(repeats),
+    ...(varying.length === 0 ? [] : ["", varyingWords(varying)]),
   ].join("\n");
 }
 
@@ -92,6 +95,17 @@ function whereOf({ point, second, mode }: CrashFailure): string {
   if (point.n === 0) return "without any crash";
   const then = second === undefined ? "" : `, then at point ${second.n}, ${second.label}`;
   return `${mode} at point ${point.n}, ${point.label}${then}: explore it alone with at: ${point.n}`;
+}
+
+/** Advice, no failure: a step may return whatever the outside gives. */
+export function varyingWords(varying: readonly string[]): string {
+  const shown = varying.slice(0, SHOWN).map((step) => `"${step}"`);
+  const rest = varying.length > SHOWN ? ` and ${varying.length - SHOWN} more` : "";
+  return (
+    `These steps vary without any crash: ${shown.join(", ")}${rest}. What follows from them is not compared with the undisturbed run, ` +
+    "only with what each run has recorded. To have it compared, give them a fake of the clock or service they ask; " +
+    "if they read a variable or a fake that an earlier run has changed, reset it in `fresh`."
+  );
 }
 
 function unguarded(repeats: readonly CrashRepeat[]): string[] {

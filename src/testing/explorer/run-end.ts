@@ -26,7 +26,8 @@ export function isSameEnd(a: End, b: End | null): boolean {
   return isDeepStrictEqual(errorFacts(a.value), errorFacts(b.value));
 }
 
-function errorFacts(error: unknown): readonly unknown[] {
+/** What of an error must be the same for it to be the same one. */
+export function errorFacts(error: unknown): readonly unknown[] {
   const name = readProperty(error, "name");
   const code = readProperty(error, "code");
   return name === "PawlError" ? [name, code] : [name, code, messageOf(error)];

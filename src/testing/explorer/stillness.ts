@@ -13,6 +13,21 @@ export function nextRound(): Promise<void> {
   return new Promise((resolve) => startImmediate(resolve));
 }
 
+/** Goes round the event loop, at least once, until the condition holds. Thousands of rounds make no promise each. */
+export function roundsUntil(isOver: () => boolean): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const look = () => {
+      try {
+        if (isOver()) resolve();
+        else startImmediate(look);
+      } catch (error) {
+        reject(error);
+      }
+    };
+    startImmediate(look);
+  });
+}
+
 export class Stillness {
   /** What the process waits for anyway: the test runner's own timers and pipes. */
   readonly #usual: Map<string, number>;

@@ -1,16 +1,17 @@
 // Verdicts
 // What a history shows, compared with the undisturbed one. Every fault says what happened, where, and what to do about it.
-import { inspect, isDeepStrictEqual } from "node:util";
-import { jsonCodec } from "../../base/envelope.ts";
+import { isDeepStrictEqual } from "node:util";
 import { hasCode, messageOf } from "../../base/errors.ts";
-import type { Parked, StepFailed, StoredEntry } from "../../core/journal.ts";
+import type { Parked, StoredEntry } from "../../core/journal.ts";
 import { isTerminal } from "../../core/transition.ts";
-import { openEntry } from "../../core/values.ts";
-import { type Effect, isFlat } from "../recorder.ts";
+import type { Effect } from "../recorder.ts";
+import { countEffects, hasSameEffects, type Identify } from "./effect-counts.ts";
 import type { Ending } from "./history.ts";
 import { RUN_ID } from "./history.ts";
 import type { BodyStart } from "./mortal-engine.ts";
 import { describeEnd, type End, endOf, isSameEnd, show } from "./run-end.ts";
+import { failureOf, isSameOutcome, outcomesOf } from "./step-outcomes.ts";
+import type { Variation } from "./variation.ts";
 import type { OtherEnd } from "./withheld-end.ts";
 import type { World } from "./world.ts";
 
@@ -75,16 +76,15 @@ export function faultsOf(outcome: Outcome): Fault[] {
 }
 
 /** What is different from the undisturbed history. */
-export function differences(outcome: Outcome, undisturbed: Outcome): Fault[] {
-  // A run that ends otherwise because a step was interrupted for good does what was asked of it.
-  const isInterrupted = hasInterruptedStep(outcome);
-  const results = isInterrupted ? [] : resultFaults(outcome, undisturbed);
-  const hasOtherEnd = isInterrupted || results.length > 0;
-  return [
-    ...results,
-    ...effectFaults(outcome, undisturbed, hasOtherEnd),
-    ...(hasOtherEnd ? [] : observedFaults(outcome, undisturbed)),
+export function differences(outcome: Outcome, undisturbed: Outcome, variation: Variation): Fault[] {
+  const results = resultFaults(outcome, undisturbed, variation);
+  const effects = (hasOtherEnd: boolean) => [
+    ...effectFaults(outcome, undisturbed, hasOtherEnd, variation),
+    ...(hasOtherEnd || !variation.isObservedAlike ? [] : observedFaults(outcome, undisturbed)),
   ];
+  const faults = [...results, ...effects(results.length > 0)];
+  // A run that ends otherwise because a step was interrupted for good does what was asked of it.
+  return faults.length > 0 && hasInterruptedStep(outcome) ? effects(true) : faults;
 }
 
 // Replay
@@ -146,7 +146,7 @@ function otherEnd({ recorded, derived, parked, steps, world }: OtherEnd): Fault 
 
 // Results and effects
 
-function resultFaults(outcome: Outcome, undisturbed: Outcome): Fault[] {
+function resultFaults(outcome: Outcome, undisturbed: Outcome, variation: Variation): Fault[] {
   const { ends, ending } = outcome;
   return [...undisturbed.ends].flatMap(([run, expected]): Fault[] => {
     const end = ends.get(run) ?? null;
@@ -154,9 +154,11 @@ function resultFaults(outcome: Outcome, undisturbed: Outcome): Fault[] {
     if (end === null && (ending.stuck.length > 0 || ending.scriptError !== undefined)) return [];
     if (hasCode(end?.value, "deadline_exceeded") && !hasCode(expected.value, "deadline_exceeded"))
       return [{ kind: "stuck", message: hung(run) }];
+    const step = otherResult(run, outcome, undisturbed, variation);
+    // What else differs may follow from steps that vary; that it does so in truth, the replay shows.
+    if (variation.hasSteps && step === null && end !== null) return [];
     const [hazard] = ending.world.hazards.values();
     const whose = run === RUN_ID ? "The run" : `Child run ${run}`;
-    const step = otherResult(run, outcome, undisturbed);
     const why =
       step === null || hazard !== undefined
         ? hazardWords(ending.world)
@@ -173,41 +175,64 @@ function hung(run: string): string {
   );
 }
 
-/** The first step that gave something else than undisturbed. */
-function otherResult(run: string, { journals }: Outcome, undisturbed: Outcome): string | null {
-  const nameOf = numbered();
-  const usual = new Map((undisturbed.journals.get(run) ?? []).map((entry) => [nameOf(entry), entry.data]));
-  const ownName = numbered();
-  const other = (journals.get(run) ?? []).find((entry) => {
-    const data = usual.get(ownName(entry));
-    return entry.type === "step.completed" && data !== undefined && !isDeepStrictEqual(data, entry.data);
-  });
-  return other?.key ?? null;
+/** The first step that came to something else than undisturbed; where steps vary, one that does not and that ran again. */
+function otherResult(run: string, outcome: Outcome, undisturbed: Outcome, variation: Variation): string | null {
+  const usual = outcomesOf(run, undisturbed.journals.get(run) ?? []);
+  for (const [name, { step, entry }] of outcomesOf(run, outcome.journals.get(run) ?? [])) {
+    const expected = usual.get(name);
+    if (expected === undefined || isSameOutcome(run, entry, expected.entry)) continue;
+    if (!variation.hasSteps || (!variation.has(run, step) && hasRunAgain(outcome.ending.world, run, step))) return step;
+  }
+  return null;
+}
+
+function hasRunAgain({ starts }: World, run: string, step: string): boolean {
+  return starts.filter((body) => body.run === run && body.step === step).length > 1;
+}
+
+/** Where steps vary, only what both histories have come to has effects that can be compared. */
+function identifier(outcome: Outcome, undisturbed: Outcome, variation: Variation): Identify {
+  const { identify } = variation;
+  if (!variation.hasSteps) return identify;
+  const [own, usual] = [stepsOf(outcome), stepsOf(undisturbed)];
+  return (effect) => {
+    const step = effect.step === null ? null : `${effect.run} ${effect.step}`;
+    return step === null || (own.has(step) && usual.has(step)) ? identify(effect) : null;
+  };
+}
+
+function stepsOf({ journals }: Outcome): ReadonlySet<string> {
+  return new Set([...journals].flatMap(([run, journal]) => journal.map(({ key }) => `${run} ${key}`)));
 }
 
 /** A run that ended otherwise may have done less, never more. */
-function effectFaults(outcome: Outcome, undisturbed: Outcome, hasOtherEnd: boolean): Fault[] {
+function effectFaults(outcome: Outcome, undisturbed: Outcome, hasOtherEnd: boolean, variation: Variation): Fault[] {
   if (outcome.ending.stuck.length > 0 || outcome.ending.parked.size > 0) return [];
-  const [counts, expected] = [countEffects(outcome.requests), countEffects(undisturbed.requests)];
+  if (hasSameEffects(outcome.requests, undisturbed.requests)) return [];
+  const identify = identifier(outcome, undisturbed, variation);
+  const [counts, expected] = [countEffects(outcome.requests, identify), countEffects(undisturbed.requests, identify)];
   const isCancelled = undisturbed.ends.get(RUN_ID)?.type === "run.cancelled";
   const faults: Fault[] = [];
   for (const [identity, times] of counts) {
     const usual = expected.get(identity) ?? 0;
     // How far a run comes before a cancel reaches it, a crash may change; how often it does a thing, never.
-    if (times > (isCancelled ? Math.max(1, usual) : usual)) faults.push(tooMany(identity, times, usual, outcome));
+    if (times > (isCancelled ? Math.max(1, usual) : usual)) {
+      const effects = outcome.requests.filter((effect) => effect.did && identify(effect) === identity);
+      faults.push(tooMany(effects, `The effect ${identity} happened ${times} times instead of ${usual}.`, outcome));
+    }
   }
   if (isCancelled || hasOtherEnd) return faults;
   for (const [identity, usual] of expected) {
     const times = counts.get(identity) ?? 0;
-    if (times < usual) faults.push(tooFew(identity, times, usual, undisturbed));
+    const effect = undisturbed.requests.find((one) => identify(one) === identity);
+    if (times < usual)
+      faults.push(tooFew(effect, `The effect ${identity} happened ${times} times instead of ${usual}.`));
   }
   return faults;
 }
 
-function tooMany(identity: string, times: number, usual: number, outcome: Outcome): Fault {
-  const effects = outcome.requests.filter((effect) => effect.did && identityOf(effect) === identity);
+function tooMany(effects: readonly Effect[], happened: string, outcome: Outcome): Fault {
   const inBody = effects.find(({ where }) => where === "body");
-  const happened = `The effect ${identity} happened ${times} times instead of ${usual}.`;
   if (inBody !== undefined) {
     return {
       kind: "effects",
@@ -220,13 +245,13 @@ function tooMany(identity: string, times: number, usual: number, outcome: Outcom
   return { kind: "effects", step, message: `${happened} ${repeatWords(step, outcome.ending.world)}` };
 }
 
-function tooFew(identity: string, times: number, usual: number, { requests }: Outcome): Fault {
-  const step = requests.find((effect) => identityOf(effect) === identity)?.step ?? null;
+function tooFew(effect: Effect | undefined, happened: string): Fault {
+  const step = effect?.step ?? null;
   const what = step === null ? "" : ` It is made by step "${step}".`;
   return {
     kind: "effects",
     ...(step === null ? {} : { step }),
-    message: `The effect ${identity} happened ${times} times instead of ${usual}.${what} Make sure that a key is not used for two different effects.`,
+    message: `${happened}${what} Make sure that a key is not used for two different effects.`,
   };
 }
 
@@ -273,34 +298,11 @@ export function repeatsIn({ starts }: World): (BodyStart & { readonly times: num
   return [...seen.values()].filter(({ isRepeated }) => isRepeated).map(({ body, times }) => ({ ...body, times }));
 }
 
-function countEffects(requests: readonly Effect[]): Map<string, number> {
-  const counts = new Map<string, number>();
-  for (const effect of requests) {
-    if (!effect.did) continue;
-    const identity = identityOf(effect);
-    counts.set(identity, (counts.get(identity) ?? 0) + 1);
-  }
-  return counts;
-}
-
-function identityOf({ name, details }: Effect): string {
-  if (details === undefined) return `"${name}"`;
-  if (isFlat(details)) return `"${name}" ${flatText(details)}`;
-  return `"${name}" ${inspect(details, { depth: null, sorted: true, breakLength: Number.POSITIVE_INFINITY })}`;
-}
-
-function flatText(details: unknown): string {
-  if (typeof details !== "object" || details === null) return JSON.stringify(details) ?? String(details);
-  const fields = Object.entries(details).map(([name, value]) => `${name}: ${JSON.stringify(value)}`);
-  return `{ ${fields.sort().join(", ")} }`;
-}
-
 /** A step whose recovery is "fail" was interrupted: then the run may end otherwise, that is what was asked for. */
 function hasInterruptedStep({ journals }: Outcome): boolean {
   return [...journals].some(([run, journal]) =>
     journal.some((entry) => {
-      if (entry.type !== "step.failed") return false;
-      return hasCode((openEntry(jsonCodec, run, entry).payload as StepFailed).error, "step_interrupted");
+      return entry.type === "step.failed" && hasCode(failureOf(run, entry).error, "step_interrupted");
     }),
   );
 }
@@ -334,81 +336,6 @@ function scriptFault(error: unknown): Fault {
     kind: "script",
     message: `The start of the run or its script failed: ${messageOf(error)} Both are made again after a crash: neither may mind that it was made before.`,
   };
-}
-
-// Two undisturbed histories
-
-/** What makes two histories differ that nothing has disturbed: something that outlives a run. */
-export function sharedState(first: Outcome, second: Outcome): Fault | null {
-  const where = firstDifference(first, second);
-  if (where === null) return null;
-  const { step, words } = where;
-  return {
-    kind: "shared-state",
-    ...(step === null ? {} : { step }),
-    message:
-      `Run twice without any crash, the workflow took two ways: ${words}. Something outlives a run: a variable outside of the body, ` +
-      "or a fake that `fresh` does not reset. A restarted process has lost it; keep it in the run (ctx.set, a step's result) instead.",
-  };
-}
-
-function firstDifference(first: Outcome, second: Outcome): { step: string | null; words: string } | null {
-  for (const [run, journal] of first.journals) {
-    const other = second.journals.get(run) ?? [];
-    const odd = oddEntry(journal, other) ?? oddEntry(other, journal);
-    if (odd === null) continue;
-    const before = odd.before ?? null;
-    const step = odd.entry.type.startsWith("step.") ? odd.entry.key : before;
-    const [a, b] = journal.includes(odd.entry) ? [odd.entry, odd.twin] : [odd.twin, odd.entry];
-    const after = before === null ? "" : ` after step "${before}"`;
-    return { step, words: `first ${describe(run, a)}${after}, then ${describe(run, b)}` };
-  }
-  const [one, two] = [countEffects(first.requests), countEffects(second.requests)];
-  for (const identity of new Set([...one.keys(), ...two.keys()])) {
-    if (one.get(identity) === two.get(identity)) continue;
-    const step =
-      [...first.requests, ...second.requests].find((effect) => identityOf(effect) === identity)?.step ?? null;
-    return {
-      step,
-      words: `the effect ${identity} ${one.get(identity) ?? 0} times, then ${two.get(identity) ?? 0} times`,
-    };
-  }
-  return null;
-}
-
-/** The first entry that the other journal does not have alike, whatever the order: branches may come in any. */
-function oddEntry(
-  journal: readonly StoredEntry[],
-  other: readonly StoredEntry[],
-): { readonly entry: StoredEntry; readonly twin: StoredEntry | undefined; readonly before: string | null } | null {
-  const nameOf = numbered();
-  const twins = new Map(other.map((entry) => [nameOf(entry), entry]));
-  const ownName = numbered();
-  let before: string | null = null;
-  for (const entry of journal) {
-    const twin = twins.get(ownName(entry));
-    const hasValue = entry.type === "step.completed" || entry.type === "run.succeeded";
-    if (twin === undefined || (hasValue && !isDeepStrictEqual(entry.data, twin.data))) return { entry, twin, before };
-    if (entry.type === "step.completed") before = entry.key;
-  }
-  return null;
-}
-
-/** Names entries by type, key and how often they have come. */
-function numbered(): (entry: StoredEntry) => string {
-  const times = new Map<string, number>();
-  return ({ type, key }) => {
-    const name = `${type} ${key}`;
-    times.set(name, (times.get(name) ?? 0) + 1);
-    return `${name} ${times.get(name)}`;
-  };
-}
-
-function describe(run: string, entry: StoredEntry | undefined): string {
-  if (entry === undefined) return "nothing";
-  const { payload } = openEntry(jsonCodec, run, entry);
-  const value = entry.type === "step.completed" || entry.type === "run.succeeded" ? ` with ${show(payload)}` : "";
-  return `${entry.type}${entry.key === null ? "" : ` "${entry.key}"`}${value}`;
 }
 
 function textOf(value: unknown): string | null {

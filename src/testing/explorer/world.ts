@@ -14,7 +14,7 @@ import { emptyTables, saveTables, type Tables } from "../../stores/memory/tables
 import type { CrashMode, CrashPoint, PointKind } from "./crash-point.ts";
 import type { BodyWorlds } from "./hazards.ts";
 import { type BodyStart, MortalEngine } from "./mortal-engine.ts";
-import { nextRound, type Stillness } from "./stillness.ts";
+import { roundsUntil, type Stillness } from "./stillness.ts";
 import { type LateCall, type Workflows, watchedWorkflows } from "./watched-workflow.ts";
 
 const START = Date.UTC(2026, 0, 1);
@@ -43,6 +43,15 @@ export interface BodyEnd {
   readonly outcome: { readonly value: unknown } | null;
 }
 
+/** A point that a history comes to. */
+interface Passed {
+  readonly n: number;
+  readonly kind: PointKind;
+  /** The end of a function that has come to it without waiting for anything. */
+  readonly isSync: boolean;
+  label(): string;
+}
+
 export interface WorldSetup {
   readonly workflows: Workflows;
   readonly stillness: Stillness;
@@ -50,7 +59,7 @@ export interface WorldSetup {
   /** Tells histories apart: what engines after the first one draw differs between them. */
   readonly history: number;
   /** Called at each point; answers what goes wrong there. */
-  inject(point: { readonly n: number; readonly kind: PointKind; label(): string }, world: World): CrashMode | null;
+  inject(point: Passed, world: World): CrashMode | null;
   readonly from?: { readonly moment: Moment; readonly starts: readonly BodyStart[]; readonly ends: readonly BodyEnd[] };
   /** A store that outlives this process, and the time at which this part of its history begins. Default: one in memory. */
   readonly elsewhere?: { readonly now: number; open(clocks: { clock: ManualClock; leaseClock: ManualClock }): Store };
@@ -153,7 +162,7 @@ export class World {
         commitNumber: () => ++this.#commits,
       },
       {
-        point: (acting, kind, label) => this.#point(acting, kind, label),
+        point: (acting, kind, label, isSync) => this.#point(acting, kind, label, isSync),
         started: (acting, body) => this.#started(acting, body),
         ended: (body, outcome) => void this.ends.push({ body, outcome }),
         body: (acting, pass) => this.#watch(acting, pass),
@@ -165,14 +174,14 @@ export class World {
   }
 
   /** Everything that needs no time happens. */
-  async settle(isInterrupted: () => boolean = () => false): Promise<void> {
-    do await nextRound();
-    while (!isInterrupted() && (this.engines.some(({ isBusy }) => isBusy) || !this.#setup.stillness.isStill()));
+  settle(isInterrupted: () => boolean = () => false): Promise<void> {
+    const { stillness } = this.#setup;
+    return roundsUntil(() => isInterrupted() || (!this.engines.some(isBusy) && stillness.isStill()));
   }
 
-  #point(engine: MortalEngine, kind: PointKind, label: () => string): CrashMode | null {
+  #point(engine: MortalEngine, kind: PointKind, label: () => string, isSync = false): CrashMode | null {
     const n = ++this.#points;
-    const mode = this.#setup.inject({ n, kind, label }, this);
+    const mode = this.#setup.inject({ n, kind, label, isSync }, this);
     if (mode !== null) this.strikes.push({ point: { n, kind, label: label() }, mode, engine });
     return mode;
   }
@@ -200,4 +209,8 @@ export class World {
     const keep = (message: string) => void this.errors.push(message);
     return { debug: () => {}, info: () => {}, warn: () => {}, error: keep };
   }
+}
+
+function isBusy(engine: MortalEngine): boolean {
+  return engine.isBusy;
 }
