@@ -79,7 +79,8 @@ const ENDLESS = `
   import { writeFileSync } from "node:fs";
   if (process.env["PAWL_TEST_FOLDER"] !== undefined) {
     writeFileSync("alive", "");
-    await new Promise((resolve) => setTimeout(resolve, 60_000));
+    setInterval(() => {}, 60_000);
+    await new Promise(() => {});
   }
 `;
 
