@@ -1,6 +1,7 @@
 // Stillness
 // Virtual time may only move when nothing is left to do at the present moment. Engines tell what they have under way; whatever else the
 // process waits for (timers, files, sockets of a step) Node tells. Without that a step that takes a real millisecond would be timed out.
+// Node tells kinds and numbers only: a timer of the test runner that ends while a step sets one of its own hides that one.
 
 // Captured at load: the determinism guard replaces the globals later.
 const { setImmediate: startImmediate, performance } = globalThis;
