@@ -4,8 +4,8 @@
 import { encode } from "../base/codec.ts";
 import { PawlError } from "../base/errors.ts";
 import type { ChildStarted, Entry, EntryType } from "../core/journal.ts";
-import type { ParentLink, RunRow } from "../core/store.ts";
-import { RUN_STATES, type RunState } from "../core/transition.ts";
+import type { RunRow } from "../core/store.ts";
+import { RUN_STATES } from "../core/transition.ts";
 import type { Pawl } from "./pawl.ts";
 import { type Redact, redactEntry } from "./redact.ts";
 import { rowOf } from "./run.ts";
@@ -26,22 +26,23 @@ export interface ExportedRun {
 }
 
 /** What an export keeps of a run's row: all that its code can see, and how it ended. */
-export interface ExportedRow {
-  readonly id: string;
-  readonly workflow: string;
-  readonly version: string;
-  readonly state: RunState;
-  readonly traceId: string;
-  readonly key: string | null;
-  readonly tags: readonly string[];
-  readonly priority: number;
-  readonly parent: ParentLink | null;
-  readonly origin: string | null;
-  readonly createdAt: number;
-  readonly endedAt: number | null;
-  readonly deadline: number | null;
-  readonly stopReason: string | null;
-}
+export type ExportedRow = Pick<
+  RunRow,
+  | "id"
+  | "workflow"
+  | "version"
+  | "state"
+  | "traceId"
+  | "key"
+  | "tags"
+  | "priority"
+  | "parent"
+  | "origin"
+  | "createdAt"
+  | "endedAt"
+  | "deadline"
+  | "stopReason"
+>;
 
 /** A journal entry whose payload is tagged JSON. */
 export interface ExportedEntry {
