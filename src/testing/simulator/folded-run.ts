@@ -1,5 +1,6 @@
 // What a run's rows must say, as a fold of its journal (I4)
 // Written to be obviously right, and to be fed entry by entry: after each commit only what is new is looked at.
+import { encode } from "../../base/codec.ts";
 import { jsonCodec } from "../../base/envelope.ts";
 import type {
   ChildStarted,
@@ -18,12 +19,16 @@ import type { MemoryRun } from "../../stores/memory/tables.ts";
 /** Nothing here looks at what steps and children have returned. */
 const LARGE: ReadonlySet<string> = new Set(["step.completed", "child.ended", "note"]);
 
+/** What a store keeps of a run. */
+export type StoredRows = Pick<MemoryRun, "row" | "journal" | "waits" | "state">;
+
 export class FoldedRun {
   readonly id: string;
   readonly entries: StoredEntry[] = [];
   /** Due times of the open waits, by their keys. */
   readonly waits: Map<string, number | null> = new Map();
   readonly state: Map<string, unknown> = new Map();
+  readonly cost: Map<string, number> = new Map();
   end: string | null = null;
   isParked = false;
   isCancelling = false;
@@ -77,6 +82,10 @@ export class FoldedRun {
         return void waits.delete("decision");
       case "state.patched":
         return void this.state.set(key as string, (payload as StatePatched).value);
+      case "cost":
+        for (const [unit, by] of Object.entries(payload as Record<string, number>))
+          this.cost.set(unit, (this.cost.get(unit) ?? 0) + by);
+        return;
       case "run.continued":
         this.generation++;
         return waits.clear();
@@ -93,7 +102,7 @@ export class FoldedRun {
   }
 
   /** What the store's rows say that the journal does not, in plain words; `null` if they agree. */
-  faultOf(stored: MemoryRun): string | null {
+  faultOf(stored: StoredRows): string | null {
     const { row, journal } = stored;
     if (journal.length !== this.entries.length)
       return `its journal has ${journal.length} entries, ${this.entries.length} were applied`;
@@ -103,7 +112,7 @@ export class FoldedRun {
     return this.#waitFault(stored) ?? this.#stateFault(stored) ?? this.#wordFault(stored) ?? this.#alarmFault(stored);
   }
 
-  #waitFault({ waits }: MemoryRun): string | null {
+  #waitFault({ waits }: StoredRows): string | null {
     const said = (list: Iterable<readonly [string, number | null]>) =>
       [...list]
         .map(([key, due]) => `${key} ${due}`)
@@ -114,20 +123,21 @@ export class FoldedRun {
     return stored === folded ? null : `its waits are [${stored}], its journal says [${folded}]`;
   }
 
-  #stateFault({ state }: MemoryRun): string | null {
+  #stateFault({ state }: StoredRows): string | null {
     for (const [key, value] of this.state) {
       const row = state.get(key);
       const kept =
         row === undefined
           ? undefined
           : openValue(jsonCodec, row.data, { run: this.id, seq: -1, field: `state:${key}` });
-      if (kept !== value) return `its state "${key}" is ${String(kept)}, its journal says ${String(value)}`;
+      if (encode(kept) !== encode(value))
+        return `its state "${key}" is ${String(kept)}, its journal says ${String(value)}`;
     }
     return null;
   }
 
   /** Only an owner may be between two words. */
-  #wordFault({ row, waits }: MemoryRun): string | null {
+  #wordFault({ row, waits }: StoredRows): string | null {
     const fitting = (): readonly string[] => {
       if (this.end !== null) return [this.end];
       if (row.owner !== null) return ["running", "parked"];
@@ -141,7 +151,7 @@ export class FoldedRun {
   }
 
   /** Who sleeps has an alarm at the first moment that something of it falls due. */
-  #alarmFault({ row }: MemoryRun): string | null {
+  #alarmFault({ row }: StoredRows): string | null {
     if (row.owner !== null || row.readyAt !== null || isTerminal(row.state) || row.state === "accepted") return null;
     const due = [row.deadline, ...this.waits.values()].filter((time) => time !== null);
     const first = row.state === "parked" || due.length === 0 ? null : Math.min(...due);
