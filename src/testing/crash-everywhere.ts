@@ -9,6 +9,7 @@ import { exploreAll } from "./explorer/exploration.ts";
 import { watchBodies } from "./explorer/hazards.ts";
 import type { Script } from "./explorer/history.ts";
 import type { CrashReport } from "./explorer/report.ts";
+import { watchTimers } from "./explorer/step-timers.ts";
 import { Stillness } from "./explorer/stillness.ts";
 import { RecordBook, type Recorder } from "./recorder.ts";
 import type { TestEngine } from "./test-engine.ts";
@@ -55,7 +56,7 @@ export async function crashEverywhere<I, O>(
   const book = bookOf(options.recorder);
   const { seed = 1, modes = CRASH_MODES, fresh, observe, script } = options;
   const bodies = new WeakMap();
-  const undo = [watchBodies(bodies), shieldRejections()];
+  const undo = [watchBodies(bodies), watchTimers(), shieldRejections()];
   try {
     return await exploreAll(
       {

@@ -9,6 +9,7 @@ import type { StartOptions } from "../client/start.ts";
 import type { Store } from "../core/store.ts";
 import type { Workflow } from "../core/workflow.ts";
 import { memoryStore } from "../stores/memory/memory-store.ts";
+import { watchTimers } from "./explorer/step-timers.ts";
 import { nextRound, Stillness } from "./explorer/stillness.ts";
 import { LEASE_MS, LEASE_STEP_MS, VirtualTime } from "./explorer/virtual-time.ts";
 
@@ -50,6 +51,7 @@ export async function testEngine(options: TestEngineOptions): Promise<TestEngine
   const store = memoryStore({ clock, leaseClock });
   const stillness = new Stillness();
   const time = new VirtualTime(clock, leaseClock);
+  const unwatch = watchTimers();
   const pawl = await Pawl.open(store, {
     retention: false,
     ...rest,
@@ -58,7 +60,7 @@ export async function testEngine(options: TestEngineOptions): Promise<TestEngine
     handleSignals: false,
   });
   const driver = new Driver(time, stillness);
-  return { ...handleOf(pawl, time, driver), store, clock, close: () => closeChecked(pawl, store) };
+  return { ...handleOf(pawl, time, driver), store, clock, close: () => closeChecked(pawl, store).finally(unwatch) };
 }
 
 /** What a script or a test does with an engine, over the engine's own methods. */

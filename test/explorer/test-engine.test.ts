@@ -1,7 +1,7 @@
-import { stat } from "node:fs/promises";
 import { type Context, workflow } from "pawl";
 import { manualClock, recorder, type TestEngine, testEngine } from "pawl/testing";
 import { expect, it, onTestFinished } from "vitest";
+import { hasPendingTimers, watchTimers } from "../../src/testing/explorer/step-timers.ts";
 
 const DAY = 86_400_000;
 
@@ -58,16 +58,40 @@ it("I16 a cancel, and children at hand", async () => {
 it("I13 a step that takes real time is not timed out by virtual time", async () => {
   const slow = workflow("slow", async (ctx: Context) => {
     const outcome = await Promise.race([
-      ctx.step("real", async () => {
-        for (let i = 0; i < 20; i++) await stat(".");
-        return "real";
-      }),
+      ctx.step("real", () => new Promise((resolve) => void setTimeout(() => resolve("real"), 5))),
       ctx.sleep("1 day").then(() => "too late"),
     ]);
     return outcome;
   });
   const engine = await open(slow);
   expect(await engine.run(slow)).toBe("real");
+});
+
+it("I13 a timer of somebody else that ends does not hide the one that a step has set meanwhile", async () => {
+  const others = setTimeout(() => {}, 60_000);
+  const work = () => {
+    clearTimeout(others);
+    return new Promise((resolve) => void setTimeout(() => resolve("real"), 50));
+  };
+  const slow = workflow("slow", (ctx: Context) => ctx.step("real", work, { timeout: "1s", retry: false }));
+  const engine = await open(slow);
+  expect(await engine.run(slow)).toBe("real");
+});
+
+it("knows a timer until it fires, is cleared or lets go, and leaves the functions as they were", async () => {
+  const { setTimeout: set, clearTimeout: clear } = globalThis;
+  const stops = [watchTimers(), watchTimers()];
+  const timer = setTimeout(() => {}, 60_000);
+  expect(hasPendingTimers()).toBe(true);
+  timer.unref();
+  expect(hasPendingTimers()).toBe(false);
+  timer.ref();
+  clearTimeout(timer);
+  expect(hasPendingTimers()).toBe(false);
+  const told: unknown = await new Promise((resolve) => void setTimeout(resolve, 0, "with its argument"));
+  expect([told, hasPendingTimers()]).toEqual(["with its argument", false]);
+  for (const stop of [...stops, ...stops]) stop();
+  expect([globalThis.setTimeout, globalThis.clearTimeout]).toEqual([set, clear]);
 });
 
 it("I13 a step that hangs is timed out by virtual time at once", async () => {

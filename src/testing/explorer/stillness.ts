@@ -1,7 +1,8 @@
 // Stillness
 // Virtual time may only move when nothing is left to do at the present moment. Engines tell what they have under way; whatever else the
 // process waits for (timers, files, sockets of a step) Node tells. Without that a step that takes a real millisecond would be timed out.
-// Node tells kinds and numbers only: a timer of the test runner that ends while a step sets one of its own hides that one.
+// Node tells kinds and numbers only, so timers are watched besides (see step-timers.ts).
+import { hasPendingTimers } from "./step-timers.ts";
 
 // Captured at load: the determinism guard replaces the globals later.
 const { setImmediate: startImmediate, performance } = globalThis;
@@ -53,7 +54,7 @@ export class Stillness {
 
   #isBusy(): boolean {
     const current = resources();
-    let isBusy = false;
+    let isBusy = hasPendingTimers();
     for (const [kind, count] of current) {
       if (kind === "Immediate" || count > (this.#usual.get(kind) ?? 0)) isBusy = true;
     }
