@@ -44,6 +44,30 @@ export const diskMutants = [
     killers: [{ file: "test/attacks/incarnations.test.ts", title: "P14" }],
   },
   {
+    rule: "P13",
+    name: "all runs of a commit go on at once, and a crash repeats a step of each",
+    changes: [
+      {
+        file: "src/worker/committer.ts",
+        from: "    for (let i = 0; i < this.#sliceRuns; i++) {",
+        to: "    for (;;) {",
+      },
+    ],
+    killers: [{ file: "test/behaviour/slices.test.ts", title: "I6 P13" }],
+  },
+  {
+    rule: "P17",
+    name: "an answer that was not handed on when the worker was cut off is handed on later",
+    changes: [
+      {
+        file: "src/worker/committer.ts",
+        from: "    for (const lane of this.#lanes) lane.forgetAnswers();",
+        to: "",
+      },
+    ],
+    killers: [{ file: "src/worker/committer.test.ts", title: "P17" }],
+  },
+  {
     rule: "P15",
     name: "a run may have two commits under way",
     changes: [
@@ -74,10 +98,11 @@ export const diskMutants = [
     changes: [
       {
         file: "src/worker/committer.ts",
-        from: "      else source.verdict(verdict);\n",
-        to: `      else if (verdict.kind === "failed") for (const other of sources) other.verdict({ ...verdict, run: other.id });
-      else source.verdict(verdict);
-`,
+        from: "      for (const answer of answers) answer.source.isPatient",
+        to: `      const failed = answers.find(({ verdict }) => verdict.kind === "failed");
+      if (failed !== undefined)
+        for (const { source } of answers) this.#hand({ source, verdict: { ...failed.verdict, run: source.id } });
+      else for (const answer of answers) answer.source.isPatient`,
       },
     ],
     killers: [{ file: "test/attacks/user-code.test.ts", title: "P16" }],
@@ -88,11 +113,10 @@ export const diskMutants = [
     changes: [
       {
         file: "src/worker/committer.ts",
-        from: `      this.#isPaused = true;
-      this.#events.unknown(error, sources);
-      done([]);`,
+        from: `      this.#stop(error, sources);
+      done([], []);`,
         to: `      for (const source of sources) source.offerAgain();
-      done(sources);`,
+      done(sources, []);`,
       },
     ],
     killers: [{ file: "test/attacks/fencing.test.ts" }, { file: "test/attacks/incarnations.test.ts" }],
@@ -104,7 +128,7 @@ export const diskMutants = [
       {
         file: "src/worker/committer.ts",
         from: `    const answered = (verdicts: readonly Verdict[]) => {
-      if (epoch !== this.#epoch) return done([]);`,
+      if (epoch !== this.#epoch) return done([], []);`,
         to: "    const answered = (verdicts: readonly Verdict[]) => {",
       },
     ],

@@ -4,6 +4,7 @@
 import { randomBytes } from "node:crypto";
 import type { Log } from "../core/context.ts";
 import type { Host } from "../core/host.ts";
+import { LIMITS } from "../core/limits.ts";
 import type { ProcessIdentity } from "../core/store.ts";
 import { installGuard } from "../worker/guard.ts";
 import { nodeHost } from "../worker/node-host.ts";
@@ -12,6 +13,8 @@ import { shieldRejections } from "../worker/rejections.ts";
 
 export interface Machine {
   readonly host: Host;
+  /** Runs that go on between two commits. */
+  readonly sliceRuns: number;
   /** For ids. */
   randomBytes(count: number): Uint8Array;
   /** For jitter. From 0 up to, not including, 1. */
@@ -23,6 +26,7 @@ export interface Machine {
 
 const nodeMachine: Machine = {
   host: nodeHost,
+  sliceRuns: LIMITS.sliceRuns,
   randomBytes,
   // Looked up when it is called: a seed that is put into `Math` later counts too.
   random: () => Math.random(),

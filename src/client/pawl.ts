@@ -152,7 +152,7 @@ export class Pawl {
 
   #workerOptions(options: PawlOptions, pollMs: number): ConstructorParameters<typeof Worker>[1] {
     const { retention } = options;
-    const { host, random, identity } = this.#machine;
+    const { host, sliceRuns, random, identity } = this.#machine;
     return {
       name: options.name ?? hostname(),
       registry: this.#registry,
@@ -177,6 +177,7 @@ export class Pawl {
             },
       codec: this.#codec,
       host,
+      sliceRuns,
       log: this.#log,
       newId: () => this.#ids.next(),
       random,

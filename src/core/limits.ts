@@ -11,6 +11,8 @@ export const LIMITS = {
   compressAboveBytes: 4096,
   /** Entries in one commit: keeps the time that a single sync holds the lock bounded. */
   commitEntries: 8192,
+  /** Runs that go on between two commits: bounds the steps that a crash makes run again. More would hardly be faster. */
+  sliceRuns: 128,
   /** How long replay waits for a recorded call that the body has not issued, in case it awaits something slow of its own (P3). */
   replayStallMs: 60_000,
   /** How long a cancelled body may take to end before the run is closed without it. */

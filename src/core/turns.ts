@@ -38,6 +38,11 @@ export class Turns {
     return this.#open.length > 0;
   }
 
+  /** A turn is open, or somebody waits for one. */
+  get isWanted(): boolean {
+    return this.isOpen || this.#waiting.length > 0;
+  }
+
   /** Gives `taker` one turn. It asks once for each. */
   request(taker: TurnTaker): void {
     this.#waiting.push(taker);

@@ -180,23 +180,9 @@ class DryPass {
 /** Opens turns for recorded outcomes alone (DP2). */
 class DryTurns extends Turns {
   mayOpen: () => boolean = () => true;
-  #wanted = 0;
-
-  /** A turn is open or asked for. */
-  get isWanted(): boolean {
-    return this.#wanted > 0 || this.isOpen;
-  }
 
   override request(taker: TurnTaker): void {
-    if (!this.mayOpen()) return;
-    this.#wanted++;
-    super.request({
-      openTurn: () => {
-        this.#wanted--;
-        taker.openTurn();
-      },
-      closeTurn: () => taker.closeTurn(),
-    });
+    if (this.mayOpen()) super.request(taker);
   }
 }
 

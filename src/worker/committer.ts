@@ -6,6 +6,8 @@
 //   C2. What waits for a commit happens only after the store has said that it applied.
 //   C3. A refused run does not hurt its neighbours (P16).
 //   C4. An unknown outcome stops the committer until the worker has fenced itself and knows (P17). Nothing is repeated before.
+//   C5. Runs that one commit has brought forward go on a slice at a time, and what a slice has done is written before the next one goes on:
+//       a crash makes steps of one slice run again, not one of every run.
 import { hasCode, PawlError } from "../base/errors.ts";
 import type { Batch } from "../core/draft.ts";
 import type { Host } from "../core/host.ts";
@@ -16,6 +18,8 @@ import { Turns } from "../core/turns.ts";
 /** Something that has batches to write: a pass, or a single write of its own. */
 export interface CommitSource {
   readonly id: string;
+  /** Nobody but a run waits for its answer, which may be told a little later (C5). */
+  readonly isPatient: boolean;
   take(): Batch | null;
   verdict(verdict: Verdict): void;
   /** Nothing of the batch was applied: it is to be offered again. */
@@ -33,6 +37,11 @@ export interface CommitterEvents {
   fenced(sources: readonly CommitSource[]): void;
 }
 
+export interface CommitterOptions {
+  readonly host: Host;
+  readonly sliceRuns: number;
+}
+
 export class Committer {
   readonly #store: Store;
   readonly #events: CommitterEvents;
@@ -46,18 +55,20 @@ export class Committer {
   readonly turns: Turns;
   worker: string | null = null;
 
-  constructor(store: Store, host: Host, events: CommitterEvents) {
+  constructor(store: Store, { host, sliceRuns }: CommitterOptions, events: CommitterEvents) {
     this.#store = store;
     this.#events = events;
     this.turns = new Turns(host, () => {
-      for (const lane of this.#lanes) lane.flush();
+      for (const lane of this.#lanes) lane.turnsClosed();
     });
     const owner = {
       commit: (sources: Iterable<CommitSource>, done: Done) => this.#commit(sources, done),
       isPaused: () => this.#isPaused,
       isGathering: () => this.turns.isOpen,
+      areTurnsWanted: () => this.turns.isWanted,
+      broken: (error: unknown, source: CommitSource) => this.#stop(error, [source]),
     };
-    this.#lanes = Array.from({ length: store.lanes }, () => new Lane(host, owner));
+    this.#lanes = Array.from({ length: store.lanes }, () => new Lane(host, owner, sliceRuns));
   }
 
   /** `source` has something to write. */
@@ -75,6 +86,7 @@ export class Committer {
       let isInDoubt = false;
       const source: CommitSource = {
         id: commit.run,
+        isPatient: false,
         take: () => {
           const taken = left;
           left = null;
@@ -126,6 +138,7 @@ export class Committer {
     this.#epoch++;
     const cutOff = [...this.#underWay].flat();
     this.#underWay.clear();
+    for (const lane of this.#lanes) lane.forgetAnswers();
     return cutOff;
   }
 
@@ -144,7 +157,7 @@ export class Committer {
     return this.#lanes[lane] as Lane;
   }
 
-  /** Commits what the sources offer; `done` gets those that have to come again. */
+  /** Commits what the sources offer. */
   #commit(sources: Iterable<CommitSource>, done: Done): void {
     const taken: CommitSource[] = [];
     const runs: RunCommit[] = [];
@@ -161,8 +174,8 @@ export class Committer {
       runs.push(batch.commit);
       entries += batch.commit.entries.length;
     }
-    if (runs.length === 0) return done(later);
-    this.#write(taken, runs, (sooner) => done(later.length === 0 ? sooner : [...sooner, ...later]));
+    if (runs.length === 0) return done(later, []);
+    this.#write(taken, runs, (sooner, answers) => done(later.length === 0 ? sooner : [...sooner, ...later], answers));
   }
 
   // With callbacks: a promise for each call on the way would cost a short run more than its steps.
@@ -170,23 +183,25 @@ export class Committer {
     const epoch = this.#epoch;
     this.#underWay.add(sources);
     const failed = (error: unknown) => {
-      if (epoch !== this.#epoch) return done([]);
+      if (epoch !== this.#epoch) return done([], []);
       this.#underWay.delete(sources);
-      if (hasCode(error, "storage_unavailable")) return void this.#waitForStorage(sources, error).then(done);
-      this.#isPaused = true;
-      this.#events.unknown(error, sources);
-      done([]);
+      if (hasCode(error, "storage_unavailable"))
+        return void this.#waitForStorage(sources, error).then((staying) => done(staying, []));
+      this.#stop(error, sources);
+      done([], []);
     };
     const answered = (verdicts: readonly Verdict[]) => {
-      if (epoch !== this.#epoch) return done([]);
+      if (epoch !== this.#epoch) return done([], []);
       this.#failures = 0;
       this.#underWay.delete(sources);
-      try {
-        this.#answer(sources, verdicts);
-      } catch (error) {
-        return failed(error);
-      }
-      done([]);
+      if (!verdicts.some(isFenced))
+        return done(
+          [],
+          verdicts.map((verdict, i) => ({ source: sources[i] as CommitSource, verdict })),
+        );
+      this.#isPaused = true;
+      this.#events.fenced(sources);
+      done([], []);
     };
     try {
       this.#store.commit({ worker: this.worker, runs }).then(answered, failed);
@@ -203,45 +218,54 @@ export class Committer {
     return staying;
   }
 
-  #answer(sources: readonly CommitSource[], verdicts: readonly Verdict[]): void {
-    const fenced: CommitSource[] = [];
-    for (let i = 0; i < sources.length; i++) {
-      const source = sources[i] as CommitSource;
-      const verdict = verdicts[i] as Verdict;
-      if (verdict.kind === "refused" && verdict.why === "fenced") fenced.push(source);
-      else source.verdict(verdict);
-    }
-    if (fenced.length === 0) return;
+  #stop(error: unknown, sources: readonly CommitSource[]): void {
     this.#isPaused = true;
-    this.#events.fenced(fenced);
+    this.#events.unknown(error, sources);
   }
 }
 
-/** Called when a commit is over, with what has to come again. */
-type Done = (again: readonly CommitSource[]) => void;
+function isFenced(verdict: Verdict): boolean {
+  return verdict.kind === "refused" && verdict.why === "fenced";
+}
+
+interface Answer {
+  readonly source: CommitSource;
+  readonly verdict: Verdict;
+}
+
+/** Called when a commit is over, with what has to come again and the answers to the rest. */
+type Done = (again: readonly CommitSource[], answers: readonly Answer[]) => void;
 
 interface LaneOwner {
   commit(sources: Iterable<CommitSource>, done: Done): void;
   isPaused(): boolean;
-  /** More is about to come; `flush` is called when it has. */
+  /** More is about to come; `turnsClosed` is called when it has. */
   isGathering(): boolean;
+  areTurnsWanted(): boolean;
+  /** A source could not take its answer. */
+  broken(error: unknown, source: CommitSource): void;
 }
 
 class Lane {
   readonly #host: Host;
   readonly #owner: LaneOwner;
+  readonly #sliceRuns: number;
   #dirty = new Set<CommitSource>();
+  /** Answers that were not handed on yet (C5). */
+  #untold: Answer[] = [];
   #isCommitting = false;
   #isScheduled = false;
+  #isTellingSoon = false;
   #epoch = 0;
 
-  constructor(host: Host, owner: LaneOwner) {
+  constructor(host: Host, owner: LaneOwner, sliceRuns: number) {
     this.#host = host;
     this.#owner = owner;
+    this.#sliceRuns = sliceRuns;
   }
 
   get isBusy(): boolean {
-    return this.#isCommitting || this.#dirty.size > 0;
+    return this.#isCommitting || this.#dirty.size > 0 || this.#untold.length > 0;
   }
 
   add(source: CommitSource): void {
@@ -269,16 +293,56 @@ class Lane {
     this.wake();
   }
 
+  turnsClosed(): void {
+    this.flush();
+    this.#tellSoon();
+  }
+
   flush(): void {
     if (!this.#isReady) return;
     this.#isCommitting = true;
     const epoch = this.#epoch;
     const sources = this.#dirty;
     this.#dirty = new Set();
-    this.#owner.commit(sources, (again) => {
+    this.#owner.commit(sources, (again, answers) => {
       for (const source of again) this.#dirty.add(source);
+      for (const answer of answers) answer.source.isPatient ? this.#untold.push(answer) : this.#hand(answer);
       if (epoch === this.#epoch) this.#isCommitting = false;
+      this.#tell();
       this.wake();
+    });
+  }
+
+  /** Only runs have answers that were not handed on, and all of them are compared with the store now. */
+  forgetAnswers(): void {
+    this.#untold = [];
+  }
+
+  /** Hands on a slice of the answers. What it sets off is written before the next one (C5). */
+  #tell(): void {
+    for (let i = 0; i < this.#sliceRuns; i++) {
+      const answer = this.#untold.shift();
+      if (answer === undefined) return;
+      this.#hand(answer);
+    }
+    this.#tellSoon();
+  }
+
+  #hand({ source, verdict }: Answer): void {
+    try {
+      source.verdict(verdict);
+    } catch (error) {
+      this.#owner.broken(error, source);
+    }
+  }
+
+  /** The next slice follows a turn or a commit, if there is one: otherwise what this one has begun takes its time, and nobody waits for it. */
+  #tellSoon(): void {
+    if (this.#untold.length === 0 || this.#isTellingSoon) return;
+    this.#isTellingSoon = true;
+    this.#host.immediate(() => {
+      this.#isTellingSoon = false;
+      if (!this.#isCommitting && this.#dirty.size === 0 && !this.#owner.areTurnsWanted()) this.#tell();
     });
   }
 }

@@ -105,6 +105,15 @@ class PassSource implements CommitSource {
     this.#started = started;
   }
 
+  /** With the run's first commit its starter is waiting, too. */
+  get isPatient(): boolean {
+    return !this.#isCreating;
+  }
+
+  get #isCreating(): boolean {
+    return this.#pass.inFlight?.commit.create !== undefined;
+  }
+
   take(): Batch | null {
     return this.#pass.take();
   }
@@ -124,7 +133,7 @@ class PassSource implements CommitSource {
 
   /** A run that was surely never accepted has a caller who can be told; all others wait for the store to come back. */
   givesUp(error: unknown): boolean {
-    if (this.#isInDoubt || this.#pass.inFlight?.commit.create === undefined) return false;
+    if (this.#isInDoubt || !this.#isCreating) return false;
     this.#started(error);
     this.#table.drop(this.#pass);
     return true;

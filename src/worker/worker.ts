@@ -44,6 +44,8 @@ export interface WorkerOptions {
   readonly retention: { readonly succeededMs: number; readonly failedMs: number } | null;
   readonly codec: Codec;
   readonly host: Host;
+  /** Runs that go on between two commits (C5). */
+  readonly sliceRuns: number;
   readonly log: Log;
   newId(): string;
   random(): number;
@@ -86,7 +88,7 @@ export class Worker {
       dropped: (pass) => this.#dropped(pass),
     });
     this.#mailReader = new MailReader(store, this.#passes, () => void this.#mail.tick());
-    this.committer = new Committer(store, options.host, {
+    this.committer = new Committer(store, options, {
       unavailable: (error, failures) => this.#unavailable(error, failures),
       unknown: (error, sources) => this.#selfFence.cutOff(error, sources),
       fenced: (sources) => this.#selfFence.cutOff(null, sources),

@@ -156,7 +156,7 @@ export class World {
   }
 }
 
-function nextRound(): Promise<void> {
+export function nextRound(): Promise<void> {
   return new Promise((resolve) => startImmediate(resolve));
 }
 

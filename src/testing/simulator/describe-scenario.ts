@@ -5,7 +5,7 @@ import type { Fault, RunPlan, Scenario } from "./scenario.ts";
 export function describeScenario(scenario: Scenario): string {
   const { settings, processes, runs, signals, faults, choices } = scenario;
   return [
-    `seed ${scenario.seed}, lease ${settings.leaseMs} ms, poll ${settings.pollMs} ms, concurrency ${settings.concurrency}, lanes ${settings.lanes}`,
+    `seed ${scenario.seed}, lease ${settings.leaseMs} ms, poll ${settings.pollMs} ms, concurrency ${settings.concurrency}, lanes ${settings.lanes}, slices of ${settings.sliceRuns}`,
     `order: ${settings.order}, slowness ${settings.slowness}, hints lost ${settings.hintLoss}, durability ${settings.durability}`,
     ...processes.map(
       ({ version, skewMs }, i) =>

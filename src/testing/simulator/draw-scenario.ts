@@ -59,6 +59,7 @@ class Drawing {
       slowness: this.#one([0, 0.05, 0.3]),
       hintLoss: this.#one([0, 0, 0.3, 1]),
       durability: this.#one(["power", "power", "process"]),
+      sliceRuns: this.#one([1, 2, 128]),
     };
   }
 

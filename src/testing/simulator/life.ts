@@ -175,6 +175,7 @@ export class Life implements Actor {
     const host: Host = { ...nodeHost, immediate: (fn) => this.#turn(fn) };
     return {
       host,
+      sliceRuns: this.#ports.settings.sliceRuns,
       random: chance.next,
       randomBytes: (count) => bytesOf(bytes, count),
       // Each incarnation has a namespace of its own: whether it is dead, only its lease tells.

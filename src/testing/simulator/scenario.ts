@@ -19,6 +19,8 @@ export interface Settings {
   /** Runs in the memory of one worker. */
   readonly concurrency: number;
   readonly lanes: number;
+  /** Runs of one worker that go on between two commits. */
+  readonly sliceRuns: number;
   /** Which event goes next: mostly the oldest, any, or mostly those of one process. */
   readonly order: "oldest" | "any" | "favourite";
   /** How likely a call is to take its time. */

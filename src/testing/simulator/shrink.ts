@@ -103,7 +103,15 @@ function* simpler(program: Program): Generator<Program> {
 
 function* quieter(scenario: Scenario): Generator<Scenario> {
   const { settings, processes } = scenario;
-  const quiet = { slowness: 0, hintLoss: 0, order: "oldest", lanes: 1, durability: "power", concurrency: 8 } as const;
+  const quiet = {
+    slowness: 0,
+    hintLoss: 0,
+    order: "oldest",
+    lanes: 1,
+    durability: "power",
+    concurrency: 8,
+    sliceRuns: 128,
+  } as const;
   for (const [name, value] of Object.entries(quiet))
     if (settings[name as keyof typeof quiet] !== value) yield { ...scenario, settings: { ...settings, [name]: value } };
   for (const [i, plan] of processes.entries()) {

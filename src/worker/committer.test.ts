@@ -1,0 +1,58 @@
+import { expect, it } from "vitest";
+import type { Verdict } from "../core/store.ts";
+import { memoryStore } from "../stores/memory/memory-store.ts";
+import { type CommitSource, Committer } from "./committer.ts";
+import { nodeHost } from "./node-host.ts";
+
+/** A run that always has the same to write, and keeps what it was told. */
+class Source implements CommitSource {
+  readonly id: string;
+  readonly isPatient = true;
+  readonly told: Verdict[] = [];
+
+  constructor(id: string) {
+    this.id = id;
+  }
+
+  take() {
+    const commit = { run: this.id, head: 0, entries: [] };
+    return { commit, after: [], withoutEnd: null, withoutSuspension: null, from: { head: 0, hash: "", at: 0 } };
+  }
+
+  verdict(verdict: Verdict): void {
+    this.told.push(verdict);
+  }
+
+  offerAgain(): void {}
+
+  givesUp(): boolean {
+    return false;
+  }
+}
+
+const nextRound = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+it("P17 an answer that was not handed on when the committer was paused is never handed on", async () => {
+  const answers: ((verdicts: Verdict[]) => void)[] = [];
+  const store = { ...memoryStore(), commit: () => new Promise<Verdict[]>((resolve) => answers.push(resolve)) };
+  const events = { unavailable: async () => {}, unknown: () => {}, fenced: () => {} };
+  const committer = new Committer(store, { host: nodeHost, sliceRuns: 1 }, events);
+  const [first, second] = [new Source("first"), new Source("second")];
+  committer.dirty(first);
+  committer.dirty(second);
+  await nextRound();
+  answers[0]?.([applied(first), applied(second)]);
+  await Promise.resolve();
+  expect([first.told, second.told]).toEqual([[applied(first)], []]);
+  committer.pause();
+  committer.resume();
+  committer.dirty(second);
+  await nextRound();
+  answers[1]?.([{ run: "second", kind: "refused", why: "cancel" }]);
+  await nextRound();
+  expect(second.told).toEqual([{ run: "second", kind: "refused", why: "cancel" }]);
+});
+
+function applied({ id }: Source): Verdict {
+  return { run: id, kind: "applied" };
+}

@@ -1,0 +1,107 @@
+// Runs that were written together go on a slice at a time (C5).
+import { expect, it } from "vitest";
+import { onMachine } from "../../src/client/machine.ts";
+import { Pawl } from "../../src/client/pawl.ts";
+import { LIMITS } from "../../src/core/limits.ts";
+import type { Commit, Store } from "../../src/core/store.ts";
+import { workflow } from "../../src/core/workflow.ts";
+import { memoryStore } from "../../src/stores/memory/memory-store.ts";
+import { gate, nextRound } from "./harness.ts";
+
+const RUNS = 3 * LIMITS.sliceRuns;
+
+/** A memory store that shows every commit that it has applied. */
+function watched(applied: (commit: Commit) => void): Store {
+  const store = memoryStore();
+  const commit = async (request: Commit) => {
+    const verdicts = await store.commit(request);
+    applied(request);
+    return verdicts;
+  };
+  return { ...store, commit };
+}
+
+it("I6 P13 of many runs that advance together, only one slice has steps begun that are not recorded", async () => {
+  let open = 0;
+  let most = 0;
+  const store = watched(({ runs }) => {
+    for (const entry of runs.flatMap(({ entries }) => entries))
+      if (entry.type === "step.completed" && entry.key !== "first") open--;
+  });
+  const steps = workflow("steps", async (ctx) => {
+    await ctx.step("first", () => 1);
+    for (let i = 0; i < 5; i++) {
+      await ctx.step("next", () => {
+        most = Math.max(most, ++open);
+      });
+    }
+  });
+  const pawl = await Pawl.open(store, { workflows: [steps], concurrency: RUNS });
+  const runs = await Promise.all(Array.from({ length: RUNS }, () => pawl.start(steps)));
+  await Promise.all(runs.map((run) => run.result()));
+  expect(most).toBe(LIMITS.sliceRuns);
+  expect(open).toBe(0);
+  await pawl.close();
+});
+
+it("I11 steps that take their time do not hold up the other slices", async () => {
+  const { passed, open } = gate();
+  let begun = 0;
+  const { passed: allBegun, open: tell } = gate();
+  const slow = workflow("slow", async (ctx) => {
+    await ctx.step("first", () => 1);
+    await ctx.step("slow", () => {
+      if (++begun === RUNS) tell();
+      return passed;
+    });
+  });
+  const pawl = await Pawl.open(memoryStore(), { workflows: [slow], concurrency: RUNS });
+  const runs = await Promise.all(Array.from({ length: RUNS }, () => pawl.start(slow)));
+  await allBegun;
+  open();
+  await Promise.all(runs.map((run) => run.result()));
+  await pawl.close();
+});
+
+it("I2 P17 P37 whoever has not been told when the outcome of a commit is unknown begins nothing before it is compared with the store", async () => {
+  const begun = new Map<string, number>();
+  const atLoss = gate<number>();
+  const back = gate();
+  let commits = 0;
+  const store = memoryStore();
+  const losing: Store = {
+    ...store,
+    async fence(request) {
+      await back.passed;
+      return store.fence(request);
+    },
+    async commit(request) {
+      const verdicts = await store.commit(request);
+      // The first slice has gone on; two others, applied as well, have not been told.
+      if (++commits !== 4) return verdicts;
+      atLoss.open(begun.size);
+      throw new Error("the answer was lost");
+    },
+  };
+  const steps = workflow("steps", async (ctx, n: number) => {
+    for (let i = 0; i < 4; i++) {
+      await ctx.step(`step ${i}`, ({ key }) => {
+        begun.set(key, (begun.get(key) ?? 0) + 1);
+      });
+    }
+    return n;
+  });
+  const options = { workflows: [steps], concurrency: 9, logger: silent };
+  const pawl = await Pawl.open(losing, onMachine(options, { sliceRuns: 3 }));
+  const runs = await Promise.all(Array.from({ length: 9 }, (_, n) => pawl.start(steps, n)));
+  const before = await atLoss.passed;
+  for (let i = 0; i < 50; i++) await nextRound();
+  expect(begun.size).toBe(before);
+  back.open();
+  expect(await Promise.all(runs.map((run) => run.result()))).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8]);
+  expect(begun.size).toBe(9 * 4);
+  expect([...begun.values()].filter((times) => times > 1)).toEqual([]);
+  await pawl.close();
+});
+
+const silent = { debug() {}, info() {}, warn() {}, error() {} };
