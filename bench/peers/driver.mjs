@@ -37,20 +37,20 @@ async function serverOf(peer, folder, { node, postgres }) {
   return { place, pid: null, stop };
 }
 
-/** Starts a worker process on a place; gives it when its engine is open. `options` are those of worker.mjs. */
-export async function startWorker(home, node, options = {}) {
-  const worker = new WorkerProcess(forkWorker(home, node, options));
+/** Starts a worker process on a place; gives it when its engine is open. `options` are those of worker.mjs, `flags` Node's. */
+export async function startWorker(home, node, options = {}, flags = []) {
+  const worker = new WorkerProcess(forkWorker(home, node, options, flags));
   home.workers.push(worker);
   await worker.answer("ready", OPEN_LIMIT_MS);
   home.place.isRegistered = true;
   return worker;
 }
 
-function forkWorker({ peer, place }, node, options) {
+function forkWorker({ peer, place }, node, options, flags = []) {
   const adapter = new URL(`./${peer.folder}/adapter.mjs`, import.meta.url).href;
   return fork(WORKER, [JSON.stringify({ adapter, place, ...options })], {
     execPath: node,
-    execArgv: ["--expose-gc", "--disable-warning=ExperimentalWarning"],
+    execArgv: ["--expose-gc", "--disable-warning=ExperimentalWarning", ...flags],
     stdio: ["ignore", "pipe", "pipe", "ipc"],
   });
 }

@@ -71,7 +71,8 @@ function explanation() {
     "Medians of the rounds, with the least and the most in brackets. The same driver does the same work with each peer, in turn in every round, each at",
     "its own durable defaults: every one of them syncs to the same disk before a step counts as done. Steps return a number. A worker process is one",
     "process on one Node for all; it is killed when half of the steps are recorded, and a step ran twice if its function was called twice. Seconds after a",
-    "restart count from the spawn of the new process. Memory is what the worker process adds to its RSS after garbage collection.",
+    "restart count from the spawn of the new process. Memory is what the worker process, after some seconds of load, adds to its RSS after garbage",
+    "collection, with a small young generation (`--max-semi-space-size=2`) for all: what V8 keeps in reserve is not what sleeps.",
   ];
 }
 

@@ -56,6 +56,18 @@ export const diskMutants = [
     killers: [{ file: "test/behaviour/slices.test.ts", title: "I6 P13" }],
   },
   {
+    rule: "P13",
+    name: "what a run has to write while its answer waits for its slice is forgotten",
+    changes: [
+      {
+        file: "src/worker/committer.ts",
+        from: "isDirty: this.#dirty.delete(source) }",
+        to: "isDirty: false }",
+      },
+    ],
+    killers: [{ file: "src/worker/committer.test.ts", title: "I10" }],
+  },
+  {
     rule: "P17",
     name: "an answer that was not handed on when the worker was cut off is handed on later",
     changes: [

@@ -233,6 +233,12 @@ interface Answer {
   readonly verdict: Verdict;
 }
 
+interface Untold {
+  readonly verdict: Verdict;
+  /** Its source has more to write. */
+  isDirty: boolean;
+}
+
 /** Called when a commit is over, with what has to come again and the answers to the rest. */
 type Done = (again: readonly CommitSource[], answers: readonly Answer[]) => void;
 
@@ -251,8 +257,8 @@ class Lane {
   readonly #owner: LaneOwner;
   readonly #sliceRuns: number;
   #dirty = new Set<CommitSource>();
-  /** Answers that were not handed on yet (C5). */
-  #untold: Answer[] = [];
+  /** Answers that were not handed on yet, in their order (C5). */
+  readonly #untold = new Map<CommitSource, Untold>();
   #isCommitting = false;
   #isScheduled = false;
   #isTellingSoon = false;
@@ -265,10 +271,15 @@ class Lane {
   }
 
   get isBusy(): boolean {
-    return this.#isCommitting || this.#dirty.size > 0 || this.#untold.length > 0;
+    return this.#isCommitting || this.#dirty.size > 0 || this.#untold.size > 0;
   }
 
   add(source: CommitSource): void {
+    const answer = this.#untold.get(source);
+    if (answer !== undefined) {
+      answer.isDirty = true;
+      return;
+    }
     this.#dirty.add(source);
     this.wake();
   }
@@ -306,7 +317,7 @@ class Lane {
     this.#dirty = new Set();
     this.#owner.commit(sources, (again, answers) => {
       for (const source of again) this.#dirty.add(source);
-      for (const answer of answers) answer.source.isPatient ? this.#untold.push(answer) : this.#hand(answer);
+      for (const answer of answers) answer.source.isPatient ? this.#keep(answer) : this.#hand(answer);
       if (epoch === this.#epoch) this.#isCommitting = false;
       this.#tell();
       this.wake();
@@ -315,17 +326,24 @@ class Lane {
 
   /** Only runs have answers that were not handed on, and all of them are compared with the store now. */
   forgetAnswers(): void {
-    this.#untold = [];
+    for (const [source, { isDirty }] of this.#untold) if (isDirty) this.#dirty.add(source);
+    this.#untold.clear();
+  }
+
+  /** What the source has to write by now waits for its answer: until then it counts as in flight. */
+  #keep({ source, verdict }: Answer): void {
+    this.#untold.set(source, { verdict, isDirty: this.#dirty.delete(source) });
   }
 
   /** Hands on a slice of the answers. What it sets off is written before the next one (C5). */
   #tell(): void {
-    for (let i = 0; i < this.#sliceRuns; i++) {
-      const answer = this.#untold.shift();
-      if (answer === undefined) return;
-      this.#hand(answer);
+    let told = 0;
+    for (const [source, { verdict, isDirty }] of this.#untold) {
+      if (told++ === this.#sliceRuns) return this.#tellSoon();
+      this.#untold.delete(source);
+      this.#hand({ source, verdict });
+      if (isDirty) this.add(source);
     }
-    this.#tellSoon();
   }
 
   #hand({ source, verdict }: Answer): void {
@@ -338,7 +356,7 @@ class Lane {
 
   /** The next slice follows a turn or a commit, if there is one: otherwise what this one has begun takes its time, and nobody waits for it. */
   #tellSoon(): void {
-    if (this.#untold.length === 0 || this.#isTellingSoon) return;
+    if (this.#untold.size === 0 || this.#isTellingSoon) return;
     this.#isTellingSoon = true;
     this.#host.immediate(() => {
       this.#isTellingSoon = false;
