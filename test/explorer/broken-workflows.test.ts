@@ -165,3 +165,60 @@ it("S4-16 catches a step that gives another result when it runs again, and names
     /succeeded with 2; undisturbed it succeeded with 1. Step "count" gave another/,
   );
 });
+
+it("I6 catches an effect made from a variable that another step sets, and says with what it was made instead", async () => {
+  const outside = recorder();
+  const forgetful = workflow("forgetful", async (ctx: Context) => {
+    let token = "none";
+    await ctx.step("log in", () => {
+      token = "t-1";
+    });
+    await ctx.step("use", ({ key }) => outside.record("use", { token }, key));
+  });
+  const report = await crashEverywhere(forgetful, undefined, { recorder: outside });
+  expect(report.failures[0]).toMatchObject({ kind: "effects", step: "use" });
+  expect(report.failures[0]?.message).toMatch(
+    /^Step "use" made the effect "use" \{ token: "none" \}; undisturbed it made "use" \{ token: "t-1" \}\. .*return it from that step/,
+  );
+  expect(report.failures.every(({ message }) => message === report.failures[0]?.message)).toBe(true);
+});
+
+it("S4-16 what follows from a step that gave another result is not blamed on the steps after it", async () => {
+  const outside = recorder();
+  let last = 0;
+  const counting = workflow("counting", async (ctx: Context) => {
+    const id = await ctx.step("next id", () => ++last);
+    await ctx.step("save", ({ key }) => outside.record("save", { id }, key));
+    return id;
+  });
+  const fresh = () => {
+    last = 0;
+  };
+  const report = await crashEverywhere(counting, undefined, { recorder: outside, fresh });
+  expect([...new Set(report.failures.map(({ step }) => step))]).toEqual(["next id"]);
+});
+
+it("I6 catches an effect that comes with another key each time, and says so", async () => {
+  const outside = recorder();
+  let drawn = 0;
+  const drawing = workflow("drawing", async (ctx: Context) =>
+    ctx.step("pay", () => outside.record("pay", {}, `own key ${++drawn}`)),
+  );
+  const fresh = () => {
+    drawn = 0;
+  };
+  const report = await crashEverywhere(drawing, undefined, { recorder: outside, fresh });
+  expect(report.failures[0]?.message).toMatch(/Step "pay" ran 2 times, each time with another key/);
+});
+
+it("I5 tells of a replay that leaves the journal by what is recorded and called there", async () => {
+  let known: string | null = null;
+  const cached = workflow("cached", async (ctx: Context) => {
+    known ??= await ctx.step("load", () => "ann");
+    await ctx.step("greet", () => `Hello ${known}`);
+  });
+  const report = await crashEverywhere(cached, undefined);
+  expect(report.failures[0]?.message).toMatch(
+    /replayed from its journal, it was parked\. Entry 1 is step "load", but the body called step "greet" at /,
+  );
+});

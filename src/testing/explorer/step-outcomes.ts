@@ -32,7 +32,8 @@ export function failureOf(run: string, entry: StoredEntry): StepFailed {
   return openEntry(jsonCodec, run, entry).payload as StepFailed;
 }
 
-function isOutcome(run: string, entry: StoredEntry): boolean {
+/** Whether it is the last word about a step: a failure that is retried is not. */
+export function isOutcome(run: string, entry: StoredEntry): boolean {
   if (entry.type === "step.completed") return true;
   return entry.type === "step.failed" && failureOf(run, entry).retryAt === null;
 }

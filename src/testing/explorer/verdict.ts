@@ -10,7 +10,7 @@ import type { Ending } from "./history.ts";
 import { RUN_ID } from "./history.ts";
 import type { BodyStart } from "./mortal-engine.ts";
 import { describeEnd, type End, endOf, isSameEnd, show } from "./run-end.ts";
-import { failureOf, isSameOutcome, outcomesOf } from "./step-outcomes.ts";
+import { failureOf, isOutcome, isSameOutcome, outcomesOf } from "./step-outcomes.ts";
 import type { Variation } from "./variation.ts";
 import type { OtherEnd } from "./withheld-end.ts";
 import type { World } from "./world.ts";
@@ -78,13 +78,15 @@ export function faultsOf(outcome: Outcome): Fault[] {
 /** What is different from the undisturbed history. */
 export function differences(outcome: Outcome, undisturbed: Outcome, variation: Variation): Fault[] {
   const results = resultFaults(outcome, undisturbed, variation);
-  const effects = (hasOtherEnd: boolean) => [
-    ...effectFaults(outcome, undisturbed, hasOtherEnd, variation),
+  const hasOtherEnd = results.length > 0;
+  const faults = [
+    ...results,
+    ...effectFaults(outcome, undisturbed, variation, hasOtherEnd ? "other-end" : "same-end"),
     ...(hasOtherEnd || !variation.isObservedAlike ? [] : observedFaults(outcome, undisturbed)),
   ];
-  const faults = [...results, ...effects(results.length > 0)];
   // A run that ends otherwise because a step was interrupted for good does what was asked of it.
-  return faults.length > 0 && hasInterruptedStep(outcome) ? effects(true) : faults;
+  const isInterrupted = faults.length > 0 && hasInterruptedStep(outcome);
+  return isInterrupted ? effectFaults(outcome, undisturbed, variation, "other-way") : faults;
 }
 
 // Replay
@@ -135,7 +137,7 @@ function otherEnd({ recorded, derived, parked, steps, world }: OtherEnd): Fault 
       ? `step "${step}" ran once more, although its result is recorded`
       : parked === null
         ? `it ${describeEnd(derived)}`
-        : `it was parked: ${parked}`;
+        : `it was parked. ${whatHappened(parked).replace(/\.$/, "")}`;
   return {
     kind: "replay",
     ...(step === undefined ? {} : { step }),
@@ -205,30 +207,92 @@ function stepsOf({ journals }: Outcome): ReadonlySet<string> {
   return new Set([...journals].flatMap(([run, journal]) => journal.map(({ key }) => `${run} ${key}`)));
 }
 
+/** How far a history may have gone another way than the undisturbed one: not at all, to less, or to other steps. */
+type Course = "same-end" | "other-end" | "other-way";
+
 /** A run that ended otherwise may have done less, never more. */
-function effectFaults(outcome: Outcome, undisturbed: Outcome, hasOtherEnd: boolean, variation: Variation): Fault[] {
+function effectFaults(outcome: Outcome, undisturbed: Outcome, variation: Variation, course: Course): Fault[] {
   if (outcome.ending.stuck.length > 0 || outcome.ending.parked.size > 0) return [];
   if (hasSameEffects(outcome.requests, undisturbed.requests)) return [];
   const identify = identifier(outcome, undisturbed, variation);
   const [counts, expected] = [countEffects(outcome.requests, identify), countEffects(undisturbed.requests, identify)];
   const isCancelled = undisturbed.ends.get(RUN_ID)?.type === "run.cancelled";
+  const isAbandoned = abandonedIn([outcome, undisturbed]);
+  const made = (effects: readonly Effect[], identity: string) =>
+    effects.filter((effect) => effect.did && identify(effect) === identity);
   const faults: Fault[] = [];
+  const replaced = new Set<string>();
   for (const [identity, times] of counts) {
     const usual = expected.get(identity) ?? 0;
-    // How far a run comes before a cancel reaches it, a crash may change; how often it does a thing, never.
-    if (times > (isCancelled ? Math.max(1, usual) : usual)) {
-      const effects = outcome.requests.filter((effect) => effect.did && identify(effect) === identity);
-      faults.push(tooMany(effects, `The effect ${identity} happened ${times} times instead of ${usual}.`, outcome));
+    const effects = made(outcome.requests, identity);
+    // How far a run comes before a cancel reaches it, or a step before nobody waits for it, a crash may change; how often it does a
+    // thing, never.
+    const isOpen = isCancelled || course === "other-way" || effects.every(isAbandoned);
+    if (times <= (isOpen ? Math.max(1, usual) : usual)) continue;
+    const twin = isOpen ? undefined : twinOf(effects, undisturbed.requests, counts, identify);
+    if (twin === undefined) {
+      const limit = isOpen && usual === 0 ? "1 at most" : usual;
+      faults.push(tooMany(effects, `The effect ${identity} happened ${timesOf(times)} instead of ${limit}.`, outcome));
+      continue;
     }
+    replaced.add(twin);
+    // What a run that ended otherwise was made from is told of its end.
+    if (course === "same-end") faults.push(otherEffect(effects, identity, twin, outcome));
   }
-  if (isCancelled || hasOtherEnd) return faults;
+  if (isCancelled || course !== "same-end") return faults;
   for (const [identity, usual] of expected) {
     const times = counts.get(identity) ?? 0;
-    const effect = undisturbed.requests.find((one) => identify(one) === identity);
-    if (times < usual)
-      faults.push(tooFew(effect, `The effect ${identity} happened ${times} times instead of ${usual}.`));
+    const effects = made(undisturbed.requests, identity);
+    if (times >= usual || replaced.has(identity) || effects.every(isAbandoned)) continue;
+    faults.push(tooFew(effects[0], `The effect ${identity} happened ${timesOf(times)} instead of ${usual}.`));
   }
   return faults;
+}
+
+/** Tells effects of steps that a run has begun and not waited for, as the loser of a race, in one history or the other. */
+function abandonedIn(outcomes: readonly Outcome[]): (effect: Effect) => boolean {
+  const steps = new Set(outcomes.flatMap(({ journals }) => [...journals].flatMap(([run, one]) => openSteps(run, one))));
+  return ({ run, step }) => step !== null && steps.has(`${run} ${step}`);
+}
+
+function openSteps(run: string, journal: readonly StoredEntry[]): string[] {
+  const open = new Set<string>();
+  for (const entry of journal) {
+    if (entry.type === "step.started") open.add(`${run} ${entry.key}`);
+    else if (isOutcome(run, entry)) open.delete(`${run} ${entry.key}`);
+  }
+  return [...open];
+}
+
+/** What the same step has done undisturbed, and not now: the same effect, made from something else. */
+function twinOf(
+  effects: readonly Effect[],
+  usual: readonly Effect[],
+  counts: ReadonlyMap<string, number>,
+  identify: Identify,
+): string | undefined {
+  const [first] = effects;
+  if (first === undefined || first.step === null || effects.length > 1) return undefined;
+  const { name, run, step } = first;
+  const twin = usual.find((one) => {
+    const isSame = one.did && one.name === name && one.run === run && one.step === step;
+    return isSame && !counts.has(identify(one) ?? "");
+  });
+  return twin === undefined ? undefined : (identify(twin) ?? undefined);
+}
+
+function otherEffect([effect]: readonly Effect[], identity: string, usual: string, { ending }: Outcome): Fault {
+  const step = effect?.step ?? "";
+  const why =
+    ending.world.hazards.size > 0
+      ? hazardWords(ending.world)
+      : "It was made from something that is not recorded: a variable that another step sets is not set when that step's result " +
+        "comes from the journal. If that is it, return it from that step.";
+  return {
+    kind: "effects",
+    step,
+    message: `Step "${step}" made the effect ${identity}; undisturbed it made ${usual}. ${why}`,
+  };
 }
 
 function tooMany(effects: readonly Effect[], happened: string, outcome: Outcome): Fault {
@@ -240,9 +304,14 @@ function tooMany(effects: readonly Effect[], happened: string, outcome: Outcome)
       message: `${happened} The body makes it at ${inBody.line}, outside of any step, and so again in every replay. Move it into a ctx.step.`,
     };
   }
-  const step = effects.at(-1)?.step ?? null;
-  if (step === null) return { kind: "effects", message: `${happened} It was made outside of any run.` };
-  return { kind: "effects", step, message: `${happened} ${repeatWords(step, outcome.ending.world)}` };
+  const last = effects.at(-1);
+  if (last === undefined || last.step === null)
+    return { kind: "effects", message: `${happened} It was made outside of any run.` };
+  const why =
+    effects.length > 1
+      ? repeatWords(last.step, outcome.ending.world, last.key !== null)
+      : `It is made by step "${last.step}". ${hazardWords(outcome.ending.world)}`;
+  return { kind: "effects", step: last.step, message: `${happened} ${why}` };
 }
 
 function tooFew(effect: Effect | undefined, happened: string): Fault {
@@ -253,6 +322,10 @@ function tooFew(effect: Effect | undefined, happened: string): Fault {
     ...(step === null ? {} : { step }),
     message: `${happened}${what} Make sure that a key is not used for two different effects.`,
   };
+}
+
+function timesOf(count: number): string {
+  return count === 1 ? "1 time" : `${count} times`;
 }
 
 function observedFaults({ observed, ending }: Outcome, undisturbed: Outcome): Fault[] {
@@ -273,13 +346,14 @@ function observedFaults({ observed, ending }: Outcome, undisturbed: Outcome): Fa
   ];
 }
 
-function repeatWords(step: string, world: World): string {
+function repeatWords(step: string, world: World, hasKey = false): string {
   const starts = world.starts.filter((body) => body.step === step);
   const advice =
     'Pass the `key` that its function is given on as an idempotency key, or set `recovery: "ask"` so that a person decides.';
+  if (hasKey) return `Step "${step}" ran ${timesOf(starts.length)}, each time with another key. ${advice}`;
   if (starts.some(({ usedKey }) => usedKey))
-    return `Step "${step}" ran ${starts.length} times and read its key, but the effect came without it. ${advice}`;
-  return `Step "${step}" ran ${starts.length} times and does not use its idempotency key. ${advice}`;
+    return `Step "${step}" ran ${timesOf(starts.length)} and read its key, but the effect came without it. ${advice}`;
+  return `Step "${step}" ran ${timesOf(starts.length)} and does not use its idempotency key. ${advice}`;
 }
 
 /** Bodies that started again though no failure of theirs asked for it: the last start of each. */

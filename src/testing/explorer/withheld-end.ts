@@ -14,7 +14,7 @@ export interface OtherEnd {
   /** `null`: it came to no end. */
   readonly derived: End | null;
   /** Why it did not, if it is parked. */
-  readonly parked: string | null;
+  readonly parked: Parked | null;
   /** Steps that ran once more, although everything they did is recorded. */
   readonly steps: readonly string[];
   readonly world: World;
@@ -48,7 +48,7 @@ async function derive(
   const park = parked.get(run) ?? null;
   if (park !== null && isWithoutBody(journal.at(-2), park)) return null;
   const steps = world.starts.map(({ step }) => step);
-  return { run, recorded, derived, parked: park?.message ?? null, steps, world };
+  return { run, recorded, derived, parked: park, steps, world };
 }
 
 /** A run that was cancelled before it began, or while it was parked, was ended without its body: its body knows nothing of it (P19). */
