@@ -74,6 +74,42 @@ const STATE = `
   });
 `;
 
+/** What a crash may change, each in its own way. The lot is never the same here, and in a life that is killed other than in one that is not. */
+const FREE = `
+  import { workflow } from "pawl";
+  import { crashTest, recorder } from "pawl/testing";
+
+  const outside = recorder();
+  let drawn = 0;
+  function draw() {
+    const folder = process.env["PAWL_TEST_FOLDER"];
+    return folder === undefined ? ++drawn : folder.includes("undisturbed") ? 1 : 2;
+  }
+
+  const asked = workflow("asked", async (ctx) => {
+    await ctx.step("charge", () => outside.record("charge"), { recovery: "ask" });
+    return "charged";
+  });
+  const told = workflow("told", async (ctx) => {
+    try {
+      await ctx.step("charge", () => outside.record("charge"), { recovery: "fail" });
+      return "charged";
+    } catch {
+      await ctx.step("tell", ({ key }) => outside.record("tell", {}, key));
+      return "told";
+    }
+  });
+  const lots = workflow("lots", async (ctx) => {
+    const lot = await ctx.step("draw", draw);
+    await ctx.step("way " + lot, ({ key }) => outside.record("way " + lot, {}, key));
+    return { way: lot };
+  });
+
+  export const ask = crashTest({ workflow: asked, input: undefined, recorder: outside });
+  export const fail = crashTest({ workflow: told, input: undefined, recorder: outside });
+  export const vary = crashTest({ workflow: lots, input: undefined, recorder: outside });
+`;
+
 /** A fresh process says that it is there, and does not come to its end. */
 const ENDLESS = `
   import { writeFileSync } from "node:fs";
@@ -153,6 +189,16 @@ describe("pawl test", () => {
     `;
     const result = await crash(project({ "stamp.ts": stamp }), "stamp.ts", "--at", "1", "--json");
     expect(reportsOf(result).tests[0]?.processes).toMatchObject({ explored: 1, notCompared: [".at"], failures: [] });
+  });
+
+  it("S4-1 I6 fresh processes do not blame a person's answer, an interrupted step, or what follows from a lot", async () => {
+    const result = await crash(project({ "free.ts": FREE }), "free.ts", "--at", "6", "--json");
+    const { tests } = reportsOf(result);
+    expect(tests.map(({ test, ok, processes }) => [test, ok, processes?.explored, processes?.failures])).toEqual([
+      ["ask", true, 1, []],
+      ["fail", true, 1, []],
+      ["vary", true, 1, []],
+    ]);
   });
 
   it("S4-1 the workflow that pawl init writes passes, though one of its steps returns the time", async () => {

@@ -1,16 +1,19 @@
 // One life of a crash test, in a process of its own: run until the end, or until the point at which it kills itself.
 // It tells what happens on its fourth file descriptor, synchronously, one JSON object a line: what was said before the kill arrives.
 import { writeSync } from "node:fs";
-import { encode } from "../base/codec.ts";
+import { decode, encode } from "../base/codec.ts";
 import { hasCode } from "../base/errors.ts";
 import { Pawl } from "../client/pawl.ts";
 import type { Run } from "../client/run.ts";
-import type { Entry } from "../core/journal.ts";
+import type { Entry, StepFailed } from "../core/journal.ts";
 import { sqliteStore } from "../stores/sqlite/sqlite-store.ts";
 import type { CrashPoint } from "../testing/explorer/crash-point.ts";
 import { type Ending, History, RUN_ID } from "../testing/explorer/history.ts";
+import type { BodyStart } from "../testing/explorer/mortal-engine.ts";
+import { openSteps } from "../testing/explorer/step-outcomes.ts";
 import { Stillness } from "../testing/explorer/stillness.ts";
-import { World, type WorldSetup } from "../testing/explorer/world.ts";
+import { type BodyEnd, World, type WorldSetup } from "../testing/explorer/world.ts";
+import type { Effect } from "../testing/recorder.ts";
 import { type CrashTestChoice, chooseTests, type NamedCrashTest } from "./crash-tests.ts";
 import { loadModule } from "./load.ts";
 import { blockNetwork } from "./network.ts";
@@ -27,19 +30,36 @@ export interface LifeTask {
   /** When its time begins: for a life after another one, where that one's ended. */
   readonly now: number;
   readonly isFirst: boolean;
+  /** Steps whose functions came to their end in the life before: whoever is asked whether they took effect knows. */
+  readonly ended: readonly EndedStep[];
   readonly allowNet: boolean;
 }
 
+/** A step whose function has returned; its value as the codec writes it. */
+export interface EndedStep {
+  readonly run: string;
+  readonly step: string;
+  readonly value: string;
+}
+
 /** What a life tells. */
-export type LifeNews = { readonly point: CrashPoint; readonly now: number } | LifeStory;
+export type LifeNews = { readonly point: CrashPoint; readonly now: number; readonly ended?: EndedStep } | LifeStory;
 
 export interface LifeStory {
   readonly end: LifeEnd;
   /** Recorded outcomes of the run's steps; values as the codec writes them. */
   readonly steps: readonly { readonly key: string; readonly value: string }[];
-  /** What the test's recorder has seen happen, by name. */
-  readonly effects: Readonly<Record<string, number>>;
+  /** What the test's recorder has seen happen. */
+  readonly effects: readonly LifeEffect[];
+  /** Steps of all runs, as `run step`: those that were begun, and those that nobody waited for. */
+  readonly reached: readonly string[];
+  readonly abandoned: readonly string[];
+  /** A step whose recovery is "fail" was interrupted. */
+  readonly isInterrupted: boolean;
+  readonly isCancelled: boolean;
 }
+
+export type LifeEffect = Pick<Effect, "name" | "run" | "step">;
 
 export type LifeEnd =
   | { readonly kind: "returned"; readonly value: string }
@@ -64,6 +84,8 @@ async function live(task: LifeTask): Promise<void> {
     inject: killer(task),
     elsewhere: { now: task.now, open: (clocks) => sqliteStore(task.store, { ...clocks, durability: "process" }) },
   });
+  for (const { value, ...body } of task.ended)
+    world.ends.push({ body: { ...NO_BODY, ...body }, outcome: { value: decode(value) } });
   await world.store.open();
   const history = new History(world, { workflow, input: test.input, script: test.script as never });
   tell(await storyOf(await (task.isFirst ? history.play() : history.resume()), test, task.isFirst));
@@ -71,20 +93,52 @@ async function live(task: LifeTask): Promise<void> {
 
 /** Tells of every point, and dies at the one that it is given. */
 function killer({ killAt }: LifeTask): WorldSetup["inject"] {
-  return ({ n, kind, label }, { clock }) => {
-    tell({ point: { n, kind, label: label() }, now: clock.now() });
+  let told = 0;
+  return ({ n, kind, label }, { clock, ends }) => {
+    const ended = ends.length > told ? endedStep(ends.at(-1)) : null;
+    told = ends.length;
+    tell({ point: { n, kind, label: label() }, now: clock.now(), ...(ended !== null && { ended }) });
     if (n === killAt) process.kill(process.pid, "SIGKILL");
     return null;
   };
 }
 
+const NO_BODY: BodyStart = { run: "", step: "", key: "", attempt: 1, input: undefined, engine: 0, usedKey: false };
+
+function endedStep(end: BodyEnd | undefined): EndedStep | null {
+  if (end?.outcome == null) return null;
+  const { run, step } = end.body;
+  try {
+    return { run, step, value: encode(end.outcome.value) };
+  } catch {
+    // What cannot be recorded fails the step.
+    return null;
+  }
+}
+
 async function storyOf(ending: Ending, { recorder }: NamedCrashTest, isFirst: boolean): Promise<LifeStory> {
   const pawl = await Pawl.open(ending.world.store);
-  const run = pawl.get(RUN_ID);
-  const effects: Record<string, number> = {};
-  for (const { name } of recorder?.effects ?? []) effects[name] = (effects[name] ?? 0) + 1;
-  const end = unfinished(ending, isFirst) ?? (await endOf(run));
-  return { end, steps: (await run.journal()).flatMap(stepOutcome), effects };
+  const journals = await Promise.all(
+    ending.rows.map(async ({ id }) => ({ id, entries: await pawl.get(id).journal() })),
+  );
+  const own = journals.find(({ id }) => id === RUN_ID)?.entries ?? [];
+  return {
+    end: unfinished(ending, isFirst) ?? (await endOf(pawl.get(RUN_ID))),
+    steps: own.flatMap(stepOutcome),
+    effects: (recorder?.effects ?? []).map(({ name, run, step }) => ({ name, run, step })),
+    reached: journals.flatMap(({ id, entries }) => entries.map(({ key }) => `${id} ${key}`)),
+    abandoned: journals.flatMap(({ id, entries }) => openSteps(entries, isOutcome).map((step) => `${id} ${step}`)),
+    isInterrupted: journals.some(({ entries }) => entries.some(isInterruption)),
+    isCancelled: own.at(-1)?.type === "run.cancelled",
+  };
+}
+
+function isOutcome({ type, payload }: Entry): boolean {
+  return type === "step.completed" || (type === "step.failed" && (payload as StepFailed).retryAt === null);
+}
+
+function isInterruption({ type, payload }: Entry): boolean {
+  return type === "step.failed" && hasCode((payload as StepFailed).error, "step_interrupted");
 }
 
 /** Why the run has no result. */

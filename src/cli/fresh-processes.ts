@@ -1,7 +1,7 @@
 // Kill, and recover in a fresh process
 // A crash inside one process leaves its module variables behind, and code that relies on them passes. So every point is also tried with
 // real processes: one runs on a SQLite file and kills itself at the point, a new one finishes, and its end is compared with that of an
-// undisturbed life. Two undisturbed lives show which parts of the result are never the same; those are not compared.
+// undisturbed life.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -10,27 +10,29 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
-import { decode } from "../base/codec.ts";
 import { PawlError } from "../base/errors.ts";
 import { seededRandom } from "../base/random.ts";
 import type { CrashPoint } from "../testing/explorer/crash-point.ts";
 import { FOLDER_VARIABLE } from "../testing/outside-memory.ts";
-import type { LifeEnd, LifeNews, LifeStory, LifeTask } from "./crash-life.ts";
-import { type Difference, differences } from "./difference.ts";
-import { shortJson } from "./printable.ts";
+import type { EndedStep, LifeNews, LifeStory, LifeTask } from "./crash-life.ts";
 import { CACHE_VARIABLE } from "./ts-hook.ts";
+import { type Blame, RECOVERED, Undisturbed } from "./undisturbed-life.ts";
 
 const LIFE = fileURLToPath(new URL("./crash-life.js", import.meta.url));
 const AT_ONCE = 2;
 const MOST_POINTS = 200;
 const LONGEST_LIFE_MS = 30_000;
 const BEGIN = Date.UTC(2026, 0, 1);
+/** So many further undisturbed lives are asked, before anything is blamed, whether it differs by itself. */
+const MOST_REPEATED = 3;
 
 export interface FreshOptions {
   readonly task: Pick<LifeTask, "choice" | "index" | "allowNet">;
   readonly seed: number;
   /** One point only. */
   readonly at: number | null;
+  /** Steps that are known to vary without any crash. */
+  readonly varying: readonly string[];
   /** When to begin no further point. */
   readonly endsAt: number;
   /** Ends it all. */
@@ -38,12 +40,8 @@ export interface FreshOptions {
   readonly progress: (text: string) => void;
 }
 
-export interface FreshFailure {
+export interface FreshFailure extends Blame {
   readonly point: CrashPoint;
-  readonly kind: "result" | "effects" | "parked" | "stuck";
-  /** What happened, and what to do about it. */
-  readonly message: string;
-  readonly step?: string;
 }
 
 export interface FreshReport {
@@ -61,14 +59,8 @@ interface Life {
   /** `null`: it was killed, or did not end in time. */
   readonly story: LifeStory | null;
   readonly now: number;
+  readonly ended: readonly EndedStep[];
   readonly errors: string;
-}
-
-/** How an undisturbed life goes. */
-interface Whole {
-  readonly points: readonly CrashPoint[];
-  readonly story: LifeStory;
-  readonly unstable: ReadonlySet<string>;
 }
 
 export async function killEverywhere(options: FreshOptions): Promise<FreshReport> {
@@ -76,7 +68,7 @@ export async function killEverywhere(options: FreshOptions): Promise<FreshReport
   const lives = new Lives(folder, options);
   options.stop.addEventListener("abort", () => lives.end());
   try {
-    const whole = await undisturbed(lives);
+    const whole = await undisturbed(lives, options.varying);
     const points = whole.points.filter(({ n }) => options.at === null || n === options.at);
     const chosen = sample(points, options.seed);
     const failures: FreshFailure[] = [];
@@ -89,105 +81,40 @@ export async function killEverywhere(options: FreshOptions): Promise<FreshReport
     });
     failures.sort((a, b) => a.point.n - b.point.n);
     const isComplete = explored === points.length;
-    return { points: whole.points.length, explored, isComplete, notCompared: [...whole.unstable], failures };
+    return { points: whole.points.length, explored, isComplete, notCompared: whole.notCompared, failures };
   } finally {
     lives.end();
     rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
   }
 }
 
-async function undisturbed(lives: Lives): Promise<Whole> {
-  const [first, second] = [await lives.live("undisturbed-1"), await lives.live("undisturbed-2")];
-  for (const life of [first, second]) if (life.story === null || life.story.end.kind === "stuck") throw didNotEnd(life);
-  const [story, again] = [first.story as LifeStory, second.story as LifeStory];
-  return { points: first.points, story, unstable: new Set(between(story.end, again.end).map(({ path }) => path)) };
+async function undisturbed(lives: Lives, varying: readonly string[]): Promise<Undisturbed> {
+  const [first, second] = [await lives.undisturbed(), await lives.undisturbed()];
+  const whole = new Undisturbed(first.points, first.story, varying);
+  whole.learn(second.story);
+  return whole;
 }
 
-async function tryPoint(point: CrashPoint, lives: Lives, whole: Whole): Promise<FreshFailure[]> {
+async function tryPoint(point: CrashPoint, lives: Lives, whole: Undisturbed): Promise<FreshFailure[]> {
   const name = `point-${point.n}`;
   const killed = await lives.live(name, { killAt: point.n });
   // Steps that work side by side may have reached fewer points this time; then this life was an undisturbed one.
-  const last = killed.story === null ? await lives.live(name, { now: killed.now }) : killed;
+  const last = killed.story === null ? await lives.live(name, { now: killed.now, ended: killed.ended }) : killed;
   lives.forget(name);
-  return judge(killed.points.at(-1) ?? point, last, whole);
+  const blames = await judge(last, lives, whole);
+  return blames.map((blame) => ({ point: killed.points.at(-1) ?? point, ...blame }));
 }
 
-const RECOVERED = "Recovered in a fresh process, the run";
-
-function judge(point: CrashPoint, { story, errors }: Life, whole: Whole): FreshFailure[] {
+async function judge({ story, errors }: Life, lives: Lives, whole: Undisturbed): Promise<Blame[]> {
   if (story === null) {
     const said = errors === "" ? "" : ` The process said: ${errors}`;
-    return [{ point, kind: "stuck", message: `${RECOVERED} did not end within ${LONGEST_LIFE_MS / 1000} s.${said}` }];
+    return [{ kind: "stuck", message: `${RECOVERED} did not end within ${LONGEST_LIFE_MS / 1000} s.${said}` }];
   }
-  const { end } = story;
-  if ((end.kind === "parked" || end.kind === "stuck") && end.kind !== whole.story.end.kind) {
-    return [
-      {
-        point,
-        kind: end.kind,
-        message: `${RECOVERED} ${end.kind === "parked" ? "was parked" : "did not end"}: ${end.message}`,
-      },
-    ];
+  if (whole.judge(story).length > 0 && lives.repeated < MOST_REPEATED) {
+    lives.repeated++;
+    whole.learn((await lives.undisturbed()).story);
   }
-  return [...otherResult(point, story, whole), ...otherEffects(point, story, whole)];
-}
-
-function otherResult(point: CrashPoint, story: LifeStory, whole: Whole): FreshFailure[] {
-  const [difference] = between(whole.story.end, story.end).filter(({ path }) => !isUnder(path, whole.unstable));
-  if (difference === undefined) return [];
-  const { path, expected, actual } = difference;
-  const place = path === "" ? "the result" : `the result's ${path.slice(1)}`;
-  const step = firstOtherStep(whole.story, story);
-  const blame = step === null ? "" : ` Step "${step.key}" recorded ${step.actual}, undisturbed ${step.expected}.`;
-  const message = `${RECOVERED} ended otherwise: ${place} is ${shown(actual)}, undisturbed ${shown(expected)}.${blame} ${ADVICE}`;
-  return [{ point, kind: "result", message, ...(step !== null && { step: step.key }) }];
-}
-
-const ADVICE = `A fresh process has none of the variables that this code had set before the crash. Return what is needed later from a step; if it is what a fake remembers, keep it in a file in the folder that ${FOLDER_VARIABLE} names, as recorder() does.`;
-
-function otherEffects(point: CrashPoint, story: LifeStory, whole: Whole): FreshFailure[] {
-  const names = new Set([...Object.keys(whole.story.effects), ...Object.keys(story.effects)]);
-  return [...names].flatMap((name): FreshFailure[] => {
-    const [expected, actual] = [whole.story.effects[name] ?? 0, story.effects[name] ?? 0];
-    if (expected === actual) return [];
-    const message = `${RECOVERED} had other effects: "${name}" happened ${actual} times, undisturbed ${expected}. Pass the step's key on, so that the other side recognises a request that it has seen.`;
-    return [{ point, kind: "effects", message, step: name }];
-  });
-}
-
-/** Where two ends differ. An error is compared by its text. */
-function between(expected: LifeEnd, actual: LifeEnd): Difference[] {
-  return differences(endValue(expected), endValue(actual));
-}
-
-function endValue(end: LifeEnd): unknown {
-  return end.kind === "returned" ? decode(end.value) : `${end.kind}: ${end.message}`;
-}
-
-function isUnder(path: string, parents: ReadonlySet<string>): boolean {
-  return [...parents].some(
-    (parent) => path === parent || path.startsWith(`${parent}.`) || path.startsWith(`${parent}[`),
-  );
-}
-
-/** The first step that recorded something else; values in words. */
-function firstOtherStep(
-  expected: LifeStory,
-  actual: LifeStory,
-): { readonly key: string; readonly expected: string; readonly actual: string } | null {
-  const values = new Map(actual.steps.map(({ key, value }) => [key, value]));
-  const other = expected.steps.find(({ key, value }) => values.get(key) !== value);
-  if (other === undefined) return null;
-  const found = values.get(other.key);
-  return {
-    key: other.key,
-    expected: shown(decode(other.value)),
-    actual: found === undefined ? "nothing" : shown(decode(found)),
-  };
-}
-
-function shown(value: unknown): string {
-  return shortJson(value, 80);
+  return whole.judge(story);
 }
 
 /** All points, or so many of them by lot, the same for the same seed. */
@@ -206,11 +133,21 @@ async function twoAtATime<T>(items: readonly T[], work: (item: T) => Promise<voi
   await Promise.all(Array.from({ length: AT_ONCE }, goOn));
 }
 
+interface LifeOptions {
+  readonly killAt?: number | null;
+  /** When the life before it was killed, and what had come to its end by then. */
+  readonly now?: number;
+  readonly ended?: readonly EndedStep[];
+}
+
 /** Starts lives, each in a folder that goes by its name: a life of the same name goes on where the last one died. */
 class Lives {
   readonly #folder: string;
   readonly #options: FreshOptions;
   readonly #running = new Set<ChildProcess>();
+  #undisturbed = 0;
+  /** How often it was asked once more whether something differs by itself. */
+  repeated = 0;
 
   constructor(folder: string, options: FreshOptions) {
     this.#folder = folder;
@@ -218,10 +155,15 @@ class Lives {
     mkdirSync(join(folder, "code"));
   }
 
-  async live(
-    name: string,
-    { killAt = null, now }: { readonly killAt?: number | null; readonly now?: number } = {},
-  ): Promise<Life> {
+  async undisturbed(): Promise<Life & { readonly story: LifeStory }> {
+    const name = `undisturbed-${++this.#undisturbed}`;
+    const { story, ...life } = await this.live(name);
+    if (story === null || story.end.kind === "stuck") throw didNotEnd({ story, ...life });
+    this.forget(name);
+    return { ...life, story };
+  }
+
+  async live(name: string, { killAt = null, now, ended = [] }: LifeOptions = {}): Promise<Life> {
     this.#options.stop.throwIfAborted();
     const folder = join(this.#folder, name);
     mkdirSync(folder, { recursive: true });
@@ -231,6 +173,7 @@ class Lives {
       killAt,
       now: now ?? BEGIN,
       isFirst: now === undefined,
+      ended,
     };
     const code = join(this.#folder, "code");
     const child = spawn(process.execPath, ["--no-warnings", LIFE, JSON.stringify(task)], {
@@ -254,6 +197,7 @@ class Lives {
 
 async function lifeOf(child: ChildProcess): Promise<Life> {
   const points: CrashPoint[] = [];
+  const ended: EndedStep[] = [];
   let story: LifeStory | null = null;
   let now = BEGIN;
   let errors = "";
@@ -264,13 +208,14 @@ async function lifeOf(child: ChildProcess): Promise<Life> {
       return;
     }
     points.push(news.point);
+    if (news.ended !== undefined) ended.push(news.ended);
     now = news.now;
   });
   child.stderr?.on("data", (chunk: Buffer) => {
     errors = `${errors}${chunk.toString()}`.slice(-2000);
   });
   await once(child, "close");
-  return { points, story, now, errors: errors.trim() };
+  return { points, story, now, ended, errors: errors.trim() };
 }
 
 function didNotEnd({ story, errors }: Life): PawlError {

@@ -145,7 +145,8 @@ async function tryOut(
     const crashes = await Promise.race([crashHere(plan, test), interrupted]);
     if (crashes === null) return null;
     const task = { choice: plan.choice, index, allowNet: plan.allowNet };
-    const how = { task, seed: plan.seed, at: plan.at, endsAt, stop: stop.signal, progress: progress.update };
+    const { varying } = crashes;
+    const how = { task, seed: plan.seed, at: plan.at, varying, endsAt, stop: stop.signal, progress: progress.update };
     const processes = plan.hasProcesses ? await killEverywhere(how) : null;
     const ok = crashes.ok && (processes === null || processes.failures.length === 0);
     return { test: test.name, workflow: test.workflow.name, ok, crashes, processes };

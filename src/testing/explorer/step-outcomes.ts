@@ -38,6 +38,20 @@ export function isOutcome(run: string, entry: StoredEntry): boolean {
   return entry.type === "step.failed" && failureOf(run, entry).retryAt === null;
 }
 
+/** Steps that have begun and have no outcome: nobody waited for them, or nobody does any more. */
+export function openSteps<E extends Pick<StoredEntry, "type" | "key">>(
+  journal: readonly E[],
+  isOver: (entry: E) => boolean,
+): string[] {
+  const open = new Set<string>();
+  for (const entry of journal) {
+    if (entry.key === null) continue;
+    if (entry.type === "step.started") open.add(entry.key);
+    else if (isOver(entry)) open.delete(entry.key);
+  }
+  return [...open];
+}
+
 /** Names things by what they are, their key, and how often they have come. */
 export function numbered(): (what: string, key: string | null) => string {
   const times = new Map<string, number>();

@@ -10,7 +10,7 @@ import type { Ending } from "./history.ts";
 import { RUN_ID } from "./history.ts";
 import type { BodyStart } from "./mortal-engine.ts";
 import { describeEnd, type End, endOf, isSameEnd, show } from "./run-end.ts";
-import { failureOf, isOutcome, isSameOutcome, outcomesOf } from "./step-outcomes.ts";
+import { failureOf, isOutcome, isSameOutcome, openSteps, outcomesOf } from "./step-outcomes.ts";
 import type { Variation } from "./variation.ts";
 import type { OtherEnd } from "./withheld-end.ts";
 import type { World } from "./world.ts";
@@ -251,17 +251,11 @@ function effectFaults(outcome: Outcome, undisturbed: Outcome, variation: Variati
 
 /** Tells effects of steps that a run has begun and not waited for, as the loser of a race, in one history or the other. */
 function abandonedIn(outcomes: readonly Outcome[]): (effect: Effect) => boolean {
-  const steps = new Set(outcomes.flatMap(({ journals }) => [...journals].flatMap(([run, one]) => openSteps(run, one))));
+  const steps = new Set<string>();
+  for (const { journals } of outcomes)
+    for (const [run, journal] of journals)
+      for (const step of openSteps(journal, (entry) => isOutcome(run, entry))) steps.add(`${run} ${step}`);
   return ({ run, step }) => step !== null && steps.has(`${run} ${step}`);
-}
-
-function openSteps(run: string, journal: readonly StoredEntry[]): string[] {
-  const open = new Set<string>();
-  for (const entry of journal) {
-    if (entry.type === "step.started") open.add(`${run} ${entry.key}`);
-    else if (isOutcome(run, entry)) open.delete(`${run} ${entry.key}`);
-  }
-  return [...open];
 }
 
 /** What the same step has done undisturbed, and not now: the same effect, made from something else. */
