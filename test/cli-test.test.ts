@@ -110,6 +110,20 @@ const FREE = `
   export const vary = crashTest({ workflow: lots, input: undefined, recorder: outside });
 `;
 
+const MANY = `
+  import { workflow } from "pawl";
+  import { crashTest, recorder } from "pawl/testing";
+
+  const outside = recorder();
+  const rows = workflow("rows", async (ctx) => {
+    for (let i = 0; i < 12; i++) await ctx.step("row " + i, () => outside.record("row", { i }));
+  });
+
+  export const batch = crashTest({ workflow: rows, input: undefined, recorder: outside });
+  export const vain = crashTest({ workflow: workflow("vain", (ctx) => ctx.waitFor("go")), input: undefined });
+  export const fine = crashTest({ workflow: workflow("fine", (ctx) => ctx.step("a", () => 1)), input: undefined });
+`;
+
 /** A fresh process says that it is there, and does not come to its end. */
 const ENDLESS = `
   import { writeFileSync } from "node:fs";
@@ -180,6 +194,20 @@ describe("pawl test", () => {
     expect(report?.crashes.explored).toBeLessThanOrEqual(4);
     const quick = await crash(folder, "two.ts", "add", "--input", "41", "--budget", "1ms", "--json");
     expect(reportsOf(quick).tests[0]?.processes).toMatchObject({ explored: 0, isComplete: false });
+  });
+
+  it("shows ten failures, and how many more there are; a run that waits in vain needs no fresh process", async () => {
+    const folder = project({ "many.ts": MANY });
+    const many = await crash(folder, "many.ts", "batch", "--modes", "kill", "--no-processes");
+    expect(many.code).toBe(1);
+    expect(many.stdout.match(/^ {2}failure /gm)).toHaveLength(10);
+    expect(many.stdout).toMatch(/… and 2 more; --json has them all\.\n\n.*\n\n {2}12 failures\./);
+    const vain = await crash(folder, "many.ts", "vain");
+    expect(vain.code).toBe(1);
+    expect(vain.stdout).toMatch(/If it waits for signal "go", have the script of the crash test send it/);
+    expect(vain.stdout).not.toMatch(/fresh processes/);
+    const none = await crash(folder, "many.ts", "fine", "--budget", "1ms", "--no-processes");
+    expect(none.stdout).toMatch(/No crash was tried\. Give more time with --budget\./);
   });
 
   it("fresh processes do not compare what differs without any crash", async () => {
@@ -254,6 +282,11 @@ describe("bad usage of pawl test", () => {
     ],
     [["test", "--crash-everywhere", "two.ts", "add", "--budget", "soon"], 2, /--budget/],
     [["test", "--crash-everywhere", "two.ts", "add", "--input", "{"], 2, /--input is not JSON/],
+    [
+      ["test", "--crash-everywhere", "two.ts", "add", "--input", "1", "--at", "99"],
+      2,
+      /no point 99: `at` is one of 1 to \d+/,
+    ],
   ] as const)("ends %j with %i and says what to do", async (args, code, message) => {
     const result = await pawl(folder(), ...args);
     expect({ code: result.code, stdout: result.stdout }).toEqual({ code, stdout: "" });

@@ -1,6 +1,6 @@
 // What a crash test found, for people: the figures, each failure once however many points show it, and advice.
 import type { CrashMode, CrashPoint } from "../testing/explorer/crash-point.ts";
-import { type CrashReport, varyingWords } from "../testing/explorer/report.ts";
+import { type CrashReport, remarksOf } from "../testing/explorer/report.ts";
 import type { FreshReport } from "./fresh-processes.ts";
 import type { Output } from "./output.ts";
 import { clean, countOf, shortJson } from "./printable.ts";
@@ -20,6 +20,7 @@ interface Finding {
 
 const MOST_NUMBERS = 12;
 const MOST_NAMES = 10;
+const MOST_FAILURES = 10;
 
 export function printReport(out: Output, { test, ok, crashes, processes }: TestReport, seed: number): void {
   const { color } = out;
@@ -33,11 +34,13 @@ export function printReport(out: Output, { test, ok, crashes, processes }: TestR
   const rows = facts.map(([name, value]): Cell[] => [{ text: name, paint: color.dim }, value]);
   for (const line of table(rows, { indent: 2 })) out.print(line);
   const failures = [...groups(crashes.failures), ...groups(processes?.failures ?? [])];
-  for (const group of failures) printFailure(out, group);
+  for (const group of failures.slice(0, MOST_FAILURES)) printFailure(out, group);
+  if (failures.length > MOST_FAILURES)
+    out.print(`\n  … and ${failures.length - MOST_FAILURES} more; --json has them all.`);
   for (const advice of adviceOf(crashes)) out.print(`\n  ${color.yellow("advice ")}  ${clean(advice)}`);
-  out.print(
-    ok ? `\n  ${color.green("No failure.")}\n` : `\n  ${color.red(`${countOf(failures.length, "failure")}.`)}\n`,
-  );
+  const isTried = crashes.explored > 0 || (processes?.explored ?? 0) > 0;
+  const fine = isTried ? color.green("No failure.") : color.yellow("No crash was tried. Give more time with --budget.");
+  out.print(ok ? `\n  ${fine}\n` : `\n  ${color.red(`${countOf(failures.length, "failure")}.`)}\n`);
 }
 
 function crashesText({ points, explored, skipped, isComplete }: CrashReport): string {
@@ -91,8 +94,8 @@ function alsoAt(first: Finding, others: readonly Finding[]): string {
   return `${numbers.length === 0 ? "" : ` The same at ${list}.`} Look into it with --at ${first.point.n}.`;
 }
 
-function adviceOf({ repeats, varying }: CrashReport): string[] {
-  return [...repeatAdvice(repeats), ...(varying.length === 0 ? [] : [varyingWords(varying)])];
+function adviceOf(crashes: CrashReport): string[] {
+  return [...repeatAdvice(crashes.repeats), ...remarksOf(crashes)];
 }
 
 /** Nobody but the author can tell whether a step does anything outside: so it is advice. */

@@ -11,7 +11,7 @@ import { type FreshReport, killEverywhere } from "./fresh-processes.ts";
 import { readValue, wholeNumber } from "./input.ts";
 import { onInterrupt } from "./interrupt.ts";
 import { loadModule } from "./load.ts";
-import { blockNetwork } from "./network.ts";
+import { type BlockedNetwork, blockNetwork } from "./network.ts";
 import { printReport } from "./test-report.ts";
 
 interface TestOptions {
@@ -72,9 +72,8 @@ export function addTest(program: Command): void {
         const tests = chooseTests(await loadModule(file), plan.choice);
         const reports: TestReport[] = [];
         for (const [index, test] of tests.entries()) {
-          const report = await tryOut(call, plan, test, index);
+          const report = await tryOut(call, plan, test, index, () => assertNoNetwork(network, test.name));
           if (report === null) return EXIT.interrupted;
-          if (network !== null && network.refused > 0) throw networkWanted(test.name);
           reports.push(report);
           if (!call.out.isJson) printReport(call.out, report, plan.seed);
         }
@@ -94,8 +93,9 @@ first one's variables: at all points, or at 200 of them by lot.
 Exit codes: 0 if every end was the same, 1 if one was not, 2 for bad usage.`;
 
 /** A run that failed for want of a network says nothing about crashes. */
-function networkWanted(test: string): PawlError {
-  return new PawlError(
+function assertNoNetwork(network: BlockedNetwork | null, test: string): void {
+  if (network === null || network.refused === 0) return;
+  throw new PawlError(
     "invalid_argument",
     `"${test}" wants to use the network, which is blocked while crashes are tried: its steps run again and again. Use fakes of its services, or allow it with --allow-net.`,
     { fields: { test } },
@@ -132,6 +132,7 @@ async function tryOut(
   plan: Plan,
   test: NamedCrashTest,
   index: number,
+  check: () => void,
 ): Promise<TestReport | null> {
   const progress = call.out.progress(`Crashing ${test.name}`);
   const interrupt = onInterrupt();
@@ -144,10 +145,13 @@ async function tryOut(
     const endsAt = plan.budgetMs === null ? Number.POSITIVE_INFINITY : Date.now() + plan.budgetMs;
     const crashes = await Promise.race([crashHere(plan, test), interrupted]);
     if (crashes === null) return null;
+    check();
     const task = { choice: plan.choice, index, allowNet: plan.allowNet };
     const { varying } = crashes;
     const how = { task, seed: plan.seed, at: plan.at, varying, endsAt, stop: stop.signal, progress: progress.update };
-    const processes = plan.hasProcesses ? await killEverywhere(how) : null;
+    // A run that does not come to its end here does not in another process either.
+    const hasEnded = crashes.ok || crashes.explored > 0;
+    const processes = plan.hasProcesses && hasEnded ? await killEverywhere(how) : null;
     const ok = crashes.ok && (processes === null || processes.failures.length === 0);
     return { test: test.name, workflow: test.workflow.name, ok, crashes, processes };
   } catch (error) {

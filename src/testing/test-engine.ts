@@ -46,6 +46,7 @@ export interface TestEngine {
 
 /** Opens an engine on a memory store whose time skips to the next due moment while somebody waits for a result. */
 export async function testEngine(options: TestEngineOptions): Promise<TestEngine> {
+  assertWorkflows(options);
   const { clock = manualClock(), ...rest } = options;
   const leaseClock = manualClock();
   const store = memoryStore({ clock, leaseClock });
@@ -60,7 +61,35 @@ export async function testEngine(options: TestEngineOptions): Promise<TestEngine
     handleSignals: false,
   });
   const driver = new Driver(time, stillness);
-  return { ...handleOf(pawl, time, driver), store, clock, close: () => closeChecked(pawl, store).finally(unwatch) };
+  const handle = handleOf(pawl, time, driver);
+  const known = <W extends { readonly name: string }>(workflow: W): W => assertKnown(workflow, options.workflows);
+  return {
+    ...handle,
+    start: async (workflow, ...args) => handle.start(known(workflow), ...args),
+    run: async (workflow, ...args) => handle.run(known(workflow), ...args),
+    store,
+    clock,
+    close: () => closeChecked(pawl, store).finally(unwatch),
+  };
+}
+
+function assertWorkflows(options: Partial<TestEngineOptions> | undefined): void {
+  if (Array.isArray(options?.workflows)) return;
+  throw new PawlError(
+    "invalid_argument",
+    "testEngine needs `workflows`, a list of those under test: testEngine({ workflows: [order] }).",
+  );
+}
+
+/** No other worker will ever come: a run that this engine does not know would wait for ever. */
+function assertKnown<W extends { readonly name: string }>(workflow: W, known: TestEngineOptions["workflows"]): W {
+  const { name } = workflow;
+  if (known.some((one) => one.name === name)) return workflow;
+  throw new PawlError(
+    "unknown_workflow",
+    `Workflow "${name}" is not among the \`workflows\` of this test engine. Add it: testEngine({ workflows: [${name}, …] }).`,
+    { fields: { workflow: name } },
+  );
 }
 
 /** What a script or a test does with an engine, over the engine's own methods. */

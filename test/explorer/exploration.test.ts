@@ -3,6 +3,9 @@ import { type Context, workflow } from "pawl";
 import { crashEverywhere, recorder } from "pawl/testing";
 import { expect, it } from "vitest";
 import { Choices } from "../../src/testing/explorer/choices.ts";
+import { History } from "../../src/testing/explorer/history.ts";
+import { nextRound, Stillness } from "../../src/testing/explorer/stillness.ts";
+import { World } from "../../src/testing/explorer/world.ts";
 
 const outside = recorder();
 const twoSteps = workflow("two", async (ctx: Context) => {
@@ -91,6 +94,66 @@ it("I10 a run that waits for what never comes is told apart from one that sleeps
   const waiting = workflow({ name: "waiting", deadline: "2 days" }, async (ctx: Context) => ctx.waitFor("never"));
   const report = await crashEverywhere(waiting, undefined, { modes: ["kill"] });
   expect(report.outcome).toMatch(/^failed with .*deadline/);
+});
+
+it("I10 a run that waits for a signal that nobody sends is told so at once, with the signal", async () => {
+  const waiting = workflow("waiting", async (ctx: Context) => ctx.waitFor("approval"));
+  const report = await crashEverywhere(waiting, undefined);
+  expect(report).toMatchObject({ ok: false, explored: 0, failures: [{ kind: "stuck", point: { n: 0 } }] });
+  expect(report.failures[0]?.message).toMatch(/14 days, without any crash.*"approval", have the script .* send it/);
+});
+
+it("I10 a run that never ends is given up, and told so", async () => {
+  const endless = workflow("endless", async (ctx: Context) => {
+    for (;;) await ctx.step("more", () => 1);
+  });
+  const world = new World({
+    workflows: [endless as never],
+    stillness: new Stillness(),
+    bodies: new WeakMap(),
+    history: 0,
+    inject: () => null,
+    mostPoints: 100,
+  });
+  const history = new History(world, { workflow: endless as never, input: undefined, script: undefined });
+  await expect(history.play()).rejects.toMatchObject({
+    code: "invalid_argument",
+    message: expect.stringMatching(/"endless" has come to \d+ points and not to its end\. Test it with an input/),
+  });
+  const { points } = world;
+  await nextRound();
+  await nextRound();
+  expect(world.points).toBe(points);
+});
+
+it("S4-16 refuses a point that there is not, and says which there are", async () => {
+  await expect(crashEverywhere(twoSteps, undefined, { at: 99 })).rejects.toMatchObject({
+    code: "invalid_argument",
+    message: "There is no point 99: `at` is one of 1 to 12.",
+  });
+});
+
+it("S4-16 says that an undisturbed run failed: little was tried then", async () => {
+  const failing = workflow("failing", async (ctx: Context, order: { id: string }) => ctx.step(order.id, () => 1));
+  const report = await crashEverywhere(failing, undefined as never);
+  expect(report.ok).toBe(true);
+  expect(report.toString()).toMatch(/The undisturbed run failed.*look at its input/);
+  expect((await crashEverywhere(twoSteps, undefined)).toString()).not.toMatch(/run failed/);
+});
+
+it("I5 names the clock that a body reads, though nothing differed because of it", async () => {
+  const timed = workflow("timed", async (ctx: Context) => {
+    if (Date.now() < 0) await ctx.step("never", () => 1);
+    return ctx.step("work", () => 1);
+  });
+  const report = await crashEverywhere(timed, undefined);
+  expect(report.ok).toBe(true);
+  expect(report.hazards).toEqual([
+    expect.stringMatching(/^Date\.now\(\) at .*exploration\.test\.ts:\d+:\d+ \(use ctx/),
+  ]);
+  expect(report.toString()).toMatch(/The body reads Date\.now\(\) at .*Nothing differed because of it here/);
+  const silenced = workflow({ name: "timed", guard: "off" }, timed.definition.handler);
+  expect((await crashEverywhere(silenced, undefined)).hazards).toEqual([]);
 });
 
 it("I5 the process is as it was before: clock, dice and the handling of rejections", async () => {

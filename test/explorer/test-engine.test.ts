@@ -102,6 +102,23 @@ it("I13 a step that hangs is timed out by virtual time at once", async () => {
   await expect(engine.run(hanging)).rejects.toMatchObject({ code: "step_timeout" });
 });
 
+it("refuses a workflow that it does not have: its run would wait for ever", async () => {
+  const known = workflow("known", async () => 1);
+  const other = workflow("other", async () => 2);
+  const engine = await testEngine({ workflows: [known] });
+  const refusal = {
+    code: "unknown_workflow",
+    message: expect.stringMatching(/"other" is not among .*workflows: \[other/),
+  };
+  await expect(engine.run(other)).rejects.toMatchObject(refusal);
+  await expect(engine.start(other)).rejects.toMatchObject(refusal);
+  expect(await engine.run(known)).toBe(1);
+  await engine.close();
+  await expect(testEngine({} as never)).rejects.toMatchObject({
+    message: expect.stringContaining("needs `workflows`"),
+  });
+});
+
 it("takes a clock of the test's own", async () => {
   const clock = manualClock(Date.UTC(2030, 5, 1));
   const engine = await testEngine({ workflows: [reminder], clock });

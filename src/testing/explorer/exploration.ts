@@ -1,4 +1,5 @@
 // An exploration: which histories are played, in which order, and until when.
+import { PawlError } from "../../base/errors.ts";
 import { seededRandom } from "../../base/random.ts";
 import { type CrashMode, modesAt } from "./crash-point.ts";
 import { type Blow, blowsAt, type Explored, Explorer, type RecordedPoint, sample } from "./explorer.ts";
@@ -7,7 +8,7 @@ import { RUN_ID } from "./history.ts";
 import { type CrashReport, reportOf } from "./report.ts";
 import { describeEnd } from "./run-end.ts";
 import { Variation } from "./variation.ts";
-import { faultsOf, type Outcome } from "./verdict.ts";
+import { faultsOf, hazardsOf, type Outcome, waitedInVain } from "./verdict.ts";
 
 /** Up to here every history is played. Beyond, a kill still is everywhere, and of the other modes some. */
 const ALL_UP_TO = 1500;
@@ -36,7 +37,11 @@ export async function exploreAll(explored: Explored, options: ExplorationOptions
   const { outcome: undisturbed, points } = await explorer.record();
   const variation = new Variation(undisturbed);
   const findings = new Findings(undisturbed, variation);
-  findings.withoutCrash(faultsOf(undisturbed));
+  const vain = waitedInVain(undisturbed, explored.scene.workflow);
+  findings.withoutCrash([...faultsOf(undisturbed), ...vain]);
+  // What does not even come to its end undisturbed has nothing to be compared with.
+  const { stuck, scriptError, world } = undisturbed.ending;
+  const hasEnded = stuck.length === 0 && scriptError === undefined && vain.length === 0;
   // Whoever keeps something between runs shows it the second time.
   const again = async () => {
     const fault = variation.learn((await explorer.record()).outcome);
@@ -54,9 +59,8 @@ export async function exploreAll(explored: Explored, options: ExplorationOptions
     findings.add(outcome, findings.compare(outcome));
   };
 
+  assertPoint(options.at, points.length);
   const { blows, skipped, left } = plan(points, options);
-  // What does not even come to its end undisturbed has nothing to be compared with.
-  const hasEnded = undisturbed.ending.stuck.length === 0 && undisturbed.ending.scriptError === undefined;
   let played = 0;
   for (const blow of blows) {
     if (!hasEnded || !isTime()) break;
@@ -75,7 +79,15 @@ export async function exploreAll(explored: Explored, options: ExplorationOptions
     seed: options.seed,
     repeats: findings.repeats,
     varying: variation.names,
+    hazards: explored.scene.workflow.definition.guard === "off" ? [] : hazardsOf(world),
     failures: findings.failures,
+  });
+}
+
+function assertPoint(at: number | null, points: number): void {
+  if (at === null || (Number.isInteger(at) && at >= 1 && at <= points)) return;
+  throw new PawlError("invalid_argument", `There is no point ${at}: \`at\` is one of 1 to ${points}.`, {
+    fields: { at, points },
   });
 }
 

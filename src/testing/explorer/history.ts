@@ -1,7 +1,7 @@
 // A history
 // One run of a workflow from its start to its end, or from a moment of an earlier history, with what goes wrong on the way. After each blow
 // a new engine finds what is left, asks for the run again and makes the script again, as a client that was restarted would.
-import { hasCode } from "../../base/errors.ts";
+import { hasCode, PawlError } from "../../base/errors.ts";
 import type { Pawl } from "../../client/pawl.ts";
 import { parkOf, type Run } from "../../client/run.ts";
 import type { Parked } from "../../core/journal.ts";
@@ -81,6 +81,7 @@ export class History {
   async #goOn(): Promise<Ending> {
     for (;;) {
       await this.#world.settle(() => this.#isInterrupted());
+      if (this.#world.isEndless) throw this.#endless();
       if (this.#recovered < this.#world.strikes.length) await this.#recover();
       else if (this.#thawFenced() || (await this.#decide())) continue;
       else if (this.#isWaitingForTakeOver()) this.#world.leaseClock.advance(LEASE_STEP_MS);
@@ -93,7 +94,18 @@ export class History {
   }
 
   #isInterrupted(): boolean {
+    if (this.#world.isEndless) return true;
     return this.#recovered < this.#world.strikes.length || this.#world.engines.some((one) => this.#isFenced(one));
+  }
+
+  #endless(): PawlError {
+    for (const engine of this.#world.engines) engine.die();
+    const { points } = this.#world;
+    return new PawlError(
+      "invalid_argument",
+      `A run of "${this.#scene.workflow.name}" has come to ${points.toLocaleString("en")} points and not to its end. Test it with an input that leads to one: crashes are tried at every point of a whole run.`,
+      { fields: { workflow: this.#scene.workflow.name, points } },
+    );
   }
 
   // Blows

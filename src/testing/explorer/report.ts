@@ -50,6 +50,8 @@ export interface CrashReport {
   readonly repeats: readonly CrashRepeat[];
   /** Steps that came to something else without any crash, as one that reads the time does. While there are any, results are not compared. */
   readonly varying: readonly string[];
+  /** What the body reads that gives another value in replay, with the line, even if nothing differed because of it. */
+  readonly hazards: readonly string[];
   readonly failures: readonly CrashFailure[];
   /** For people. */
   toString(): string;
@@ -63,14 +65,14 @@ export function reportOf(facts: Omit<CrashReport, "ok" | "isComplete" | "toStrin
 }
 
 function textOf(report: Omit<CrashReport, "toString">): string {
-  const { workflow, outcome, points, explored, skipped, left, seed, failures, repeats, varying } = report;
+  const { workflow, outcome, points, explored, skipped, left, seed, failures, repeats } = report;
   const rest = left === 0 ? "" : `, ${left} left out (seed ${seed})`;
   return [
     `${report.ok ? "ok" : "FAILED"}: "${workflow}" ${outcome}; ${points.length} points, ${explored} histories explored, ` +
       `${skipped} skipped as already explored${rest}`,
     ...grouped(failures),
     ...unguarded(repeats),
-    ...(varying.length === 0 ? [] : ["", varyingWords(varying)]),
+    ...remarksOf(report).flatMap((remark) => ["", remark]),
   ].join("\n");
 }
 
@@ -97,8 +99,30 @@ function whereOf({ point, second, mode }: CrashFailure): string {
   return `${mode} at point ${point.n}, ${point.label}${then}: explore it alone with at: ${point.n}`;
 }
 
-/** Advice, no failure: a step may return whatever the outside gives. */
-export function varyingWords(varying: readonly string[]): string {
+/** Advice, no failures: what the test may not have been meant to be, and what it cannot tell. */
+export function remarksOf({
+  outcome,
+  varying,
+  hazards,
+  failures,
+}: Pick<CrashReport, "outcome" | "varying" | "hazards" | "failures">): string[] {
+  const hasOwnFault = failures.some(({ point }) => point.n === 0);
+  return [
+    ...(outcome.startsWith("failed") && !hasOwnFault ? [FAILED] : []),
+    ...(varying.length === 0 ? [] : [varyingWords(varying)]),
+    ...(hazards.length === 0 || failures.length > 0 ? [] : [hazardRemark(hazards)]),
+  ];
+}
+
+const FAILED =
+  "The undisturbed run failed, so what would come after that was not tried. If it is not meant to fail, look at its input first.";
+
+function hazardRemark(hazards: readonly string[]): string {
+  return `The body reads ${hazards.slice(0, SHOWN).join(" and ")}, which gives another value in replay. Nothing differed because of it here; with another input or at another time it may.`;
+}
+
+/** A step may return whatever the outside gives. */
+function varyingWords(varying: readonly string[]): string {
   const shown = varying.slice(0, SHOWN).map((step) => `"${step}"`);
   const rest = varying.length > SHOWN ? ` and ${varying.length - SHOWN} more` : "";
   return (

@@ -3,7 +3,9 @@
 import { isDeepStrictEqual } from "node:util";
 import { hasCode, messageOf } from "../../base/errors.ts";
 import type { Parked, StoredEntry } from "../../core/journal.ts";
+import { DEFAULTS } from "../../core/limits.ts";
 import { isTerminal } from "../../core/transition.ts";
+import type { Workflow } from "../../core/workflow.ts";
 import type { Effect } from "../recorder.ts";
 import { countEffects, hasSameEffects, type Identify } from "./effect-counts.ts";
 import type { Ending } from "./history.ts";
@@ -121,12 +123,19 @@ const INSTEAD: Readonly<Record<string, string>> = {
   "crypto.randomUUID()": "ctx.uuid()",
 };
 
-/** What the body reads that is not recorded, with what to use instead. */
+/** What the body reads that is not recorded, where, and what to use instead. */
+export function hazardsOf({ hazards }: Pick<World, "hazards">): string[] {
+  // A function has another name when it goes on after an await.
+  const placeOf = (line: string) => /\(([^()]+)\)$/.exec(line)?.[1] ?? line;
+  return [
+    ...new Set([...hazards.values()].map(({ what, line }) => `${what} at ${placeOf(line)} (use ${INSTEAD[what]})`)),
+  ];
+}
+
 function hazardWords({ hazards }: World): string {
   if (hazards.size === 0)
     return "The body depends on something that is not recorded, such as a variable outside of it: pass it in as input, or read it in a ctx.step.";
-  const words = [...hazards.values()].map(({ what, line }) => `${what} at ${line} (use ${INSTEAD[what]})`);
-  return `The body reads ${words.join(" and ")}, which gives another value in replay. Use what is named there, or move it into a ctx.step.`;
+  return `The body reads ${hazardsOf({ hazards }).join(" and ")}, which gives another value in replay. Use what is named there, or move it into a ctx.step.`;
 }
 
 function otherEnd({ recorded, derived, parked, steps, world }: OtherEnd): Fault {
@@ -144,6 +153,20 @@ function otherEnd({ recorded, derived, parked, steps, world }: OtherEnd): Fault 
     ...lineOf(hazard?.line ?? null),
     message: `The run ${describeEnd(recorded)}; replayed from its journal, ${what}. ${hazardWords(world)}`,
   };
+}
+
+/** A run that nothing has moved on until the deadline that every workflow has was waiting for what never comes. */
+export function waitedInVain({ ends, journals }: Outcome, { definition }: Workflow<never, unknown>): Fault[] {
+  const isGiven = definition.deadlineMs !== DEFAULTS.runDeadlineMs;
+  if (isGiven || !hasCode(ends.get(RUN_ID)?.value, "deadline_exceeded")) return [];
+  const wait = journals.get(RUN_ID)?.findLast(({ type }) => type === "signal.awaited")?.key ?? null;
+  const next =
+    wait === null
+      ? "Give the workflow a `deadline` that it can keep, or an input that leads to an end."
+      : `If it waits for signal "${wait}", have the script of the crash test send it.`;
+  const days = DEFAULTS.runDeadlineMs / 86_400_000;
+  const message = `The run did not end before its deadline of ${days} days, without any crash. ${next}`;
+  return [{ kind: "stuck", message }];
 }
 
 // Results and effects

@@ -18,6 +18,8 @@ import { roundsUntil, type Stillness } from "./stillness.ts";
 import { type LateCall, type Workflows, watchedWorkflows } from "./watched-workflow.ts";
 
 const START = Date.UTC(2026, 0, 1);
+/** A run of 10,000 steps has less than half of them. */
+const MOST_POINTS = 100_000;
 /** Before anything has happened. */
 export const NOTHING: Moment = { tables: emptyTables, now: START, commits: 0, points: 0, starts: 0, ends: 0 };
 
@@ -61,6 +63,8 @@ export interface WorldSetup {
   /** Called at each point; answers what goes wrong there. */
   inject(point: Passed, world: World): CrashMode | null;
   readonly from?: { readonly moment: Moment; readonly starts: readonly BodyStart[]; readonly ends: readonly BodyEnd[] };
+  /** More points than that, and the run is taken for one that never ends. */
+  readonly mostPoints?: number;
   /** A store that outlives this process, and the time at which this part of its history begins. Default: one in memory. */
   readonly elsewhere?: { readonly now: number; open(clocks: { clock: ManualClock; leaseClock: ManualClock }): Store };
 }
@@ -106,6 +110,11 @@ export class World {
 
   get points(): number {
     return this.#points;
+  }
+
+  /** Whether the run goes on and on. */
+  get isEndless(): boolean {
+    return this.#points > (this.#setup.mostPoints ?? MOST_POINTS);
   }
 
   get commits(): number {
