@@ -49,7 +49,12 @@ export interface DryOutcome {
   readonly fault: string | null;
   /** Calls that wait for their outcome, as keys. */
   readonly open: readonly string[];
+  /** How the body came to its end; `null`: it did not. */
+  readonly body: BodyEnding | null;
 }
+
+/** `returned`, or `threw` with the error. */
+export type BodyEnding = { readonly threw: false } | { readonly threw: true; readonly error: unknown };
 
 /** Runs the code along the journal and says what it did at its end. */
 export function runDry(input: DryInput): Promise<DryOutcome> {
@@ -74,6 +79,7 @@ class DryPass {
   readonly #written: Entry[] = [];
   readonly #sites = new Map<number, string>();
   #fault: string | null = null;
+  #body: BodyEnding | null = null;
   #forgetQuiet: () => void = () => {};
   #isOver = false;
 
@@ -81,10 +87,29 @@ class DryPass {
     this.#input = input;
     this.#resolve = resolve;
     this.#turns = new DryTurns(nodeHost, () => this.#look());
-    const { row, workflow, entries, generation, chain } = input;
+    const { row, entries, generation, chain } = input;
+    const workflow = this.#observed(input.workflow);
     const mail = { wake: 0, cancel: null, inbox: [] };
     this.#pass = new Pass({ row, workflow, entries, generation, chain, mail, readAt: 0 }, this.#ports());
     this.#turns.mayOpen = () => !this.#pass.isLive || this.#pass.replay.hasFound;
+  }
+
+  /** The same workflow; how its body ends is noted beside the way, which stays as it is. */
+  #observed(workflow: Workflow): Workflow {
+    const { handler } = workflow.definition;
+    const observe: typeof handler = (ctx, given) => {
+      const ending = handler(ctx, given);
+      void Promise.resolve(ending).then(
+        () => {
+          this.#body ??= { threw: false };
+        },
+        (error: unknown) => {
+          this.#body ??= { threw: true, error };
+        },
+      );
+      return ending;
+    };
+    return { ...workflow, definition: { ...workflow.definition, handler: observe } };
   }
 
   begin(): void {
@@ -156,11 +181,11 @@ class DryPass {
     const { id, calls } = this.#pass;
     const open = calls.all().map(({ type, key }) => `${type} ${key}`);
     this.#dirty();
-    const written = this.#written;
+    const [written, body] = [this.#written, this.#body];
     this.#pass.drop(new PawlError("run_ended", `The replay of run ${id} is over.`));
     for (const forget of this.#timers) forget();
     const parked = (written.find(({ type }) => type === "run.parked")?.payload ?? null) as Parked | null;
-    this.#resolve({ written, sites: this.#sites, parked, fault: this.#fault, open });
+    this.#resolve({ written, sites: this.#sites, parked, fault: this.#fault, open, body });
   }
 
   #after(ms: number, fire: () => void): () => void {

@@ -1,9 +1,10 @@
 // What replay has to say: each way in which code can leave a recorded run, in words that its reader can act on.
 import { encode } from "../base/codec.ts";
+import { messageOf, readProperty } from "../base/errors.ts";
 import type { ExportedRun } from "../client/export.ts";
 import { describeEntry } from "../core/divergence.ts";
 import { type Entry, entryKind, type Parked } from "../core/journal.ts";
-import type { DryOutcome } from "./dry-pass.ts";
+import type { BodyEnding, DryOutcome } from "./dry-pass.ts";
 import type { RedactedValues } from "./redacted-values.ts";
 import type { ReplayDiff, ReplayResult } from "./replay.ts";
 
@@ -24,7 +25,7 @@ export class Report {
   }
 
   /** Why the code did not get to the end of the journal; `null`: it did. */
-  departure({ parked, fault }: DryOutcome): ReplayResult | null {
+  departure({ parked, fault, body }: DryOutcome): ReplayResult | null {
     const { needed } = this.#redacted;
     if (needed !== null)
       return this.#failure(
@@ -34,10 +35,10 @@ export class Report {
     if (parked === null || parked.reason === "unknown_outcome") return null;
     // It is refused past the journal's end alone: a run that is parked has come as far.
     if (parked.reason === "foreign_await" && this.#exported.run.state === "parked") return null;
-    return this.#parked(parked);
+    return this.#parked(parked, body);
   }
 
-  #parked({ reason, message, detail = {} }: Parked): ReplayResult {
+  #parked({ reason, message, detail = {} }: Parked, body: BodyEnding | null): ReplayResult {
     const { seq, recorded, issued = null, site = null } = detail as Partial<ReplayDiff> & { site?: string | null };
     if (seq === undefined || recorded === undefined) return this.#failure(message, undefined, site);
     const place = `At entry ${seq} the journal has ${recorded};`;
@@ -47,8 +48,9 @@ export class Report {
         ? `the code issued ${issued}${isOtherInput}.`
         : reason === "replay_stalled"
           ? "the code has gone quiet without issuing it."
-          : "the code did not lead to it.";
-    return this.#failure(`${place} ${did}`, { seq, recorded, issued }, site);
+          : endedWords(body);
+    const isThrown = issued === null && body?.threw === true;
+    return this.#failure(`${place} ${did}`, { seq, recorded, issued }, isThrown ? siteOf(body.error) : site);
   }
 
   /** The journal goes on without an end. A run that waits has issued all that its turn led to; one that was interrupted may have not. */
@@ -110,6 +112,17 @@ function waitsOf({ open }: DryOutcome): string {
     return describeEntry({ type: type as Entry["type"], key: key.join(" ") });
   });
   return calls.slice(0, 5).join(", ");
+}
+
+function endedWords(body: BodyEnding | null): string {
+  if (body === null) return "the code did not lead to it.";
+  return body.threw ? `the code threw without coming to it: ${messageOf(body.error)}` : "the code returned without it.";
+}
+
+/** Where an error was made. */
+function siteOf(error: unknown): string | null {
+  const stack = String(readProperty(error, "stack") ?? "");
+  return stack.split("\n").find((line) => /^\s+at /.test(line)) ?? null;
 }
 
 /** The place alone, without the name of the function. */

@@ -287,6 +287,22 @@ describe("code that does not", () => {
     expect(result.message).toContain("with another input");
   });
 
+  it("I5 P3 code that returns or throws before a recorded call is told so, with the error and its line", async () => {
+    const file = await recording();
+    const gone = await replay(
+      variant(async (ctx) => ctx.step("a", () => 1)),
+      file,
+    );
+    expect(gone.message).toContain('At entry 3 the journal has step "addOne"; the code returned without it.');
+    const broken = variant(async (ctx) => {
+      await ctx.step("a", () => 1);
+      throw new TypeError("order.lines is undefined");
+    });
+    const result = await replay(broken, file);
+    expect(result.message).toContain("the code threw without coming to it: order.lines is undefined");
+    expect(result.line).toMatch(/replay\.test\.ts:\d+:\d+$/);
+  });
+
   it("I5 an end that comes too early, too late, never, or with another value", async () => {
     const file = await recording();
     const steps = async (ctx: Parameters<Parameters<typeof workflow>[1]>[0]) => {
