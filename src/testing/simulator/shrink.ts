@@ -11,6 +11,16 @@ export interface ShrinkOptions {
   readonly budgetMs?: number;
 }
 
+const QUIET = {
+  slowness: 0,
+  hintLoss: 0,
+  order: "oldest",
+  lanes: 1,
+  durability: "power",
+  concurrency: 8,
+  sliceRuns: 128,
+} as const;
+
 /** The smallest scenario found that violates the same invariant, with its report; `null` if the given one violates none. */
 export async function shrinkScenario(
   scenario: Scenario,
@@ -20,18 +30,28 @@ export async function shrinkScenario(
   let smallest = await simulate(scenario);
   if (smallest.violation === null) return null;
   const { invariant } = smallest.violation;
+  const mustEndInFairWeather = await endsInFairWeather(scenario);
   for (let isSmaller = true; isSmaller; ) {
     isSmaller = false;
     for (const candidate of smaller(smallest)) {
       if (performance.now() > until) return smallest;
       const report = await simulate(candidate);
       if (report.violation?.invariant !== invariant) continue;
+      // One that waits for a signal that was shrunk away shows nothing.
+      if (mustEndInFairWeather && !(await endsInFairWeather(candidate))) continue;
       smallest = report;
       isSmaller = true;
       break;
     }
   }
   return smallest;
+}
+
+/** Whether it comes to its end where nothing goes wrong and everything goes in its turn. */
+async function endsInFairWeather(scenario: Scenario): Promise<boolean> {
+  const settings = { ...scenario.settings, ...QUIET };
+  const { violation } = await simulate({ ...scenario, settings, faults: [], choices: [] });
+  return violation === null;
 }
 
 function* smaller({ scenario, choices }: SimulationReport): Generator<Scenario> {
@@ -103,17 +123,8 @@ function* simpler(program: Program): Generator<Program> {
 
 function* quieter(scenario: Scenario): Generator<Scenario> {
   const { settings, processes } = scenario;
-  const quiet = {
-    slowness: 0,
-    hintLoss: 0,
-    order: "oldest",
-    lanes: 1,
-    durability: "power",
-    concurrency: 8,
-    sliceRuns: 128,
-  } as const;
-  for (const [name, value] of Object.entries(quiet))
-    if (settings[name as keyof typeof quiet] !== value) yield { ...scenario, settings: { ...settings, [name]: value } };
+  for (const [name, value] of Object.entries(QUIET))
+    if (settings[name as keyof typeof QUIET] !== value) yield { ...scenario, settings: { ...settings, [name]: value } };
   for (const [i, plan] of processes.entries()) {
     if (plan.skewMs !== 0) yield { ...scenario, processes: processes.with(i, { ...plan, skewMs: 0 }) };
     if (plan.version === "1.0.1") yield { ...scenario, processes: processes.with(i, { ...plan, version: "1.0.0" }) };
