@@ -22,7 +22,8 @@ import { CACHE_VARIABLE } from "./ts-hook.ts";
 
 const LIFE = fileURLToPath(new URL("./crash-life.js", import.meta.url));
 const AT_ONCE = 2;
-const MOST_POINTS = 200;
+/** More are drawn by lot: each takes two processes. */
+export const MOST_POINTS = 200;
 const LONGEST_LIFE_MS = 30_000;
 const BEGIN = Date.UTC(2026, 0, 1);
 
@@ -31,7 +32,9 @@ export interface FreshOptions {
   readonly seed: number;
   /** One point only. */
   readonly at: number | null;
-  /** When to begin no further point. */
+  /** How many points at most; if there are more, they are drawn by lot. */
+  readonly most: number;
+  /** When to end: what is under way then does not count. */
   readonly endsAt: number;
   /** Ends it all. */
   readonly stop: AbortSignal;
@@ -47,7 +50,10 @@ export interface FreshFailure {
 }
 
 export interface FreshReport {
+  /** 0 if there was no time to count them. */
   readonly points: number;
+  /** How many of them were drawn by lot; `null`: none, all were to be tried. */
+  readonly drawn: number | null;
   /** How many of them were tried. */
   readonly explored: number;
   readonly isComplete: boolean;
@@ -60,6 +66,8 @@ interface Life {
   readonly points: readonly CrashPoint[];
   /** `null`: it was killed, or did not end in time. */
   readonly story: LifeStory | null;
+  /** Whether the time for all of them was over before it had ended. */
+  readonly isCut: boolean;
   readonly now: number;
   readonly errors: string;
 }
@@ -77,38 +85,49 @@ export async function killEverywhere(options: FreshOptions): Promise<FreshReport
   options.stop.addEventListener("abort", () => lives.end());
   try {
     const whole = await undisturbed(lives);
+    if (whole === null)
+      return { points: 0, drawn: null, explored: 0, isComplete: false, notCompared: [], failures: [] };
     const points = whole.points.filter(({ n }) => options.at === null || n === options.at);
-    const chosen = sample(points, options.seed);
+    const chosen = drawPoints(points, options.seed, options.most);
     const failures: FreshFailure[] = [];
     let explored = 0;
     await twoAtATime(chosen, async (point) => {
-      if (Date.now() >= options.endsAt) return;
-      failures.push(...(await tryPoint(point, lives, whole)));
+      const found = await tryPoint(point, lives, whole);
+      if (found === null) return;
+      failures.push(...found);
       explored += 1;
       options.progress(`${explored} of ${chosen.length} points in fresh processes`);
     });
     failures.sort((a, b) => a.point.n - b.point.n);
-    const isComplete = explored === points.length;
-    return { points: whole.points.length, explored, isComplete, notCompared: [...whole.unstable], failures };
+    const counts = {
+      points: whole.points.length,
+      drawn: chosen.length < points.length ? chosen.length : null,
+      explored,
+    };
+    return { ...counts, isComplete: explored === points.length, notCompared: [...whole.unstable], failures };
   } finally {
     lives.end();
     rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
   }
 }
 
-async function undisturbed(lives: Lives): Promise<Whole> {
+/** `null`: there was no time for it. */
+async function undisturbed(lives: Lives): Promise<Whole | null> {
   const [first, second] = [await lives.live("undisturbed-1"), await lives.live("undisturbed-2")];
+  if (first.isCut || second.isCut) return null;
   for (const life of [first, second]) if (life.story === null || life.story.end.kind === "stuck") throw didNotEnd(life);
   const [story, again] = [first.story as LifeStory, second.story as LifeStory];
   return { points: first.points, story, unstable: new Set(between(story.end, again.end).map(({ path }) => path)) };
 }
 
-async function tryPoint(point: CrashPoint, lives: Lives, whole: Whole): Promise<FreshFailure[]> {
+/** `null`: there was no time for it. */
+async function tryPoint(point: CrashPoint, lives: Lives, whole: Whole): Promise<FreshFailure[] | null> {
   const name = `point-${point.n}`;
   const killed = await lives.live(name, { killAt: point.n });
   // Steps that work side by side may have reached fewer points this time; then this life was an undisturbed one.
   const last = killed.story === null ? await lives.live(name, { now: killed.now }) : killed;
   lives.forget(name);
+  if (last.isCut) return null;
   return judge(killed.points.at(-1) ?? point, last, whole);
 }
 
@@ -191,11 +210,11 @@ function shown(value: unknown): string {
 }
 
 /** All points, or so many of them by lot, the same for the same seed. */
-function sample(points: readonly CrashPoint[], seed: number): CrashPoint[] {
-  if (points.length <= MOST_POINTS) return [...points];
+export function drawPoints<T>(points: readonly T[], seed: number, most: number): T[] {
+  if (points.length <= most) return [...points];
   const random = seededRandom(String(seed));
   const drawn = points.map((point) => ({ point, lot: random.next() })).sort((a, b) => a.lot - b.lot);
-  return drawn.slice(0, MOST_POINTS).map(({ point }) => point);
+  return drawn.slice(0, most).map(({ point }) => point);
 }
 
 async function twoAtATime<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
@@ -222,7 +241,10 @@ class Lives {
     name: string,
     { killAt = null, now }: { readonly killAt?: number | null; readonly now?: number } = {},
   ): Promise<Life> {
-    this.#options.stop.throwIfAborted();
+    const { stop, endsAt } = this.#options;
+    stop.throwIfAborted();
+    const leftMs = Math.ceil(endsAt - Date.now());
+    if (leftMs <= 0) return NOT_LIVED;
     const folder = join(this.#folder, name);
     mkdirSync(folder, { recursive: true });
     const task: LifeTask = {
@@ -236,11 +258,12 @@ class Lives {
     const child = spawn(process.execPath, ["--no-warnings", LIFE, JSON.stringify(task)], {
       stdio: ["ignore", "ignore", "pipe", "pipe"],
       env: { ...process.env, [FOLDER_VARIABLE]: folder, [CACHE_VARIABLE]: code, NODE_COMPILE_CACHE: code },
-      timeout: LONGEST_LIFE_MS,
+      timeout: Math.min(LONGEST_LIFE_MS, leftMs),
       killSignal: "SIGKILL",
     });
     this.#running.add(child);
-    return await lifeOf(child).finally(() => this.#running.delete(child));
+    const life = await lifeOf(child).finally(() => this.#running.delete(child));
+    return { ...life, isCut: life.story === null && Date.now() >= endsAt };
   }
 
   forget(name: string): void {
@@ -252,7 +275,9 @@ class Lives {
   }
 }
 
-async function lifeOf(child: ChildProcess): Promise<Life> {
+const NOT_LIVED: Life = { points: [], story: null, isCut: true, now: BEGIN, errors: "" };
+
+async function lifeOf(child: ChildProcess): Promise<Omit<Life, "isCut">> {
   const points: CrashPoint[] = [];
   let story: LifeStory | null = null;
   let now = BEGIN;
