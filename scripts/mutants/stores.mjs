@@ -1,5 +1,7 @@
 // What stores keep, and DESIGN 6.
 
+import { FIXED_SEEDS } from "./simulator.mjs";
+
 export const storeMutants = [
   {
     rule: "P5",
@@ -65,6 +67,7 @@ export const storeMutants = [
       },
     ],
     killers: [{ file: "test/stores.test.ts", title: "SQLite" }],
+    alsoKilledBy: [FIXED_SEEDS],
   },
   {
     rule: "P24",
@@ -159,6 +162,7 @@ export const storeMutants = [
       },
     ],
     killers: [{ file: "test/stores.test.ts", title: "SQLite" }],
+    alsoKilledBy: [FIXED_SEEDS],
   },
   {
     rule: "D6",
