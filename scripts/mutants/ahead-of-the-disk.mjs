@@ -52,8 +52,8 @@ export const diskMutants = [
     changes: [
       {
         file: "src/worker/committer.ts",
-        from: "    for (let i = 0; i < this.#sliceRuns; i++) {",
-        to: "    for (;;) {",
+        from: "if (told++ === this.#sliceRuns) return this.#tellSoon();",
+        to: "if (told++ < 0) return this.#tellSoon();",
       },
     ],
     killers: [{ file: "test/behaviour/slices.test.ts", title: "I6 P13" }],
