@@ -132,7 +132,7 @@ export const storeMutants = [
         to: `checksum(host, "", entry);`,
       },
     ],
-    killers: [{ file: "test/crash/damaged-rows.test.ts", title: "P35" }, { file: "test/golden.test.ts" }],
+    killers: [{ file: "src/core/values.test.ts", title: "P35" }],
   },
   {
     rule: "P35",
