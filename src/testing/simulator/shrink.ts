@@ -19,6 +19,7 @@ const QUIET = {
   durability: "power",
   concurrency: 8,
   sliceRuns: 128,
+  store: "memory",
 } as const;
 
 /** The smallest scenario found that violates the same invariant, with its report; `null` if the given one violates none. */
@@ -83,6 +84,7 @@ function withoutRun(scenario: Scenario, gone: number): Scenario {
 function* simplerRuns(run: RunPlan): Generator<RunPlan> {
   if (run.rounds > 1) yield { ...run, rounds: 1 };
   if (run.cancelAt !== null) yield { ...run, cancelAt: null };
+  if (run.fails) yield { ...run, fails: false };
   if (run.twice) yield { ...run, twice: false };
   if (run.awaited) yield { ...run, awaited: false };
   if (run.delayMs > 0) yield { ...run, delayMs: 0 };
@@ -111,6 +113,7 @@ function* simpler(program: Program): Generator<Program> {
     case "call":
     case "spawn":
       yield program.of;
+      if (program.fails) yield { ...program, fails: false };
       for (const of of simpler(program.of)) yield { ...program, of };
       return;
     case "patch":
