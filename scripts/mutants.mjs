@@ -40,7 +40,7 @@ const chosen = mutants.filter(
 );
 const misfits = chosen.flatMap((mutant) => [
   ...mutant.changes.flatMap((change) => whyNotFitting(mutant, change)),
-  ...mutant.killers.flatMap((killer) => whyNoKiller(mutant, killer)),
+  ...killersOf(mutant).flatMap((killer) => whyNoKiller(mutant, killer)),
 ]);
 if (chosen.length === 0) misfits.push(`No mutant is called ${options.only.join(", ")}.`);
 for (const misfit of misfits) console.error(misfit);
@@ -56,6 +56,10 @@ function whyNotFitting({ rule, name }, { file, from, to }) {
   const times = readFileSync(join(ROOT, file), "utf8").split(from).length - 1;
   if (times === 1 && from !== to) return [];
   return [`${rule} "${name}": its text is ${times} times in ${file}, not once. Mend it in scripts/mutants:\n${from}`];
+}
+
+function killersOf({ killers, alsoKilledBy = [] }) {
+  return [...killers, ...alsoKilledBy];
 }
 
 function whyNoKiller({ rule, name }, { file }) {
@@ -149,11 +153,10 @@ async function judge(folder, mutant) {
   mutate(folder, mutant);
   try {
     await build(folder);
-    for (const { file, title } of mutant.killers) {
-      const { isKilled, by } = await attack(folder, [file], title);
-      if (isKilled) return { fate: "killed", by };
-    }
-    return { fate: "survived", by: "" };
+    const by = [await firstToFail(folder, mutant.killers)];
+    for (const killer of mutant.alsoKilledBy ?? []) by.push(await firstToFail(folder, [killer]));
+    if (by.includes(null)) return { fate: "survived", by: by.filter((test) => test !== null).join("; ") };
+    return { fate: "killed", by: by.join("; ") };
   } catch (error) {
     return { fate: "broken", by: error.message };
   } finally {
@@ -161,9 +164,17 @@ async function judge(folder, mutant) {
   }
 }
 
+async function firstToFail(folder, killers) {
+  for (const { file, title } of killers) {
+    const { isKilled, by } = await attack(folder, [file], title);
+    if (isKilled) return by;
+  }
+  return null;
+}
+
 async function checkBaseline(folder) {
   await build(folder);
-  const files = new Set(chosen.flatMap(({ killers }) => killers).map(({ file }) => file));
+  const files = new Set(chosen.flatMap(killersOf).map(({ file }) => file));
   const { isKilled, by } = await attack(folder, [...files], undefined, BASELINE_LIMIT_MS);
   if (isKilled) throw new Error(`This fails without any mutant, too, so that it proves nothing: ${by}`);
 }

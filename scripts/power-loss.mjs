@@ -5,6 +5,7 @@
 //   npm run powerloss                        300 cuts for each durability and model
 //   npm run powerloss -- --cuts 50 --seed 7 --rounds 4
 //   npm run powerloss -- --write             the section of docs/reliability.md, as Markdown
+//   npm run powerloss -- --cold-start        each run must also be reproduced by its code, its end withheld (I5)
 //   npm run powerloss -- --lying-disk        syncs do nothing: shows that this harness finds what there is to find
 //
 // Exit code 1 if anything acknowledged is lost under "power", or anything is corrupt or ends wrong under either.
@@ -31,6 +32,7 @@ const { values: options } = parseArgs({
     seed: { type: "string", default: String(Date.now() % 1_000_000) },
     durability: { type: "string", multiple: true, default: ["power", "process"] },
     "lying-disk": { type: "boolean", default: false },
+    "cold-start": { type: "boolean", default: false },
     write: { type: "boolean", default: false },
     json: { type: "boolean", default: false },
   },
@@ -103,18 +105,31 @@ async function tryCut(files, durability, acknowledged) {
   const folder = mkdtempSync(join(memory, "cut-"));
   try {
     for (const [name, content] of files) writeFileSync(join(folder, name), content);
-    return await recover(folder, durability, acknowledged, runs);
+    return await recover(folder, durability, acknowledged, runs, { hasColdStart: options["cold-start"] });
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
 function emptyRow(durability, model) {
-  return { durability, model, cuts: 0, lossy: 0, lost: 0, worst: 0, corrupt: 0, repeated: 0, runs: 0, right: 0 };
+  return {
+    durability,
+    model,
+    cuts: 0,
+    lossy: 0,
+    lost: 0,
+    worst: 0,
+    corrupt: 0,
+    repeated: 0,
+    runs: 0,
+    right: 0,
+    replayed: 0,
+  };
 }
 
-function count(row, moment, { faults, lost, repeated, wrong }) {
+function count(row, moment, { faults, lost, repeated, wrong, replayed }) {
   row.cuts++;
+  row.replayed += replayed;
   row.lossy += lost > 0 ? 1 : 0;
   row.lost += lost;
   row.worst = Math.max(row.worst, lost);

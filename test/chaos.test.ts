@@ -8,10 +8,12 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { checksum } from "../src/core/checksum.ts";
 import type { StoredEntry } from "../src/core/journal.ts";
 import type { Store } from "../src/core/store.ts";
+import * as pawl from "../src/index.ts";
 import { type Database, loadDriver } from "../src/stores/sqlite/driver.ts";
 import { sqliteStore } from "../src/stores/sqlite/sqlite-store.ts";
 import { nodeHost } from "../src/worker/node-host.ts";
 import { Program } from "./child.ts";
+import { coldStartFile } from "./cold-start.ts";
 
 const SCRIPT = fileURLToPath(new URL("../scripts/chaos.mjs", import.meta.url));
 
@@ -42,7 +44,19 @@ beforeAll(async () => {
   code = trial.code;
 }, 240_000);
 
-afterAll(() => {
+interface ProgramsModule {
+  readonly programs: (build: object, how: { readonly ledger: object; readonly patch: number }) => object[];
+}
+
+/** The workflows of the storm, as its older and its newer processes have them. No step begins in a replay: nothing is booked. */
+async function workload(): Promise<object[]> {
+  const path = new URL("../scripts/chaos/programs.mjs", import.meta.url).href;
+  const { programs } = (await import(path)) as ProgramsModule;
+  return [0, 1].flatMap((patch) => programs(pawl, { ledger: {}, patch }));
+}
+
+afterAll(async () => {
+  if (storm !== undefined) await coldStartFile(join(storm.folder, "pawl.db"), [await workload()]);
   for (const folder of [storm?.folder ?? "", ...copies])
     if (folder !== "") rmSync(folder, { recursive: true, force: true });
 });

@@ -2,6 +2,7 @@ import { createRequire } from "node:module";
 import { platform } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { withoutColdStart } from "./cold-start.ts";
 import { begin, json, pawl, project } from "./fixtures/cli/command.ts";
 import { seed } from "./fixtures/cli/seed.ts";
 
@@ -17,6 +18,7 @@ interface Sqlite {
 
 /** Edits the store behind Pawl's back. */
 function tamper(folder: string, sql: string): void {
+  withoutColdStart("it damages a store");
   const { DatabaseSync } = createRequire(import.meta.url)("@photostructure/sqlite") as Sqlite;
   const db = new DatabaseSync(join(folder, ".pawl", "pawl.db"));
   db.exec(sql);

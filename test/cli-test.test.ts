@@ -1,6 +1,7 @@
 // `pawl test --crash-everywhere`: crashes that one process plays by itself, and real ones with fresh processes after them.
 import { readdirSync } from "node:fs";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { drawPoints } from "../src/cli/fresh-processes.ts";
 import { begin, errorOf, pawl, project, type Result } from "./fixtures/cli/command.ts";
 
 // Each point takes two processes.
@@ -17,6 +18,7 @@ interface Report {
   };
   readonly processes: {
     readonly points: number;
+    readonly drawn: number | null;
     readonly explored: number;
     readonly isComplete: boolean;
     readonly notCompared: readonly string[];
@@ -72,6 +74,32 @@ const STATE = `
     });
     return await ctx.step("fetch", () => "fetched with " + token);
   });
+`;
+
+/** More than 200 points. It tells of every process that has not been there from the beginning: wherever it was killed, it ends otherwise. */
+const LONG = `
+  import { existsSync } from "node:fs";
+  import { join } from "node:path";
+  import { workflow } from "pawl";
+
+  const folder = process.env["PAWL_TEST_FOLDER"];
+  const isSecondLife = folder !== undefined && existsSync(join(folder, "pawl.db"));
+
+  export const long = workflow("long", async (ctx) => {
+    for (let i = 0; i < 60; i++) await ctx.step("page", () => i);
+    return await ctx.step("life", () => (isSecondLife ? "second" : "first"));
+  });
+`;
+
+/** A process that finds what another one has left never gets to work. */
+const NEVER_RECOVERED = `
+  import { existsSync } from "node:fs";
+  import { join } from "node:path";
+  const folder = process.env["PAWL_TEST_FOLDER"];
+  if (folder !== undefined && existsSync(join(folder, "pawl.db"))) {
+    setInterval(() => {}, 60_000);
+    await new Promise(() => {});
+  }
 `;
 
 /** What a crash may change, each in its own way. The lot is never the same here, and in a life that is killed other than in one that is not. */
@@ -196,6 +224,40 @@ describe("pawl test", () => {
     expect(reportsOf(quick).tests[0]?.processes).toMatchObject({ explored: 0, isComplete: false });
   });
 
+  it("S4-1 of more points than are wanted, fresh processes try those that the seed draws; how many and the seed are told", async () => {
+    const folder = project({ "long.ts": LONG });
+    const args = ["long.ts", "--modes", "kill", "--seed", "7"];
+    const result = await crash(folder, ...args, "--processes", "3", "--json");
+    const { seed, tests } = reportsOf(result);
+    const { processes } = tests[0] as Report;
+    expect({ code: result.code, seed }).toEqual({ code: 1, seed: 7 });
+    expect(processes).toMatchObject({ drawn: 3, explored: 3, isComplete: false });
+    const points = Array.from({ length: processes?.points ?? 0 }, (_, i) => i + 1);
+    expect(points.length).toBeGreaterThan(200);
+    const drawn = drawPoints(points, 7, 3).toSorted((a, b) => a - b);
+    expect(processes?.failures.map(({ point }) => point.n)).toEqual(drawn);
+    const { stdout } = await crash(folder, ...args, "--processes", "1");
+    expect(stdout).toMatch(/fresh processes {2}1 of \d+ points tried, 1 was drawn by lot\n/);
+    expect(stdout).toMatch(/seed {13}7\n/);
+    expect(stdout).toContain(`Killed at point ${drawPoints(points, 7, 1)[0]}, `);
+  });
+
+  it("S4-1 a budget ends processes that are under way, and says that it was used up: they are no failures", async () => {
+    const folder = project({ "hung.ts": `${NEVER_RECOVERED}${STATE}` });
+    const { code, stdout } = await crash(folder, "hung.ts", "--budget", "5s");
+    expect(stdout).toMatch(/fresh processes {2}0 of \d+ points tried; the budget was used up\n/);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining("No failure.") });
+  });
+
+  it("S4-1 a budget also ends a process that nobody has disturbed", async () => {
+    const folder = project({ "state.ts": `${ENDLESS}${STATE}` });
+    const { code, stdout } = await crash(folder, "state.ts", "--budget", "3s", "--json");
+    expect({ code, processes: (JSON.parse(stdout) as { tests: Report[] }).tests[0]?.processes }).toMatchObject({
+      code: 0,
+      processes: { explored: 0, isComplete: false, failures: [] },
+    });
+  });
+
   it("shows ten failures, and how many more there are; a run that waits in vain needs no fresh process", async () => {
     const folder = project({ "many.ts": MANY });
     const many = await crash(folder, "many.ts", "batch", "--modes", "kill", "--no-processes");
@@ -281,6 +343,7 @@ describe("bad usage of pawl test", () => {
       /--modes "burn" is none of kill, lost-answer/,
     ],
     [["test", "--crash-everywhere", "two.ts", "add", "--budget", "soon"], 2, /--budget/],
+    [["test", "--crash-everywhere", "two.ts", "add", "--processes", "0"], 2, /--processes "0" is not a whole number/],
     [["test", "--crash-everywhere", "two.ts", "add", "--input", "{"], 2, /--input is not JSON/],
     [
       ["test", "--crash-everywhere", "two.ts", "add", "--input", "1", "--at", "99"],

@@ -8,8 +8,11 @@ interface Line {
   readonly ms: number;
   readonly checked: number;
   readonly open: number;
+  /** Those of both that other processes have made. */
+  readonly ofChildren: number;
   readonly passedOver: number;
   readonly unreadable: number;
+  readonly withoutCode: number;
   readonly optedOut: number;
   readonly reasons: readonly (readonly [test: string, reason: string])[];
 }
@@ -29,10 +32,10 @@ function parse(line: string): Line {
 }
 
 function print(lines: readonly Line[]): void {
-  const sum = (field: "ms" | "checked" | "open" | "passedOver" | "unreadable" | "optedOut") =>
-    lines.reduce((total, line) => total + line[field], 0);
-  const counts = `${sum("checked")} ended and ${sum("open")} open runs replayed in ${(sum("ms") / 1000).toFixed(1)} s`;
-  const others = `${sum("optedOut")} opted out, ${sum("passedOver")} passed over (more of the same, or too long), ${sum("unreadable")} unreadable`;
+  const sum = (field: Exclude<keyof Line, "file" | "reasons">) => lines.reduce((total, line) => total + line[field], 0);
+  const made = `${sum("checked")} ended and ${sum("open")} open runs, ${sum("ofChildren")} of them made by child processes`;
+  const counts = `${made}, read and replayed in ${(sum("ms") / 1000).toFixed(1)} s`;
+  const others = `${sum("optedOut")} opted out, ${sum("passedOver")} passed over (more of the same, or too long), ${sum("unreadable")} unreadable, ${sum("withoutCode")} in files without their code`;
   process.stdout.write(`\nCold start (I5): ${counts}; ${others}.\n`);
   for (const { file, reasons } of lines) {
     for (const reason of new Set(reasons.map(([, why]) => why))) {

@@ -6,22 +6,29 @@
 //   CS1. An engine answers for the runs whose last entry it has written itself, with the code it had.
 //   CS2. Journals are read when an engine closes, and replayed when all tests of the file are over: what bodies do then disturbs no test.
 //   CS3. A killed engine is answered for by the next one that closes on the same store.
-import { appendFileSync } from "node:fs";
+//   CS4. What other processes have left in a SQLite file is read when their test is over, and answered for by the code of their modules.
+import { appendFileSync, existsSync } from "node:fs";
 import { expect } from "vitest";
+import { collectWorkflows } from "../src/cli/load.ts";
 import { DEFAULT_STORE, storeOf } from "../src/client/open-store.ts";
 import { Pawl, type PawlOptions } from "../src/client/pawl.ts";
-import type { Commit, Store, Verdict } from "../src/core/store.ts";
+import type { Commit, RunRow, Store, Verdict } from "../src/core/store.ts";
 import type { Workflow } from "../src/core/workflow.ts";
+import { sqliteStore } from "../src/stores/sqlite/sqlite-store.ts";
 import { type ExportedRun, exportRun, replay } from "../src/testing/index.ts";
 import { Registry } from "../src/worker/registry.ts";
 
-/** Runs of one engine that are looked at; tests of capacity make thousands of the same kind. */
+/** Runs of one engine, or of one file, that are looked at; tests of capacity make thousands of the same kind. */
 const MAX_RUNS = 2000;
 /** Longer journals are left to the tests that are about them: they are read and replayed there. */
 const MAX_ENTRIES = 5000;
+/** More than any test leaves in a file. */
+const MAX_ROWS = 100_000;
 const AT_ONCE = 100;
 /** A store that does not answer must not hold its test up. */
 const READ_MS = 2000;
+/** A file is read when its test is over; this is only for one that never lets itself be read. */
+const READ_FILE_MS = 30_000;
 /** A body that awaits something of its own is given more time before it counts as quiet: the machine may be busy. */
 const QUIET_MS = 200;
 const PATIENT_MS = 10_000;
@@ -45,12 +52,16 @@ interface Recorded {
   readonly test: string;
   readonly workflow: Workflow;
   readonly run: ExportedRun;
+  readonly isOfChild?: boolean;
 }
 
 const engines = new Map<Pawl, Engine>();
 const recorded: Recorded[] = [];
 const optedOut = new Map<string, string>();
-const tally = { checked: 0, open: 0, passedOver: 0, unreadable: 0, optedOut: 0 };
+const tally = { checked: 0, open: 0, ofChildren: 0, passedOver: 0, unreadable: 0, withoutCode: 0, optedOut: 0 };
+
+/** How long reading files has taken: it is a part of what the check costs. */
+let readingMs = 0;
 
 /** Leaves the runs of this test out, or at the top of a file those of all its tests; `reason` is printed with the count. */
 export function withoutColdStart(reason: string): void {
@@ -106,7 +117,7 @@ async function closeAndRead(pawl: Pawl, shut: () => Promise<void>): Promise<void
   );
   try {
     await shut();
-    if (isHeld) await inTime(readAll(pawl));
+    if (isHeld) await inTime(readAll(pawl), READ_MS);
   } finally {
     engines.delete(pawl);
     if (isHeld) await pawl.store.close();
@@ -137,13 +148,71 @@ async function readOne(pawl: Pawl, engine: Engine, id: string, { head, hash }: W
   return true;
 }
 
-async function inTime(work: Promise<void>): Promise<void> {
+/**
+ * Has the runs that other processes have left in a SQLite file answered for, by the workflows of these modules: their paths, or what they export.
+ * To be called when the test is over and the file still there.
+ */
+export async function coldStartFile(path: string, modules: readonly (string | object)[]): Promise<void> {
+  const begun = performance.now();
+  if (existsSync(path)) await inTime(readFile(path, modules), READ_FILE_MS);
+  readingMs += performance.now() - begun;
+}
+
+/** Counts ended runs that a child process has replayed itself: its files are gone when it says so. */
+export function countColdStarts(runs: number): void {
+  tally.checked += runs;
+  tally.ofChildren += runs;
+}
+
+async function readFile(path: string, modules: readonly (string | object)[]): Promise<void> {
+  try {
+    const pawl = await open.call(Pawl, sqliteStore(path), { handleSignals: false });
+    try {
+      const registry = new Registry(await workflowsOf(modules));
+      const rows = await pawl.store.runs({ limit: MAX_ROWS });
+      for (const [index, row] of rows.entries()) {
+        if (index >= MAX_RUNS || row.head > MAX_ENTRIES) tally.passedOver++;
+        else await readRow(pawl, row, registry);
+      }
+    } finally {
+      await close.call(pawl);
+    }
+  } catch {
+    tally.unreadable++;
+  }
+}
+
+async function readRow(pawl: Pawl, { id, workflow: name, version }: RunRow, registry: Registry): Promise<void> {
+  const workflow = registry.forRun(name, version);
+  if (workflow === undefined) return void tally.withoutCode++;
+  try {
+    recorded.push({ test: currentTest(), workflow, run: await exportRun(pawl, id), isOfChild: true });
+  } catch {
+    tally.unreadable++;
+  }
+}
+
+async function workflowsOf(modules: readonly (string | object)[]): Promise<Workflow[]> {
+  const found = new Map<string, Workflow>();
+  for (const one of modules) {
+    const exported = typeof one === "string" ? await exportsOf(one) : one;
+    for (const workflow of collectWorkflows(exported)) found.set(`${workflow.name} ${workflow.version}`, workflow);
+  }
+  return [...found.values()];
+}
+
+/** A module that a test has broken on purpose exports nothing. */
+function exportsOf(path: string): Promise<object> {
+  return import(/* @vite-ignore */ path).catch(() => ({}));
+}
+
+async function inTime(work: Promise<void>, ms: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<void>((resolve) => {
     timer = startTimer(() => {
       tally.unreadable++;
       resolve();
-    }, READ_MS);
+    }, ms);
   });
   await Promise.race([work, late]);
   stopTimer(timer);
@@ -154,15 +223,17 @@ export async function replayAll(): Promise<void> {
   const failures: string[] = [];
   const begun = performance.now();
   while (recorded.length > 0) await Promise.all(recorded.splice(-AT_ONCE).map((one) => coldStart(one, failures)));
-  report(performance.now() - begun);
+  report(performance.now() - begun + readingMs);
+  readingMs = 0;
   if (failures.length > 0)
     throw new Error(`${failures.length} runs are not reproduced by their code (I5):\n${inShort(failures)}`);
 }
 
-async function coldStart({ test, workflow, run }: Recorded, failures: string[]): Promise<void> {
+async function coldStart({ test, workflow, run, isOfChild = false }: Recorded, failures: string[]): Promise<void> {
   if (optedOut.has(WHOLE_FILE) || optedOut.has(test)) return void tally.optedOut++;
   if (run.run.endedAt === null) tally.open++;
   else tally.checked++;
+  if (isOfChild) tally.ofChildren++;
   const fail = (problem: string) => void failures.push(`in "${test}": ${problem}`);
   try {
     const first = await replay(workflow, run, { quiet: QUIET_MS });

@@ -3,6 +3,7 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
+import { countColdStarts } from "./cold-start.ts";
 
 const SCRIPT = fileURLToPath(new URL("../scripts/power-loss.mjs", import.meta.url));
 const canTrace = spawnSync("strace", ["-e", "trace=none", "true"]).status === 0;
@@ -15,6 +16,7 @@ interface Row {
   readonly repeated: number;
   readonly runs: number;
   readonly right: number;
+  readonly replayed: number;
 }
 
 function cut(...options: string[]): { readonly rows: Row[]; readonly story: string; readonly status: number | null } {
@@ -26,12 +28,14 @@ function cut(...options: string[]): { readonly rows: Row[]; readonly story: stri
 
 // Needs strace, and a kernel that allows it.
 it.skipIf(!canTrace)(
-  "I1 I4 I6 a power cut takes nothing that was acknowledged, unless that was asked for, and never spoils the file or a run",
+  "I1 I4 I5 I6 a power cut takes nothing that was acknowledged, unless that was asked for, and never spoils the file or a run",
   () => {
-    const { rows, story, status } = cut("--cuts", "4", "--rounds", "2");
+    const { rows, story, status } = cut("--cuts", "4", "--rounds", "2", "--cold-start");
+    for (const { replayed } of rows) countColdStarts(replayed);
     expect(rows.length).toBe(6);
     for (const row of rows) {
       expect(row, story).toMatchObject({ cuts: 4, corrupt: 0, right: row.runs });
+      expect(row.replayed, story).toBeGreaterThanOrEqual(row.runs);
       if (row.durability === "power") expect(row, story).toMatchObject({ lost: 0, repeated: 0 });
     }
     // Without a sync for each commit there is something to lose: the comparison sees it.

@@ -1,5 +1,7 @@
 // Running ahead of the disk: P13 to P17, P37.
 
+import { FIXED_SEEDS } from "./simulator.mjs";
+
 export const diskMutants = [
   {
     rule: "P13",
@@ -12,6 +14,7 @@ export const diskMutants = [
       },
     ],
     killers: [{ file: "test/behaviour/context.test.ts", title: "P13" }],
+    alsoKilledBy: [FIXED_SEEDS],
   },
   {
     rule: "P13",
@@ -49,8 +52,8 @@ export const diskMutants = [
     changes: [
       {
         file: "src/worker/committer.ts",
-        from: "    for (let i = 0; i < this.#sliceRuns; i++) {",
-        to: "    for (;;) {",
+        from: "if (told++ === this.#sliceRuns) return this.#tellSoon();",
+        to: "if (told++ < 0) return this.#tellSoon();",
       },
     ],
     killers: [{ file: "test/behaviour/slices.test.ts", title: "I6 P13" }],
@@ -91,6 +94,7 @@ export const diskMutants = [
       },
     ],
     killers: [{ file: "test/attacks/incarnations.test.ts", title: "P15" }],
+    alsoKilledBy: [FIXED_SEEDS],
   },
   {
     rule: "P16",

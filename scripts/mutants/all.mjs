@@ -1,5 +1,5 @@
 // Each mutant: the rule that it takes away (P: PROTOCOL.md, D: a section of DESIGN.md), what the engine then does in its stead, the exact
-// changes of the sources, and the narrowest tests that must notice.
+// changes of the sources, and the narrowest tests that must notice: one of `killers`, and each of `alsoKilledBy` as well.
 import { diskMutants } from "./ahead-of-the-disk.mjs";
 import { ownershipMutants } from "./ownership.mjs";
 import { storeMutants } from "./stores.mjs";

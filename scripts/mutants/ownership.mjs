@@ -1,5 +1,7 @@
 // Wake-ups, ownership, cancel: P18 to P28.
 
+import { FIXED_SEEDS } from "./simulator.mjs";
+
 export const ownershipMutants = [
   {
     rule: "P18",
@@ -12,6 +14,7 @@ export const ownershipMutants = [
       },
     ],
     killers: [{ file: "test/behaviour/suspension.test.ts", title: "P18" }],
+    alsoKilledBy: [FIXED_SEEDS],
   },
   {
     rule: "P18",
@@ -24,6 +27,7 @@ export const ownershipMutants = [
       },
     ],
     killers: [{ file: "test/stores.test.ts", title: "SQLite" }],
+    alsoKilledBy: [FIXED_SEEDS],
   },
   {
     rule: "P18",
@@ -74,6 +78,7 @@ export const ownershipMutants = [
       },
     ],
     killers: [{ file: "test/behaviour/cancel.test.ts" }],
+    alsoKilledBy: [FIXED_SEEDS],
   },
   {
     rule: "P19",
@@ -112,6 +117,7 @@ export const ownershipMutants = [
       { file: "src/worker/sweeper.ts", from: "this.#fence(silent, true)", to: "this.#fence(silent, false)" },
     ],
     killers: [{ file: "test/behaviour/retention.test.ts" }, { file: "test/attacks/fencing.test.ts" }],
+    alsoKilledBy: [FIXED_SEEDS],
   },
   {
     rule: "I9",
@@ -154,6 +160,7 @@ export const ownershipMutants = [
       },
     ],
     killers: [{ file: "test/attacks/fencing.test.ts", title: "P23" }],
+    alsoKilledBy: [FIXED_SEEDS],
   },
   {
     rule: "P25",
@@ -252,6 +259,7 @@ export const ownershipMutants = [
       },
     ],
     killers: [{ file: "test/behaviour/recovery.test.ts", title: "P28" }],
+    alsoKilledBy: [FIXED_SEEDS],
   },
   {
     rule: "P28",

@@ -1,5 +1,7 @@
 // What stores keep, and DESIGN 6.
 
+import { FIXED_SEEDS } from "./simulator.mjs";
+
 export const storeMutants = [
   {
     rule: "P5",
@@ -65,6 +67,7 @@ export const storeMutants = [
       },
     ],
     killers: [{ file: "test/stores.test.ts", title: "SQLite" }],
+    alsoKilledBy: [FIXED_SEEDS],
   },
   {
     rule: "P24",
@@ -129,7 +132,7 @@ export const storeMutants = [
         to: `checksum(host, "", entry);`,
       },
     ],
-    killers: [{ file: "test/crash/damaged-rows.test.ts", title: "P35" }, { file: "test/golden.test.ts" }],
+    killers: [{ file: "src/core/values.test.ts", title: "P35" }],
   },
   {
     rule: "P35",
@@ -159,6 +162,7 @@ export const storeMutants = [
       },
     ],
     killers: [{ file: "test/stores.test.ts", title: "SQLite" }],
+    alsoKilledBy: [FIXED_SEEDS],
   },
   {
     rule: "D6",

@@ -1,5 +1,7 @@
 // Turns and the journal: P2 to P12, DESIGN 3 and 4.
 
+import { FIXED_SEEDS } from "./simulator.mjs";
+
 export const turnMutants = [
   {
     rule: "P2",
@@ -18,6 +20,7 @@ export const turnMutants = [
       },
     ],
     killers: [{ file: "test/determinism/every-prefix.test.ts" }],
+    alsoKilledBy: [FIXED_SEEDS],
   },
   {
     rule: "P2",
@@ -219,6 +222,7 @@ export const turnMutants = [
       },
     ],
     killers: [{ file: "test/behaviour/continue-as.test.ts", title: "P10 begins" }],
+    alsoKilledBy: [FIXED_SEEDS],
   },
   {
     rule: "P12",
@@ -239,6 +243,7 @@ export const turnMutants = [
       },
     ],
     killers: [{ file: "test/behaviour/run-end.test.ts" }],
+    alsoKilledBy: [FIXED_SEEDS],
   },
   {
     rule: "D3",
@@ -263,6 +268,7 @@ export const turnMutants = [
       },
     ],
     killers: [{ file: "test/behaviour/retries.test.ts" }, { file: "test/behaviour/recovery.test.ts" }],
+    alsoKilledBy: [FIXED_SEEDS],
   },
   {
     rule: "D4",
@@ -276,6 +282,7 @@ export const turnMutants = [
       },
     ],
     killers: [{ file: "test/behaviour/sleep.test.ts" }],
+    alsoKilledBy: [FIXED_SEEDS],
   },
   {
     rule: "D4",

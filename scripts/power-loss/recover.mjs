@@ -2,15 +2,18 @@
 import { join } from "node:path";
 import { doctor } from "../../dist/client/doctor.js";
 import { Pawl, sqliteStore } from "../../dist/index.js";
+import { exportRun, replay } from "../../dist/testing/index.js";
 import { begun, finish, workflows } from "./work.mjs";
 
 const LIMIT_MS = 30_000;
+const QUIET_MS = 10_000;
 
 /**
  * `lost`: acknowledged commits and messages that are not there. `faults`: what SQLite's integrity check and Pawl's doctor say of the file.
- * `repeated`: steps that began again although their outcome was acknowledged. `wrong`: runs that did not end with their answer.
+ * `repeated`: steps that began again although their outcome was acknowledged. `wrong`: runs that did not end with their answer or, with
+ * `hasColdStart`, do not come to it again when they are replayed without their end; `replayed`: how many were.
  */
-export async function recover(folder, durability, acknowledged, runs) {
+export async function recover(folder, durability, acknowledged, runs, { hasColdStart = false } = {}) {
   const path = join(folder, "pawl.db");
   const store = sqliteStore(path, { durability });
   const faults = [];
@@ -19,13 +22,15 @@ export async function recover(folder, durability, acknowledged, runs) {
     faults.push(...(await faultsOf(store)));
     const lost = await countLost(store, acknowledged);
     const { wrong, repeated } = await goOn(store, runs, acknowledged);
+    const cold = hasColdStart ? await coldStart(store) : { wrong: [], replayed: 0 };
     faults.push(...(await faultsOf(store)));
-    return { faults, lost, repeated, wrong };
+    return { faults, lost, repeated, wrong: [...new Set([...wrong, ...cold.wrong])], replayed: cold.replayed };
   } catch (error) {
     return {
       faults: [...faults, error.message],
       lost: acknowledged.length,
       repeated: 0,
+      replayed: 0,
       wrong: runs.map(({ id }) => id),
     };
   } finally {
@@ -71,6 +76,23 @@ async function goOn(store, runs, acknowledged) {
     return { wrong, repeated: begun.filter((key) => recorded.has(key)).length };
   } finally {
     await pawl.close({ drain: 0 });
+  }
+}
+
+/** Replays every run of the store. A child that its code does not lead to stands for the run that has called it. */
+async function coldStart(store) {
+  const pawl = await Pawl.open(store, { handleSignals: false, logger: SILENT });
+  try {
+    const rows = await store.runs({ limit: 10_000 });
+    const wrong = [];
+    for (const { id, workflow: name, parent } of rows) {
+      const code = workflows.find((one) => one.name === name);
+      const { ok } = await replay(code, await exportRun(pawl, id), { quiet: QUIET_MS });
+      if (!ok) wrong.push(parent?.run ?? id);
+    }
+    return { wrong, replayed: rows.length };
+  } finally {
+    await pawl.close();
   }
 }
 

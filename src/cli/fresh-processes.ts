@@ -20,7 +20,8 @@ import { type Blame, RECOVERED, Undisturbed } from "./undisturbed-life.ts";
 
 const LIFE = fileURLToPath(new URL("./crash-life.js", import.meta.url));
 const AT_ONCE = 2;
-const MOST_POINTS = 200;
+/** More are drawn by lot: each takes two processes. */
+export const MOST_POINTS = 200;
 const LONGEST_LIFE_MS = 30_000;
 const BEGIN = Date.UTC(2026, 0, 1);
 /** So many further undisturbed lives are asked, before anything is blamed, whether it differs by itself. */
@@ -33,7 +34,9 @@ export interface FreshOptions {
   readonly at: number | null;
   /** Steps that are known to vary without any crash. */
   readonly varying: readonly string[];
-  /** When to begin no further point. */
+  /** How many points at most; if there are more, they are drawn by lot. */
+  readonly most: number;
+  /** When to end: what is under way then does not count. */
   readonly endsAt: number;
   /** Ends it all. */
   readonly stop: AbortSignal;
@@ -45,7 +48,10 @@ export interface FreshFailure extends Blame {
 }
 
 export interface FreshReport {
+  /** 0 if there was no time to count them. */
   readonly points: number;
+  /** How many of them were drawn by lot; `null`: none, all were to be tried. */
+  readonly drawn: number | null;
   /** How many of them were tried. */
   readonly explored: number;
   readonly isComplete: boolean;
@@ -58,6 +64,8 @@ interface Life {
   readonly points: readonly CrashPoint[];
   /** `null`: it was killed, or did not end in time. */
   readonly story: LifeStory | null;
+  /** Whether the time for all of them was over before it had ended. */
+  readonly isCut: boolean;
   readonly now: number;
   readonly ended: readonly EndedStep[];
   readonly errors: string;
@@ -69,38 +77,50 @@ export async function killEverywhere(options: FreshOptions): Promise<FreshReport
   options.stop.addEventListener("abort", () => lives.end());
   try {
     const whole = await undisturbed(lives, options.varying);
+    if (whole === null)
+      return { points: 0, drawn: null, explored: 0, isComplete: false, notCompared: [], failures: [] };
     const points = whole.points.filter(({ n }) => options.at === null || n === options.at);
-    const chosen = sample(points, options.seed);
+    const chosen = drawPoints(points, options.seed, options.most);
     const failures: FreshFailure[] = [];
     let explored = 0;
     await twoAtATime(chosen, async (point) => {
-      if (Date.now() >= options.endsAt) return;
-      failures.push(...(await tryPoint(point, lives, whole)));
+      const found = await tryPoint(point, lives, whole);
+      if (found === null) return;
+      failures.push(...found);
       explored += 1;
       options.progress(`${explored} of ${chosen.length} points in fresh processes`);
     });
     failures.sort((a, b) => a.point.n - b.point.n);
-    const isComplete = explored === points.length;
-    return { points: whole.points.length, explored, isComplete, notCompared: whole.notCompared, failures };
+    const counts = {
+      points: whole.points.length,
+      drawn: chosen.length < points.length ? chosen.length : null,
+      explored,
+    };
+    return { ...counts, isComplete: explored === points.length, notCompared: whole.notCompared, failures };
   } finally {
     lives.end();
     rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
   }
 }
 
-async function undisturbed(lives: Lives, varying: readonly string[]): Promise<Undisturbed> {
-  const [first, second] = [await lives.undisturbed(), await lives.undisturbed()];
+/** `null`: there was no time for it. */
+async function undisturbed(lives: Lives, varying: readonly string[]): Promise<Undisturbed | null> {
+  const first = await lives.undisturbed();
+  const second = first === null ? null : await lives.undisturbed();
+  if (first === null || second === null) return null;
   const whole = new Undisturbed(first.points, first.story, varying);
   whole.learn(second.story);
   return whole;
 }
 
-async function tryPoint(point: CrashPoint, lives: Lives, whole: Undisturbed): Promise<FreshFailure[]> {
+/** `null`: there was no time for it. */
+async function tryPoint(point: CrashPoint, lives: Lives, whole: Undisturbed): Promise<FreshFailure[] | null> {
   const name = `point-${point.n}`;
   const killed = await lives.live(name, { killAt: point.n });
   // Steps that work side by side may have reached fewer points this time; then this life was an undisturbed one.
   const last = killed.story === null ? await lives.live(name, { now: killed.now, ended: killed.ended }) : killed;
   lives.forget(name);
+  if (last.isCut) return null;
   const blames = await judge(last, lives, whole);
   return blames.map((blame) => ({ point: killed.points.at(-1) ?? point, ...blame }));
 }
@@ -112,17 +132,18 @@ async function judge({ story, errors }: Life, lives: Lives, whole: Undisturbed):
   }
   if (whole.judge(story).length > 0 && lives.repeated < MOST_REPEATED) {
     lives.repeated++;
-    whole.learn((await lives.undisturbed()).story);
+    const another = await lives.undisturbed();
+    if (another !== null) whole.learn(another.story);
   }
   return whole.judge(story);
 }
 
 /** All points, or so many of them by lot, the same for the same seed. */
-function sample(points: readonly CrashPoint[], seed: number): CrashPoint[] {
-  if (points.length <= MOST_POINTS) return [...points];
+export function drawPoints<T>(points: readonly T[], seed: number, most: number): T[] {
+  if (points.length <= most) return [...points];
   const random = seededRandom(String(seed));
   const drawn = points.map((point) => ({ point, lot: random.next() })).sort((a, b) => a.lot - b.lot);
-  return drawn.slice(0, MOST_POINTS).map(({ point }) => point);
+  return drawn.slice(0, most).map(({ point }) => point);
 }
 
 async function twoAtATime<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
@@ -155,16 +176,21 @@ class Lives {
     mkdirSync(join(folder, "code"));
   }
 
-  async undisturbed(): Promise<Life & { readonly story: LifeStory }> {
+  /** `null`: there was no time for it. */
+  async undisturbed(): Promise<(Life & { readonly story: LifeStory }) | null> {
     const name = `undisturbed-${++this.#undisturbed}`;
     const { story, ...life } = await this.live(name);
+    if (life.isCut) return null;
     if (story === null || story.end.kind === "stuck") throw didNotEnd({ story, ...life });
     this.forget(name);
     return { ...life, story };
   }
 
   async live(name: string, { killAt = null, now, ended = [] }: LifeOptions = {}): Promise<Life> {
-    this.#options.stop.throwIfAborted();
+    const { stop, endsAt } = this.#options;
+    stop.throwIfAborted();
+    const leftMs = Math.ceil(endsAt - Date.now());
+    if (leftMs <= 0) return NOT_LIVED;
     const folder = join(this.#folder, name);
     mkdirSync(folder, { recursive: true });
     const task: LifeTask = {
@@ -179,11 +205,12 @@ class Lives {
     const child = spawn(process.execPath, ["--no-warnings", LIFE, JSON.stringify(task)], {
       stdio: ["ignore", "ignore", "pipe", "pipe"],
       env: { ...process.env, [FOLDER_VARIABLE]: folder, [CACHE_VARIABLE]: code, NODE_COMPILE_CACHE: code },
-      timeout: LONGEST_LIFE_MS,
+      timeout: Math.min(LONGEST_LIFE_MS, leftMs),
       killSignal: "SIGKILL",
     });
     this.#running.add(child);
-    return await lifeOf(child).finally(() => this.#running.delete(child));
+    const life = await lifeOf(child).finally(() => this.#running.delete(child));
+    return { ...life, isCut: life.story === null && Date.now() >= endsAt };
   }
 
   forget(name: string): void {
@@ -195,7 +222,9 @@ class Lives {
   }
 }
 
-async function lifeOf(child: ChildProcess): Promise<Life> {
+const NOT_LIVED: Life = { points: [], story: null, isCut: true, now: BEGIN, ended: [], errors: "" };
+
+async function lifeOf(child: ChildProcess): Promise<Omit<Life, "isCut">> {
   const points: CrashPoint[] = [];
   const ended: EndedStep[] = [];
   let story: LifeStory | null = null;

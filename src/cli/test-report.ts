@@ -48,11 +48,12 @@ function crashesText({ points, explored, skipped, isComplete }: CrashReport): st
   return isComplete ? most : `${most}; not all: sampled, or the budget was used up`;
 }
 
-function processesText({ points, explored, isComplete, notCompared }: FreshReport): string {
-  const some = isComplete ? "" : "; not all: drawn by lot, or the budget was used up";
+function processesText({ points, drawn, explored, isComplete, notCompared }: FreshReport): string {
+  const lot = drawn === null ? "" : `, ${drawn} ${drawn === 1 ? "was" : "were"} drawn by lot`;
+  const late = isComplete || explored === drawn ? "" : "; the budget was used up";
   const parts = notCompared.map((path) => (path === "" ? "the result" : path.replace(/^\./, ""))).join(", ");
   const apart = parts === "" ? "" : `; not compared: ${parts}, which differs without any crash`;
-  return `${explored} of ${countOf(points, "point")} tried${some}${apart}`;
+  return `${explored} of ${countOf(points, "point")} tried${lot}${late}${apart}`;
 }
 
 /** Failures that say the same of the same place, at other points. */

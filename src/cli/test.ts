@@ -7,7 +7,7 @@ import type { CrashReport } from "../testing/explorer/report.ts";
 import { action, addCommand, type Call } from "./command.ts";
 import { type CrashTestChoice, chooseTests, type NamedCrashTest } from "./crash-tests.ts";
 import { EXIT } from "./exit-codes.ts";
-import { type FreshReport, killEverywhere } from "./fresh-processes.ts";
+import { type FreshReport, killEverywhere, MOST_POINTS } from "./fresh-processes.ts";
 import { readValue, wholeNumber } from "./input.ts";
 import { onInterrupt } from "./interrupt.ts";
 import { loadModule } from "./load.ts";
@@ -23,8 +23,8 @@ interface TestOptions {
   readonly seed?: string;
   readonly budget?: string;
   readonly allowNet?: boolean;
-  /** Commander's form of --no-processes. */
-  readonly processes: boolean;
+  /** `false` is Commander's form of --no-processes. */
+  readonly processes?: string | boolean;
 }
 
 /** The options, read. */
@@ -36,7 +36,8 @@ interface Plan {
   readonly seed: number;
   readonly budgetMs: number | null;
   readonly allowNet: boolean;
-  readonly hasProcesses: boolean;
+  /** At how many points at most; 0: none. */
+  readonly processPoints: number;
 }
 
 /** What came of one test. */
@@ -63,6 +64,7 @@ export function addTest(program: Command): void {
     .option("--seed <n>", "what is drawn by lot follows from it (default: a new one)")
     .option("--budget <time>", "explore no longer than this: 60s, 5m")
     .option("--allow-net", "let steps use the network")
+    .option("--processes <n>", `points at most to try with real processes (default: ${MOST_POINTS})`)
     .option("--no-processes", "do not also kill real processes and recover in fresh ones")
     .addHelpText("after", HELP)
     .action(
@@ -88,7 +90,7 @@ const HELP = `
 FILE exports crash tests, made with crashTest() of pawl/testing, or workflows. Each is run once, to find its points, and then
 again for every point and every way to crash: the process dies there, a commit is applied but its answer lost, or the process
 freezes and another one takes over. Then it is also killed for real, and recovered in a fresh process, which has none of the
-first one's variables: at all points, or at 200 of them by lot.
+first one's variables: at all points, or if there are more than ${MOST_POINTS}, at so many of them by lot.
 
 Exit codes: 0 if every end was the same, 1 if one was not, 2 for bad usage.`;
 
@@ -112,8 +114,13 @@ async function planOf(options: TestOptions, file: string, name: string | null): 
     seed: seed === undefined ? Math.floor(Math.random() * 2 ** 31) : wholeNumber(seed, "--seed", 0),
     budgetMs: budget === undefined ? null : toMs(budget, "--budget"),
     allowNet: options.allowNet === true,
-    hasProcesses: options.processes,
+    processPoints: processPointsOf(options.processes),
   };
+}
+
+function processPointsOf(option: string | boolean | undefined): number {
+  if (option === false) return 0;
+  return typeof option === "string" ? wholeNumber(option, "--processes", 1) : MOST_POINTS;
 }
 
 function modesOf(list: string): CrashMode[] {
@@ -147,11 +154,19 @@ async function tryOut(
     if (crashes === null) return null;
     check();
     const task = { choice: plan.choice, index, allowNet: plan.allowNet };
-    const { varying } = crashes;
-    const how = { task, seed: plan.seed, at: plan.at, varying, endsAt, stop: stop.signal, progress: progress.update };
+    const how = {
+      task,
+      seed: plan.seed,
+      at: plan.at,
+      varying: crashes.varying,
+      most: plan.processPoints,
+      endsAt,
+      stop: stop.signal,
+      progress: progress.update,
+    };
     // A run that does not come to its end here does not in another process either.
     const hasEnded = crashes.ok || crashes.explored > 0;
-    const processes = plan.hasProcesses && hasEnded ? await killEverywhere(how) : null;
+    const processes = plan.processPoints > 0 && hasEnded ? await killEverywhere(how) : null;
     const ok = crashes.ok && (processes === null || processes.failures.length === 0);
     return { test: test.name, workflow: test.workflow.name, ok, crashes, processes };
   } catch (error) {
@@ -165,13 +180,13 @@ async function tryOut(
 
 /** The crashes that this process can play by itself. With a budget, half of it is left for real processes. */
 function crashHere(plan: Plan, { name: _, workflow, input, ...own }: NamedCrashTest): Promise<CrashReport> {
-  const { modes, pairs, at, seed, budgetMs, hasProcesses } = plan;
+  const { modes, pairs, at, seed, budgetMs, processPoints } = plan;
   return crashEverywhere(workflow, input, {
     ...own,
     seed,
     ...(modes !== null && { modes }),
     ...(pairs && { pairs }),
     ...(at !== null && { at }),
-    ...(budgetMs !== null && { budgetMs: hasProcesses ? budgetMs / 2 : budgetMs }),
+    ...(budgetMs !== null && { budgetMs: processPoints > 0 ? budgetMs / 2 : budgetMs }),
   });
 }

@@ -64,7 +64,7 @@ export interface RunFacts {
   readonly version: string;
   readonly traceId: string;
   readonly key?: string;
-  /** How often this run was claimed in a row without recording anything; 1 in peace. */
+  /** How often this run was claimed in a row without recording anything; 1 in peace. It differs between passes: a body must not depend on it. */
   readonly attempt: number;
   readonly deadline?: Date;
   readonly tags: readonly string[];

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type Guard, workflow } from "../../src/core/workflow.ts";
+import { coldStartFile } from "../cold-start.ts";
 import { errorOf, openWorld } from "./harness.ts";
 
 const HAZARDS: Readonly<Record<string, () => unknown>> = {
@@ -81,14 +82,19 @@ describe("the guard", () => {
 
 const PACKAGE = fileURLToPath(new URL("../../dist/index.js", import.meta.url));
 
-/** Runs a program that sees the built package; resolves with how it ended. */
+/** Runs a program that sees the built package and the careless workflow; resolves with how it ended. */
 function runProgram(body: string): Promise<{ code: number | null; out: string; err: string }> {
   const folder = mkdtempSync(join(tmpdir(), "pawl-program-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const file = join(folder, "program.mjs");
-  writeFileSync(file, `import { Pawl, workflow } from ${JSON.stringify(PACKAGE)};\n${body}`);
+  const [file, flow] = [join(folder, "program.mjs"), join(folder, "careless.mjs")];
+  const store = join(folder, "pawl.db");
+  onTestFinished(async () => {
+    await coldStartFile(store, [flow]);
+    rmSync(folder, { recursive: true, force: true });
+  });
+  writeFileSync(flow, `import { workflow } from ${JSON.stringify(PACKAGE)};\n${CARELESS}`);
+  writeFileSync(file, `import { Pawl } from ${JSON.stringify(PACKAGE)};\n${OPEN}\n${body}`);
   return new Promise((resolve) => {
-    execFile(process.execPath, [file, join(folder, "pawl.db")], { timeout: 20_000 }, (error, out, err) => {
+    execFile(process.execPath, [file, store], { timeout: 20_000 }, (error, out, err) => {
       resolve({ code: error === null ? 0 : typeof error.code === "number" ? error.code : null, out, err });
     });
   });
@@ -96,7 +102,7 @@ function runProgram(body: string): Promise<{ code: number | null; out: string; e
 
 // A failing step that the body looks at later, one it never looks at, and a promise derived from one.
 const CARELESS = `
-const careless = workflow({ name: "careless", retry: false }, async (ctx) => {
+export const careless = workflow({ name: "careless", retry: false }, async (ctx) => {
   const late = ctx.step("late", () => Promise.reject(new Error("late")));
   ctx.step("never", () => Promise.reject(new Error("never")));
   ctx.step("derived", () => Promise.reject(new Error("derived"))).then(() => {});
@@ -105,12 +111,16 @@ const careless = workflow({ name: "careless", retry: false }, async (ctx) => {
   await ctx.waitFor("go");
   return late.catch((error) => error.message);
 });
+`;
+
+const OPEN = `
+import { careless } from "./careless.mjs";
 const open = () => Pawl.open(process.argv[2], { workflows: [careless] });
 `;
 
 describe("unhandled rejections", () => {
   it("P11 B62 of runs do not end the process, live nor in replay", async () => {
-    const { code, out, err } = await runProgram(`${CARELESS}
+    const { code, out, err } = await runProgram(`
       const first = await open();
       await first.start(careless, undefined, { id: "r" });
       await first.idle();
@@ -123,7 +133,7 @@ describe("unhandled rejections", () => {
   });
 
   it("P11 of others still do", async () => {
-    const { code, err } = await runProgram(`${CARELESS}
+    const { code, err } = await runProgram(`
       await open();
       Promise.reject(new Error("somebody else's"));
       setTimeout(() => process.exit(0), 5000);`);
@@ -132,7 +142,7 @@ describe("unhandled rejections", () => {
   });
 
   it("P11 of others reach the program's own listener", async () => {
-    const { code, out } = await runProgram(`${CARELESS}
+    const { code, out } = await runProgram(`
       process.on("unhandledRejection", (error) => console.log("seen", error.message));
       const pawl = await open();
       await pawl.start(careless, undefined, { id: "r" });

@@ -1,6 +1,7 @@
 // A child process that runs engines: it says what happens in JSON, and takes commands the same way.
 import { fileURLToPath } from "node:url";
 import { type Exit, Program } from "../child.ts";
+import { coldStartFile } from "../cold-start.ts";
 import { compiled } from "./compiled.ts";
 
 const PROGRAM = fileURLToPath(new URL("./engine-process.mjs", import.meta.url));
@@ -43,6 +44,8 @@ export interface ChildOptions {
 }
 
 const alive = new Set<Child>();
+/** The stores that children of this test were given, and the files of their workflows. */
+const stores = new Map<string, Set<string>>();
 
 export class Child {
   readonly exited: Promise<Exit>;
@@ -53,6 +56,7 @@ export class Child {
     const words = [...wrap, process.execPath, PROGRAM, JSON.stringify({ fakes: compiled("fakes.ts"), ...task })];
     this.#program = new Program(words, { env: { ...process.env, NODE_OPTIONS: "", FAKES_LATENCY_MS: "0", ...env } });
     this.exited = this.#program.exited;
+    for (const { store } of task.engines) stores.set(store, new Set([...(stores.get(store) ?? []), ...task.files]));
     alive.add(this);
     void this.exited.then(() => alive.delete(this));
   }
@@ -105,4 +109,10 @@ export async function killAll(): Promise<void> {
   const left = [...alive];
   for (const child of left) child.kill("SIGKILL");
   await Promise.all(left.map((child) => child.exited));
+}
+
+/** What the children of this test have left is replayed from a cold start, too. */
+export async function coldStartAll(): Promise<void> {
+  for (const [store, files] of stores) await coldStartFile(store, [...files]);
+  stores.clear();
 }

@@ -6,12 +6,15 @@ import { fileURLToPath } from "node:url";
 import { afterAll, afterEach } from "vitest";
 import type { LedgerLine } from "../../examples/fakes.ts";
 import { type Entry, Pawl, type RunStatus, sqliteStore } from "../../src/index.ts";
-import { killAll } from "./child.ts";
+import { coldStartAll, killAll } from "./child.ts";
 import { compiled, removeCompiled } from "./compiled.ts";
 
 const folders: string[] = [];
 
-afterEach(killAll);
+afterEach(async () => {
+  await killAll();
+  await coldStartAll();
+}, 120_000);
 
 afterAll(() => {
   removeCompiled();

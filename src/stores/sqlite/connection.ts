@@ -25,6 +25,8 @@ export interface ConnectionOptions {
   readonly durability: Durability;
   /** How long a lock that others hold is waited for. */
   readonly giveUpMs?: number;
+  /** How long the file is left to others after each commit, while there are any. */
+  readonly courtesyMs?: number;
   /** Called at each point of a write; throwing there is an error of SQLite at that point. For tests. */
   readonly fault?: (point: FaultPoint) => void;
 }
@@ -214,7 +216,8 @@ export class Connection {
   }
 
   async #politely<T>(attempt: () => T): Promise<T> {
-    while (this.others() > 0 && realNow() - this.#lastCommitAt < COURTESY_MS) await pause(COURTESY_MS);
+    const { courtesyMs = COURTESY_MS } = this.#options;
+    while (this.others() > 0 && realNow() - this.#lastCommitAt < courtesyMs) await pause(courtesyMs);
     return this.#retry(attempt);
   }
 

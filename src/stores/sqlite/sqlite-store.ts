@@ -24,6 +24,8 @@ export interface SqliteStoreOptions {
   readonly leaseClock?: Clock;
   /** `"power"` (the default): what was acknowledged survives power loss. `"process"`: the last moments may be lost then. */
   readonly durability?: Durability;
+  /** How long the file is left to other processes after each commit, while there are any (default 1 ms); 0 for tests that choose who is next. */
+  readonly courtesyMs?: number;
   /** Throws the errors of a broken disk at the driver's boundary, for tests. */
   readonly fault?: (point: FaultPoint) => void;
 }
@@ -31,9 +33,13 @@ export interface SqliteStoreOptions {
 /** A store in one SQLite file; its folder is created. Engines of one process may share it: the last one closes it. */
 export function sqliteStore(file: string, options: SqliteStoreOptions = {}): Store {
   if (file === "" || file === ":memory:") throw noFile(file);
-  const { clock = systemClock, leaseClock = systemClock, durability = "power", fault } = options;
+  const { clock = systemClock, leaseClock = systemClock, durability = "power", courtesyMs, fault } = options;
   const owned = new OwnedRuns();
-  const connectionOptions = fault === undefined ? { durability } : { durability, fault };
+  const connectionOptions = {
+    durability,
+    ...(courtesyMs !== undefined && { courtesyMs }),
+    ...(fault !== undefined && { fault }),
+  };
   const db = new Connection(resolve(file), connectionOptions, () => owned.forgetAll());
   const hints = new Hints(db, leaseClock);
   const presence = new Presence(db, owned, clock, leaseClock);

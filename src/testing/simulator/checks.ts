@@ -16,12 +16,13 @@ import type { Commit, Delivery, FenceRequest, Message, Verdict } from "../../cor
 import { leaseLeftMs } from "../../stores/lease.ts";
 import { orphans } from "../../stores/memory/orphans.ts";
 import type { MemoryWorker } from "../../stores/memory/tables.ts";
-import type { Disk, Method } from "./disk.ts";
+import type { Disk } from "./disk.ts";
 import { FoldedRun } from "./folded-run.ts";
 import type { Life } from "./life.ts";
 import type { Ledger } from "./outside.ts";
-import { isAllowedResult, type ProgramInput } from "./program.ts";
+import { isAllowedResult, isMeant, type ProgramInput } from "./program.ts";
 import type { Situation } from "./situations.ts";
+import type { Method } from "./store-call.ts";
 
 export interface CheckPorts {
   readonly disk: Disk;
@@ -193,8 +194,7 @@ export class Checks {
       case "run.succeeded":
         return this.#succeeded(known, entry.payload);
       case "run.failed":
-        this.#unfinished--;
-        return this.#violated("I5", `run ${id} failed: ${String((entry.payload as Ended).error)}`);
+        return this.#failed(known, entry.payload as Ended);
       case "run.cancelled":
         return this.#cancelled(id);
       default:
@@ -253,6 +253,14 @@ export class Checks {
       this.#violated("I16", `run ${fold.id} succeeded, though its cancel was accepted before`);
     if (input === null || !isAllowedResult(input, output))
       this.#violated("I5", `run ${fold.id} ended with ${JSON.stringify(output)}, which its program cannot give`);
+  }
+
+  #failed({ fold, input }: KnownRun, { error }: Ended): void {
+    this.#unfinished--;
+    if (this.#ports.disk.tables.runs.get(fold.id)?.row.cancel != null)
+      this.#violated("I16", `run ${fold.id} failed, though its cancel was accepted before`);
+    if (input?.fails !== true || !isMeant(error)) this.#violated("I5", `run ${fold.id} failed: ${String(error)}`);
+    this.#ports.sometimes("a run failed");
   }
 
   #cancelled(run: string): void {

@@ -1,7 +1,11 @@
 // The cold start (I5)
-// Every run that has succeeded is put into an empty store without its last entry, and an engine that knows nothing goes on with it. It must come
-// to the same end from the journal alone: no step of it may begin, no message may be needed.
+// Every run that has ended, however, is put into an empty store without its last entry, and an engine that knows nothing goes on with it. It must
+// come to the same end from the journal alone: no step of it may begin, no message may be needed. The one exception are runs that were cancelled
+// without a body: theirs are two entries of one commit, which follow from the cancel.
+import { jsonCodec } from "../../base/envelope.ts";
+import type { Cancelling, StoredEntry } from "../../core/journal.ts";
 import type { RunRow } from "../../core/store.ts";
+import { openEntry } from "../../core/values.ts";
 import { storeOver } from "../../stores/memory/memory-store.ts";
 import { emptyTables, type MemoryRun, type Tables } from "../../stores/memory/tables.ts";
 import { Choices } from "./choices.ts";
@@ -21,7 +25,7 @@ const ROUNDS = 500;
 export async function coldStart(runs: ReadonlyMap<string, MemoryRun>, settings: Settings): Promise<string | null> {
   const groups = new Map<string, MemoryRun[]>();
   for (const run of runs.values()) {
-    if (run.row.state !== "succeeded") continue;
+    if (run.row.endedAt === null) continue;
     // A parent's end stops its children, so they must not meet: each store has every other generation of a family.
     const name = `${run.row.version} ${depthOf(runs, run) % 2}`;
     groups.set(name, [...(groups.get(name) ?? []), run]);
@@ -93,10 +97,22 @@ function forgotten(): () => void {
 
 async function plant(tables: Tables, life: Life, { row, journal }: MemoryRun): Promise<void> {
   const clock = { now: () => life.clock.now(), monotonic: () => 0, at: forgotten, after: forgotten };
+  const store = storeOver(tables, { clock, leaseClock: clock });
   const create = { ...newRunOf(row), claimed: false, readyAt: life.clock.now() };
-  const commit = { run: row.id, head: 0, entries: journal.slice(0, -1), create };
-  const [verdict] = await storeOver(tables, { clock, leaseClock: clock }).commit({ worker: null, runs: [commit] });
+  const cancelling = cancelWithoutBody(journal);
+  const entries = journal.slice(0, cancelling === null ? -1 : -2);
+  const [verdict] = await store.commit({ worker: null, runs: [{ run: row.id, head: 0, entries, create }] });
   if (verdict?.kind !== "applied") throw new Error(`run ${row.id} could not be planted: ${JSON.stringify(verdict)}`);
+  if (cancelling === null) return;
+  const { reason } = openEntry(jsonCodec, row.id, cancelling).payload as Cancelling;
+  await store.deliver({ to: row.id, id: "cancel", kind: "cancel", name: "", data: reason });
+}
+
+/** The cancel of a run that had not begun or was parked then: nothing of it ran, so it ended in the same commit. */
+function cancelWithoutBody(journal: readonly StoredEntry[]): StoredEntry | null {
+  const [before, cancelling, end] = journal.slice(-3);
+  if (cancelling?.type !== "run.cancelling" || end?.type !== "run.cancelled") return null;
+  return journal.length === 3 || before?.type === "run.parked" ? cancelling : null;
 }
 
 function newRunOf(row: RunRow) {

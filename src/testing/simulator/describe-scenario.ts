@@ -6,7 +6,7 @@ export function describeScenario(scenario: Scenario): string {
   const { settings, processes, runs, signals, faults, choices } = scenario;
   return [
     `seed ${scenario.seed}, lease ${settings.leaseMs} ms, poll ${settings.pollMs} ms, concurrency ${settings.concurrency}, lanes ${settings.lanes}, slices of ${settings.sliceRuns}`,
-    `order: ${settings.order}, slowness ${settings.slowness}, hints lost ${settings.hintLoss}, durability ${settings.durability}`,
+    `order: ${settings.order}, slowness ${settings.slowness}, hints lost ${settings.hintLoss}, durability ${settings.durability}, store ${settings.store}`,
     ...processes.map(
       ({ version, skewMs }, i) =>
         `process ${i}: ${version === null ? "client" : `worker ${version}`}${skewMs === 0 ? "" : `, clock ${skewMs} ms off`}`,
@@ -26,6 +26,7 @@ export function describeScenario(scenario: Scenario): string {
 function describeRun(run: RunPlan): string {
   const more = [
     run.rounds > 1 ? `${run.rounds} rounds` : null,
+    run.fails ? "fails in the end" : null,
     run.delayMs > 0 ? `${run.delayMs} ms later` : null,
     run.twice ? "by another one too" : null,
     run.awaited ? "awaited" : null,
@@ -58,7 +59,7 @@ function describeProgram(program: Program): string {
       return `map(${program.items} items, ${program.concurrency} at once)[${describeProgram(program.of)}]`;
     case "call":
     case "spawn":
-      return `${program.op}[${describeProgram(program.of)}]`;
+      return `${program.op}[${describeProgram(program.of)}${program.fails ? ", fails" : ""}]`;
     case "patch":
       return `patch[${describeProgram(program.before)} | ${describeProgram(program.after)}]`;
     default:

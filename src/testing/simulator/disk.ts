@@ -1,76 +1,58 @@
 // The store that all simulated processes share
 // The memory store is the model: serialisable, and visible to the checks. Every write is kept with its time, so that a power cut can take the
-// last ones back: the rest is applied again to empty tables.
+// last ones back: the rest is applied again to empty tables. In some scenarios a SQLite file gets every call as well (twin.ts).
 import type { Clock } from "../../base/clock.ts";
 import type { Store } from "../../core/store.ts";
 import { storeOver } from "../../stores/memory/memory-store.ts";
 import { emptyTables, type Tables } from "../../stores/memory/tables.ts";
+import { callStore, METHODS, type Method, noTimer, type StoreCall } from "./store-call.ts";
+import { Twin } from "./twin.ts";
 import type { VirtualTime } from "./virtual-time.ts";
-
-export type Method = Exclude<
-  keyof Store,
-  "kind" | "clock" | "leaseClock" | "lanes" | "open" | "close" | "pulse" | "hints" | "inspect" | "backup"
->;
-
-/** The methods that simulated processes call, and whether they write. */
-export const METHODS: Readonly<Record<Method, boolean>> = {
-  register: true,
-  heartbeat: true,
-  workers: false,
-  fence: true,
-  retire: true,
-  claim: true,
-  nextWake: false,
-  take: true,
-  owned: false,
-  commit: true,
-  deliver: true,
-  run: false,
-  runs: false,
-  journal: false,
-  inbox: false,
-  waits: false,
-  state: false,
-  key: false,
-  counters: false,
-  orphans: false,
-  adopt: true,
-  purge: true,
-};
-
-interface Write {
-  readonly method: Method;
-  readonly args: readonly unknown[];
-  readonly at: number;
-  readonly wall: number;
-}
 
 /** What the monotonic clock of the simulated machine says at the start. */
 const BOOTED_MS = 1_000_000;
 
+export interface DiskPorts {
+  readonly time: VirtualTime;
+  /** Whether SQLite gets every call as well. */
+  readonly hasTwin: boolean;
+  /** Something may have changed. */
+  hinted(): void;
+  /** The model and SQLite disagree (I22). */
+  differs(what: string): void;
+}
+
 export class Disk {
   tables: Tables = emptyTables();
-  readonly #time: VirtualTime;
-  readonly #hinted: () => void;
-  #writes: Write[] = [];
-  #store: Store;
+  readonly #ports: DiskPorts;
+  readonly #clock: Clock;
+  readonly #twin: Twin | null;
+  /** What each process sees of the tables. */
+  readonly #stores = new Map<number, Store>();
+  #writes: StoreCall[] = [];
   /** Set while writes are applied again: they happen when they happened. */
-  #then: Write | null = null;
+  #then: StoreCall | null = null;
 
-  constructor(time: VirtualTime, hinted: () => void) {
-    this.#time = time;
-    this.#hinted = hinted;
-    this.#store = this.#open();
+  constructor(ports: DiskPorts) {
+    this.#ports = ports;
+    this.#clock = {
+      now: () => this.#then?.wall ?? ports.time.wall(),
+      monotonic: () => this.monotonic(),
+      at: noTimer,
+      after: noTimer,
+    };
+    this.#twin = ports.hasTwin ? new Twin(ports.differs) : null;
   }
 
   /** Lease time as the store sees it. */
   monotonic(): number {
-    return BOOTED_MS + (this.#then?.at ?? this.#time.now);
+    return this.#then?.monotonic ?? BOOTED_MS + this.#ports.time.now;
   }
 
-  apply(method: Method, args: readonly unknown[]): Promise<unknown> {
-    if (METHODS[method]) this.#writes.push({ method, args, at: this.#time.now, wall: this.#time.wall() });
-    return call(this.#store, method, args);
+  apply(pid: number, method: Method, args: readonly unknown[]): Promise<unknown> {
+    const made = { pid, method, args, wall: this.#clock.now(), monotonic: this.monotonic() };
+    if (METHODS[method]) this.#writes.push(made);
+    return this.#call(made);
   }
 
   /** Takes the last writes back. Returns how many those were. */
@@ -80,34 +62,39 @@ export class Disk {
     if (lost === 0) return 0;
     this.#writes.length = kept;
     this.tables = emptyTables();
-    this.#store = this.#open();
+    this.#stores.clear();
+    this.#twin?.startOver();
     for (const write of this.#writes) {
       this.#then = write;
-      call(this.#store, write.method, write.args).catch(() => {});
+      this.#call(write).catch(() => {});
     }
     this.#then = null;
     return lost;
   }
 
-  #open(): Store {
-    const clock: Clock = {
-      now: () => this.#then?.wall ?? this.#time.wall(),
-      monotonic: () => this.monotonic(),
-      at: noTimer,
-      after: noTimer,
-    };
-    const store = storeOver(this.tables, { clock, leaseClock: clock });
+  /** At the end: SQLite has what the model has. */
+  async compareAll(): Promise<void> {
+    await this.#twin?.compareAll(this.#storeOf(0));
+  }
+
+  async close(): Promise<void> {
+    await this.#twin?.close();
+  }
+
+  #call(made: StoreCall): Promise<unknown> {
+    const answer = callStore(this.#storeOf(made.pid), made.method, made.args);
+    this.#twin?.follow(made, answer);
+    return answer;
+  }
+
+  #storeOf(pid: number): Store {
+    const known = this.#stores.get(pid);
+    if (known !== undefined) return known;
+    const store = storeOver(this.tables, { clock: this.#clock, leaseClock: this.#clock });
     store.hints(() => {
-      if (store === this.#store) this.#hinted();
+      if (this.#stores.get(pid) === store) this.#ports.hinted();
     });
+    this.#stores.set(pid, store);
     return store;
   }
-}
-
-function call(store: Store, method: Method, args: readonly unknown[]): Promise<unknown> {
-  return (store[method] as (...args: readonly unknown[]) => Promise<unknown>)(...args);
-}
-
-function noTimer(): never {
-  throw new Error("a store sets no timers");
 }

@@ -39,17 +39,14 @@ class Drawing {
     const settings = this.#settings();
     const processes = this.#processes();
     const runs = Array.from({ length: this.#between(1, 3) }, () => this.#run(processes.length));
-    return {
-      seed: this.#seed,
-      settings,
-      processes,
-      runs,
-      signals: runs.flatMap((run, i) => this.#signals(run, i, processes.length)),
-      faults: this.#faults(settings, processes.length),
-    };
+    const signals = runs.flatMap((run, i) => this.#signals(run, i, processes.length));
+    const faults = this.#faults(settings, processes.length);
+    // Drawn last: whatever is new here leaves the rest of every seed as it was.
+    const store = this.#odds(0.1) ? "sqlite" : "memory";
+    return { seed: this.#seed, settings: { ...settings, store }, processes, runs, signals, faults };
   }
 
-  #settings(): Settings {
+  #settings(): Omit<Settings, "store"> {
     return {
       leaseMs: this.#one([1500, 3000]),
       pollMs: this.#one([700, 1500]),
@@ -80,6 +77,7 @@ class Drawing {
     return {
       program: this.#program(3, { isAny: false, isChild: false }),
       rounds: this.#odds(0.15) ? 2 : 1,
+      fails: this.#odds(0.1),
       at: this.#odds(0.6) ? 0 : this.#between(0, 1000),
       by: this.#between(0, processes - 1),
       how,
@@ -111,9 +109,9 @@ class Drawing {
           of: this.#program(depth - 1, inner),
         };
       case "call":
-        return { op: "call", of: this.#program(depth - 1, { isAny: false, isChild: true }) };
+        return { op: "call", of: this.#program(depth - 1, { isAny: false, isChild: true }), fails: this.#odds(0.15) };
       case "spawn":
-        return { op: "spawn", of: this.#program(depth - 1, { isAny: false, isChild: true }) };
+        return { op: "spawn", of: this.#program(depth - 1, { isAny: false, isChild: true }), fails: this.#odds(0.15) };
       case "patch":
         return { op: "patch", before: this.#program(depth - 1, inner), after: this.#program(depth - 1, inner) };
     }
@@ -158,7 +156,7 @@ class Drawing {
     );
   }
 
-  #faults(settings: Settings, processes: number): Fault[] {
+  #faults(settings: Pick<Settings, "leaseMs">, processes: number): Fault[] {
     if (this.#odds(0.05)) return [];
     if (this.#odds(0.04)) return this.#crashLoop();
     const kinds = FAULTS.filter(() => this.#odds(0.35));
@@ -180,7 +178,7 @@ class Drawing {
     }));
   }
 
-  #fault(kind: FaultKind, at: number, { leaseMs }: Settings, processes: number): Fault {
+  #fault(kind: FaultKind, at: number, { leaseMs }: Pick<Settings, "leaseMs">, processes: number): Fault {
     const process = this.#between(0, processes - 1);
     const ms = this.#one([50, Math.floor(leaseMs / 2), leaseMs + 200, leaseMs * 3]);
     switch (kind) {

@@ -10,7 +10,7 @@ import { openEntry } from "../../core/values.ts";
 import type { Checks } from "./checks.ts";
 import type { Disk } from "./disk.ts";
 import type { Life } from "./life.ts";
-import { type ProgramInput, signalPayload } from "./program.ts";
+import { isMeant, type ProgramInput, signalPayload } from "./program.ts";
 import type { RunPlan, Scenario, SignalPlan } from "./scenario.ts";
 import type { Situation } from "./situations.ts";
 import type { VirtualTime } from "./virtual-time.ts";
@@ -140,7 +140,7 @@ export class Driver {
   }
 
   async #start(run: RunPlan, i: number, pawl: Pawl, life: Life): Promise<Answer> {
-    const input: ProgramInput = { program: run.program, rounds: run.rounds, done: [] };
+    const input: ProgramInput = { program: run.program, rounds: run.rounds, done: [], fails: run.fails };
     const options = {
       ...(run.how === "id" ? { id: `run-${i}` } : {}),
       ...(run.how === "key" ? { key: `key-${i}` } : {}),
@@ -182,12 +182,12 @@ export class Driver {
   }
 
   #strayLike(i: number): string | null {
-    const { program, rounds } = this.#scenario.runs[i] as RunPlan;
-    const wanted = JSON.stringify([program, rounds]);
+    const { program, rounds, fails } = this.#scenario.runs[i] as RunPlan;
+    const wanted = JSON.stringify([program, rounds, fails]);
     for (const [id, { row }] of this.#ports.disk.tables.runs) {
       if (row.parent !== null || this.#ids.includes(id)) continue;
       const input = this.#ports.checks.inputOf(id);
-      if (input !== null && JSON.stringify([input.program, input.rounds]) === wanted) return id;
+      if (input !== null && JSON.stringify([input.program, input.rounds, input.fails]) === wanted) return id;
     }
     return null;
   }
@@ -199,7 +199,7 @@ export class Driver {
       .get(id)
       .result()
       .catch((error: unknown) => {
-        if (hasCode(error, "cancelled")) return error;
+        if (hasCode(error, "cancelled") || isMeant(error)) return error;
         throw error;
       });
     const last = this.#ports.checks.journalOf(id).at(-1);

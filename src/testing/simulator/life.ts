@@ -11,10 +11,10 @@ import type { Host } from "../../core/host.ts";
 import type { Store } from "../../core/store.ts";
 import { type Workflow, workflow } from "../../core/workflow.ts";
 import { nodeHost } from "../../worker/node-host.ts";
-import { METHODS, type Method } from "./disk.ts";
 import { type Outside, type ProgramInput, runProgram } from "./program.ts";
 import type { ProcessPlan, Settings } from "./scenario.ts";
 import type { Actor, Scheduler } from "./scheduler.ts";
+import { METHODS, type Method } from "./store-call.ts";
 import type { VirtualTime } from "./virtual-time.ts";
 
 /** Timers of the wall clock look again after this long: the clock may have been set. */

@@ -6,11 +6,12 @@
 //   N2. `storage_unavailable` is said only of what was surely not applied; any other error means unknown (ST5).
 import { PawlError } from "../../base/errors.ts";
 import type { Choices } from "./choices.ts";
-import { type Disk, METHODS, type Method } from "./disk.ts";
+import type { Disk } from "./disk.ts";
 import type { Life } from "./life.ts";
 import type { Fault } from "./scenario.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { Situation } from "./situations.ts";
+import { METHODS, type Method } from "./store-call.ts";
 import type { VirtualTime } from "./virtual-time.ts";
 
 export interface NetworkPorts {
@@ -135,7 +136,7 @@ export class Network {
     this.#sent.delete(call);
     if (call.isDropped) return;
     this.#ports.applying(life, method, args);
-    this.#ports.disk.apply(method, args).then(
+    this.#ports.disk.apply(life.pid, method, args).then(
       (result) => {
         this.#ports.applied(life, method, args, result);
         const isLost = METHODS[method] && this.#take("lose-answer") !== undefined;

@@ -25,7 +25,8 @@ export type Program =
   | { readonly op: "set"; readonly value: number }
   | { readonly op: "seq" | "all" | "race" | "any"; readonly of: readonly Program[] }
   | { readonly op: "map"; readonly items: number; readonly concurrency: number; readonly of: Program }
-  | { readonly op: "call" | "spawn"; readonly of: Program }
+  /** A child; one that fails does so after all it has to do, and the body catches it. */
+  | { readonly op: "call" | "spawn"; readonly of: Program; readonly fails: boolean }
   /** The first version of the workflow goes `before`, a patch of it `after`. */
   | { readonly op: "patch"; readonly before: Program; readonly after: Program };
 
@@ -34,6 +35,8 @@ export interface ProgramInput {
   readonly program: Program;
   readonly rounds: number;
   readonly done: readonly unknown[];
+  /** After its last round it throws. */
+  readonly fails: boolean;
 }
 
 /** What the steps of a program need from the world outside. */
@@ -57,12 +60,21 @@ export interface Build {
 
 const RETRY = { max: 3, base: 20, factor: 2, jitter: false, on: "any" } as const;
 
+/** What a run says that was meant to fail. */
+const FAILURE = "this run was meant to fail";
+
+/** Whether a run ended with this error because it was meant to. */
+export function isMeant(error: unknown): boolean {
+  return error instanceof Error && error.message === FAILURE;
+}
+
 /** The handler of the simulated workflow. */
 export async function runProgram(ctx: Context, input: ProgramInput, build: Build): Promise<unknown> {
-  const { program, rounds, done } = input;
+  const { program, rounds, done, fails } = input;
   const result = await new Interpreter(ctx, build).run(program);
   const results = [...done, result];
-  if (results.length < rounds) return ctx.continueAs({ program, rounds, done: results });
+  if (results.length < rounds) return ctx.continueAs({ program, rounds, done: results, fails });
+  if (fails) throw new Error(FAILURE);
   return results;
 }
 
@@ -122,9 +134,9 @@ class Interpreter {
           { concurrency: node.concurrency },
         );
       case "call":
-        return ctx.call(this.#build.workflow(), { program: node.of, rounds: 1, done: [] });
+        return ctx.call(this.#build.workflow(), childInput(node)).catch(caughtIf(node.fails));
       case "spawn":
-        await ctx.spawn(this.#build.workflow(), { program: node.of, rounds: 1, done: [] });
+        await ctx.spawn(this.#build.workflow(), childInput(node));
         return "spawned";
       case "patch": {
         const isPatched = this.#build.isPatched && ctx.patched("way");
@@ -166,6 +178,17 @@ class Interpreter {
   };
 }
 
+function childInput({ of, fails }: { readonly of: Program; readonly fails: boolean }): ProgramInput {
+  return { program: of, rounds: 1, done: [], fails };
+}
+
+function caughtIf(fails: boolean): (error: unknown) => string {
+  return (error) => {
+    if (fails && hasCode(error, "child_failed") && isMeant((error as Error).cause)) return "a child failed";
+    throw error;
+  };
+}
+
 function fail(): never {
   throw new Error("fails for good");
 }
@@ -179,7 +202,8 @@ function unlessStopped(value: string): (error: unknown) => string {
 }
 
 /** Whether a run with this input may end with that output. */
-export function isAllowedResult({ program, rounds }: ProgramInput, output: unknown): boolean {
+export function isAllowedResult({ program, rounds, fails }: ProgramInput, output: unknown): boolean {
+  if (fails) return false;
   return Array.isArray(output) && output.length === rounds && output.every((one) => isAllowed(program, one));
 }
 
@@ -212,7 +236,7 @@ function isAllowed(node: Program, value: unknown): boolean {
     case "map":
       return isTuple(value, node.items) && value.every((one) => isAllowed(node.of, one));
     case "call":
-      return isAllowedResult({ program: node.of, rounds: 1, done: [] }, value);
+      return node.fails ? value === "a child failed" : isAllowedResult(childInput(node), value);
     case "spawn":
       return value === "spawned";
     case "patch":

@@ -29,6 +29,8 @@ export interface Settings {
   readonly hintLoss: number;
   /** What a power cut may take: nothing, or the end of what was acknowledged. */
   readonly durability: "power" | "process";
+  /** `sqlite`: a real file gets every call that the model gets, and must answer alike. */
+  readonly store: "memory" | "sqlite";
 }
 
 /** A simulated process. */
@@ -43,6 +45,8 @@ export interface ProcessPlan {
 export interface RunPlan {
   readonly program: Program;
   readonly rounds: number;
+  /** It throws in the end. */
+  readonly fails: boolean;
   readonly at: number;
   /** The process that starts it. */
   readonly by: number;

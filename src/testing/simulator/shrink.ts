@@ -11,6 +11,17 @@ export interface ShrinkOptions {
   readonly budgetMs?: number;
 }
 
+const QUIET = {
+  slowness: 0,
+  hintLoss: 0,
+  order: "oldest",
+  lanes: 1,
+  durability: "power",
+  concurrency: 8,
+  sliceRuns: 128,
+  store: "memory",
+} as const;
+
 /** The smallest scenario found that violates the same invariant, with its report; `null` if the given one violates none. */
 export async function shrinkScenario(
   scenario: Scenario,
@@ -20,18 +31,28 @@ export async function shrinkScenario(
   let smallest = await simulate(scenario);
   if (smallest.violation === null) return null;
   const { invariant } = smallest.violation;
+  const mustEndInFairWeather = await endsInFairWeather(scenario);
   for (let isSmaller = true; isSmaller; ) {
     isSmaller = false;
     for (const candidate of smaller(smallest)) {
       if (performance.now() > until) return smallest;
       const report = await simulate(candidate);
       if (report.violation?.invariant !== invariant) continue;
+      // One that waits for a signal that was shrunk away shows nothing.
+      if (mustEndInFairWeather && !(await endsInFairWeather(candidate))) continue;
       smallest = report;
       isSmaller = true;
       break;
     }
   }
   return smallest;
+}
+
+/** Whether it comes to its end where nothing goes wrong and everything goes in its turn. */
+async function endsInFairWeather(scenario: Scenario): Promise<boolean> {
+  const settings = { ...scenario.settings, ...QUIET };
+  const { violation } = await simulate({ ...scenario, settings, faults: [], choices: [] });
+  return violation === null;
 }
 
 function* smaller({ scenario, choices }: SimulationReport): Generator<Scenario> {
@@ -63,6 +84,7 @@ function withoutRun(scenario: Scenario, gone: number): Scenario {
 function* simplerRuns(run: RunPlan): Generator<RunPlan> {
   if (run.rounds > 1) yield { ...run, rounds: 1 };
   if (run.cancelAt !== null) yield { ...run, cancelAt: null };
+  if (run.fails) yield { ...run, fails: false };
   if (run.twice) yield { ...run, twice: false };
   if (run.awaited) yield { ...run, awaited: false };
   if (run.delayMs > 0) yield { ...run, delayMs: 0 };
@@ -91,6 +113,7 @@ function* simpler(program: Program): Generator<Program> {
     case "call":
     case "spawn":
       yield program.of;
+      if (program.fails) yield { ...program, fails: false };
       for (const of of simpler(program.of)) yield { ...program, of };
       return;
     case "patch":
@@ -103,17 +126,8 @@ function* simpler(program: Program): Generator<Program> {
 
 function* quieter(scenario: Scenario): Generator<Scenario> {
   const { settings, processes } = scenario;
-  const quiet = {
-    slowness: 0,
-    hintLoss: 0,
-    order: "oldest",
-    lanes: 1,
-    durability: "power",
-    concurrency: 8,
-    sliceRuns: 128,
-  } as const;
-  for (const [name, value] of Object.entries(quiet))
-    if (settings[name as keyof typeof quiet] !== value) yield { ...scenario, settings: { ...settings, [name]: value } };
+  for (const [name, value] of Object.entries(QUIET))
+    if (settings[name as keyof typeof QUIET] !== value) yield { ...scenario, settings: { ...settings, [name]: value } };
   for (const [i, plan] of processes.entries()) {
     if (plan.skewMs !== 0) yield { ...scenario, processes: processes.with(i, { ...plan, skewMs: 0 }) };
     if (plan.version === "1.0.1") yield { ...scenario, processes: processes.with(i, { ...plan, version: "1.0.0" }) };

@@ -89,7 +89,12 @@ class Simulation {
     this.#faults = scenario.faults;
     this.#choices = new Choices(`schedule ${scenario.seed}`, scenario.choices ?? null);
     this.#scheduler = new Scheduler(this.#choices, settings.order, () => this.#lives[0] ?? null);
-    this.#disk = new Disk(this.#time, () => this.#hint());
+    this.#disk = new Disk({
+      time: this.#time,
+      hasTwin: settings.store === "sqlite",
+      hinted: () => this.#hint(),
+      differs: (what) => this.#violated("I22", what),
+    });
     const common = {
       time: this.#time,
       choices: this.#choices,
@@ -123,10 +128,12 @@ class Simulation {
       await new Promise<void>((resolve) => this.#pump(resolve));
       for (const life of this.#lives) life?.die();
       if (this.#violation === null) this.#checks.atEnd();
+      if (this.#violation === null) await this.#disk.compareAll();
       if (this.#violation === null) await this.#startCold();
     } finally {
       for (const life of this.#lives) life?.die();
       unshield();
+      await this.#disk.close();
     }
     return {
       scenario: this.#scenario,

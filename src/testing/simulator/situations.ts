@@ -21,6 +21,7 @@ export const SITUATIONS = [
   "a process stood still",
   "a repeated start gave the same run",
   "a run continued",
+  "a run failed",
   "a run ended before its cancel",
   "a run that died too often was parked",
   "a run was cancelled while it ran",

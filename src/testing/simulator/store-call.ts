@@ -1,0 +1,49 @@
+import type { Store } from "../../core/store.ts";
+
+export type Method = Exclude<
+  keyof Store,
+  "kind" | "clock" | "leaseClock" | "lanes" | "open" | "close" | "pulse" | "hints" | "inspect" | "backup"
+>;
+
+/** The methods that simulated processes call, and whether they write. */
+export const METHODS: Readonly<Record<Method, boolean>> = {
+  register: true,
+  heartbeat: true,
+  workers: false,
+  fence: true,
+  retire: true,
+  claim: true,
+  nextWake: false,
+  take: true,
+  owned: false,
+  commit: true,
+  deliver: true,
+  run: false,
+  runs: false,
+  journal: false,
+  inbox: false,
+  waits: false,
+  state: false,
+  key: false,
+  counters: false,
+  orphans: false,
+  adopt: true,
+  purge: true,
+};
+
+/** A call, and when it was made. */
+export interface StoreCall {
+  readonly pid: number;
+  readonly method: Method;
+  readonly args: readonly unknown[];
+  readonly wall: number;
+  readonly monotonic: number;
+}
+
+export function callStore(store: Store, method: Method, args: readonly unknown[]): Promise<unknown> {
+  return (store[method] as (...args: readonly unknown[]) => Promise<unknown>)(...args);
+}
+
+export function noTimer(): never {
+  throw new Error("a store sets no timers");
+}
