@@ -1,5 +1,5 @@
-import { expect, it } from "vitest";
-import { drawPoints, MOST_POINTS } from "./fresh-processes.ts";
+import { expect, it, onTestFinished, vi } from "vitest";
+import { drawPoints, killEverywhere, MOST_POINTS } from "./fresh-processes.ts";
 
 const pointsUpTo = (n: number) => Array.from({ length: n }, (_, i) => i + 1);
 
@@ -26,4 +26,13 @@ it("S4-1 every point is drawn under some seed, none much more often than others"
   // Half of 300, and six standard deviations around it.
   expect(Math.min(...times.values())).toBeGreaterThan(98);
   expect(Math.max(...times.values())).toBeLessThan(202);
+});
+
+it("a folder for temporary files that cannot be written to is named, with what to do", async () => {
+  vi.stubEnv("TMPDIR", "/nowhere/at/all");
+  onTestFinished(() => void vi.unstubAllEnvs());
+  await expect(killEverywhere({} as never)).rejects.toMatchObject({
+    code: "invalid_argument",
+    message: expect.stringMatching(/in \/nowhere\/at\/all \(ENOENT\).*Set TMPDIR.*--no-processes/),
+  });
 });

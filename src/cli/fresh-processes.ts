@@ -72,7 +72,7 @@ interface Life {
 }
 
 export async function killEverywhere(options: FreshOptions): Promise<FreshReport> {
-  const folder = mkdtempSync(join(tmpdir(), "pawl-test-"));
+  const folder = newFolder();
   const lives = new Lives(folder, options);
   options.stop.addEventListener("abort", () => lives.end());
   try {
@@ -100,6 +100,19 @@ export async function killEverywhere(options: FreshOptions): Promise<FreshReport
   } finally {
     lives.end();
     rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+  }
+}
+
+function newFolder(): string {
+  try {
+    return mkdtempSync(join(tmpdir(), "pawl-test-"));
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    throw new PawlError(
+      "invalid_argument",
+      `No folder can be made in ${tmpdir()} (${code}), and the processes of a crash test need one. Set TMPDIR to a folder that can be written to, or leave them out with --no-processes.`,
+      { fields: { folder: tmpdir() }, cause },
+    );
   }
 }
 
