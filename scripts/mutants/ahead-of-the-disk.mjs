@@ -113,6 +113,12 @@ export const diskMutants = [
     killers: [{ file: "test/behaviour/slices.test.ts", title: "I2" }],
   },
   {
+    rule: "I2",
+    name: "a start whose answer was lost is never acknowledged, though its run is there",
+    changes: [{ file: "src/worker/pass-table.ts", from: "    this.#sources.get(pass)?.acknowledge();\n", to: "" }],
+    killers: [{ file: "test/attacks/fencing.test.ts", title: "I2 P17 a start" }],
+  },
+  {
     rule: "P17",
     name: "answers are kept after one of them has found the lease over",
     changes: [
