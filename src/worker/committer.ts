@@ -1,6 +1,6 @@
 // The committer
-// Makes what all runs of this process have to write durable, as few syncs as possible: everything that is there when a commit begins
-// goes into it, however many runs it is (group commit).
+// Makes what all runs of this process have to write durable, with as few syncs as possible: everything that is there when a commit begins
+// goes into it, however many runs it is (group commit), up to a number of entries.
 //
 //   C1. At most one commit per lane is under way, and so at most one of a run (P15).
 //   C2. What waits for a commit happens only after the store has said that it applied.
