@@ -52,8 +52,8 @@ export const diskMutants = [
     changes: [
       {
         file: "src/worker/committer.ts",
-        from: "if (told++ === this.#sliceRuns) return this.#tellSoon();",
-        to: "if (told++ < 0) return this.#tellSoon();",
+        from: "if (this.#ahead.size >= this.#sliceRuns || this.#owner.isGathering())",
+        to: "if (this.#owner.isGathering())",
       },
     ],
     killers: [{ file: "test/behaviour/slices.test.ts", title: "I6 P13" }],
@@ -68,7 +68,67 @@ export const diskMutants = [
         to: "isDirty: false }",
       },
     ],
-    killers: [{ file: "src/worker/committer.test.ts", title: "I10" }],
+    killers: [
+      { file: "src/worker/committer.test.ts", title: "I10" },
+      { file: "src/worker/committer-slices.test.ts", title: "P13" },
+    ],
+  },
+  {
+    rule: "P13",
+    name: "more runs go on after a commit that has nothing of those before them",
+    changes: [
+      {
+        file: "src/worker/committer.ts",
+        from: "    if (!this.#owner.areTurnsWanted()) this.#ahead.turnsClosed();",
+        to: "    this.#ahead.turnsClosed();",
+      },
+    ],
+    killers: [
+      { file: "src/worker/committer-slices.test.ts", title: "P13" },
+      { file: "test/behaviour/slices.test.ts", title: "I6 P13 one slice" },
+    ],
+  },
+  {
+    rule: "P13",
+    name: "more runs go on with every try while the disk is full",
+    changes: [{ file: "src/worker/committer.ts", from: "commitEnds(again.length === 0)", to: "commitEnds(true)" }],
+    killers: [{ file: "src/worker/committer-slices.test.ts", title: "P13" }],
+  },
+  {
+    rule: "I2",
+    name: "a start is acknowledged only when its run goes on",
+    changes: [
+      {
+        file: "src/worker/committer.ts",
+        from: `      if (answer.verdict.kind === "applied") answer.source.acknowledge();\n`,
+        to: "",
+      },
+      {
+        file: "src/worker/committer.ts",
+        from: "      source.verdict(verdict);",
+        to: `      if (verdict.kind === "applied") source.acknowledge();
+      source.verdict(verdict);`,
+      },
+    ],
+    killers: [{ file: "test/behaviour/slices.test.ts", title: "I2" }],
+  },
+  {
+    rule: "I2",
+    name: "a start whose answer was lost is never acknowledged, though its run is there",
+    changes: [{ file: "src/worker/pass-table.ts", from: "    this.#sources.get(pass)?.acknowledge();\n", to: "" }],
+    killers: [{ file: "test/attacks/fencing.test.ts", title: "I2 P17 a start" }],
+  },
+  {
+    rule: "P17",
+    name: "answers are kept after one of them has found the lease over",
+    changes: [
+      {
+        file: "src/worker/committer.ts",
+        from: "answer.source.isPatient ? this.#keep(answer) : urgent.push(answer);",
+        to: "answer.source.isPatient ? this.#keep(answer) : this.#hand(answer);",
+      },
+    ],
+    killers: [{ file: "src/worker/committer.test.ts", title: "P17 P37" }],
   },
   {
     rule: "P17",
@@ -114,11 +174,11 @@ export const diskMutants = [
     changes: [
       {
         file: "src/worker/committer.ts",
-        from: "      for (const answer of answers) answer.source.isPatient",
+        from: "      this.#sort(answers);",
         to: `      const failed = answers.find(({ verdict }) => verdict.kind === "failed");
       if (failed !== undefined)
         for (const { source } of answers) this.#hand({ source, verdict: { ...failed.verdict, run: source.id } });
-      else for (const answer of answers) answer.source.isPatient`,
+      else this.#sort(answers);`,
       },
     ],
     killers: [{ file: "test/attacks/user-code.test.ts", title: "P16" }],
@@ -156,7 +216,7 @@ export const diskMutants = [
     changes: [
       {
         file: "src/worker/pass-table.ts",
-        from: "      if (mail !== undefined && mail.head === end && end > start) pass.applied();\n      else if",
+        from: "      if (mail !== undefined && mail.head === end && end > start) this.#landed(pass);\n      else if",
         to: "      if",
       },
     ],

@@ -13,6 +13,7 @@ export function deliverNext(pass: Pass): void {
   const wakeup = wakeupOf(pass);
   if (wakeup === "cancel" || wakeup === "deadline")
     return pass.delivered("run.cancelling", null, recordCancel(pass, wakeup));
+  if (pass.body.result !== null) return;
   const found = pass.replay.takeFound();
   if (found !== undefined) {
     pass.now = Math.max(pass.now, found.at);

@@ -328,7 +328,10 @@ export class Pass implements TurnTaker {
 
   #evaluate(): void {
     if (this.replay.hasInterrupted && !this.#isDraining) recoverSteps(this, this.replay.takeInterrupted());
-    if (this.replay.hasFound || this.steps.hasOutcome || wakeupOf(this) !== null) return this.requestTurn();
+    const wakeup = wakeupOf(this);
+    // A cancel took the end back, and the mail will tell of it. Until then nothing joins the journal: replay ends where the body did (P19).
+    if (this.body.result !== null && wakeup !== "cancel" && wakeup !== "deadline") return;
+    if (this.replay.hasFound || this.steps.hasOutcome || wakeup !== null) return this.requestTurn();
     if (!this.#isDraining) this.steps.startDueRetries();
     if (this.#isIdle() && !lingers(this)) this.ports.dirty(this);
     else setAlarm(this, { retries: !this.#isDraining });

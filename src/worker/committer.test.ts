@@ -7,12 +7,16 @@ import { nodeHost } from "./node-host.ts";
 /** A run that always has something to write, one thing at a time, and keeps what it was told. */
 class Source implements CommitSource {
   readonly id: string;
-  readonly isPatient = true;
+  readonly isPatient: boolean;
+  readonly isOver = false;
   readonly told: Verdict[] = [];
   #isInFlight = false;
+  /** What it does with an answer. */
+  onTold: () => void = () => {};
 
-  constructor(id: string) {
+  constructor(id: string, isPatient = true) {
     this.id = id;
+    this.isPatient = isPatient;
   }
 
   take() {
@@ -25,7 +29,10 @@ class Source implements CommitSource {
   verdict(verdict: Verdict): void {
     this.told.push(verdict);
     this.#isInFlight = false;
+    this.onTold();
   }
+
+  acknowledge(): void {}
 
   offerAgain(): void {
     this.#isInFlight = false;
@@ -86,6 +93,52 @@ it("I10 what a source has to write while its answer is not handed on is taken af
   expect(commits.slice(1).flat().toSorted()).toEqual(["second", "third"]);
   expect(sources.map(({ told }) => told.length)).toEqual([1, 2, 2]);
 });
+
+it("P17 P37 an answer that finds the lease over is the last that is handed on", async () => {
+  const { committer, runs } = open(["first", "urgent", "third"]);
+  runs[1].onTold = () => void committer.pause();
+  for (const run of runs) committer.dirty(run);
+  await rounds(3);
+  expect(runs.map(({ told }) => told.length)).toEqual([0, 1, 0]);
+  committer.resume();
+  await rounds(3);
+  expect(runs.map(({ told }) => told.length)).toEqual([0, 1, 0]);
+});
+
+it("I11 somebody who writes without a break holds up nobody's answer", async () => {
+  const { committer, runs } = open(["first", "urgent", "third"]);
+  runs[1].onTold = () => committer.dirty(runs[1]);
+  for (const run of runs) committer.dirty(run);
+  await rounds(8);
+  expect(runs[1].told.length).toBeGreaterThan(3);
+  expect(runs[2].told).toEqual([applied(runs[2])]);
+});
+
+it("I11 somebody who takes turns without a break holds up nobody's answer", async () => {
+  const { committer, runs } = open(["first", "urgent", "third"]);
+  const taker = {
+    openTurn: () => committer.dirty(runs[1]),
+    closeTurn: () => committer.turns.request(taker),
+  };
+  committer.turns.request(taker);
+  for (const run of runs) committer.dirty(run);
+  await rounds(8);
+  expect(runs[1].told.length).toBeGreaterThan(3);
+  expect(runs[2].told).toEqual([applied(runs[2])]);
+});
+
+/** A committer with slices of one, on a store that applies everything. */
+function open(ids: readonly [string, string, string]) {
+  const commit = async ({ runs }: Commit) => runs.map(({ run }): Verdict => ({ run, kind: "applied" }));
+  const events = { unavailable: async () => {}, unknown: () => {}, fenced: () => {} };
+  const committer = new Committer({ ...memoryStore(), commit }, { host: nodeHost, sliceRuns: 1 }, events);
+  const [a, b, c] = ids.map((id) => new Source(id, id !== "urgent"));
+  return { committer, runs: [a, b, c] as [Source, Source, Source] };
+}
+
+async function rounds(count: number): Promise<void> {
+  for (let i = 0; i < count; i++) await nextRound();
+}
 
 function applied({ id }: Source): Verdict {
   return { run: id, kind: "applied" };

@@ -1,13 +1,13 @@
 // The committer
-// Makes what all runs of this process have to write durable, as few syncs as possible: everything that is there when a commit begins
-// goes into it, however many runs it is (group commit).
+// Makes what all runs of this process have to write durable, with as few syncs as possible: everything that is there when a commit begins
+// goes into it, however many runs it is (group commit), up to a number of entries.
 //
 //   C1. At most one commit per lane is under way, and so at most one of a run (P15).
 //   C2. What waits for a commit happens only after the store has said that it applied.
 //   C3. A refused run does not hurt its neighbours (P16).
 //   C4. An unknown outcome stops the committer until the worker has fenced itself and knows (P17). Nothing is repeated before.
-//   C5. Runs that one commit has brought forward go on a slice at a time, and what a slice has done is written before the next one goes on:
-//       a crash makes steps of one slice run again, not one of every run.
+//   C5. Of the runs that commits have brought forward one slice goes on, and others as what it has done is written: a crash makes steps of
+//       one slice run again, not one of every run.
 import { hasCode, PawlError } from "../base/errors.ts";
 import type { Batch } from "../core/draft.ts";
 import type { Host } from "../core/host.ts";
@@ -20,7 +20,11 @@ export interface CommitSource {
   readonly id: string;
   /** Nobody but a run waits for its answer, which may be told a little later (C5). */
   readonly isPatient: boolean;
+  /** Nothing more begins in it. */
+  readonly isOver: boolean;
   take(): Batch | null;
+  /** Its batch is durable. Told at once, for those who wait for no more than that. */
+  acknowledge(): void;
   verdict(verdict: Verdict): void;
   /** Nothing of the batch was applied: it is to be offered again. */
   offerAgain(): void;
@@ -87,6 +91,7 @@ export class Committer {
       const source: CommitSource = {
         id: commit.run,
         isPatient: false,
+        isOver: true,
         take: () => {
           const taken = left;
           left = null;
@@ -100,6 +105,7 @@ export class Committer {
                 from: { head: taken.head, hash: "", at: 0 },
               };
         },
+        acknowledge: () => {},
         verdict: (verdict) => (verdict.kind === "failed" ? reject(verdict.error) : resolve(verdict)),
         offerAgain: () => {
           left = commit;
@@ -233,14 +239,14 @@ interface Answer {
   readonly verdict: Verdict;
 }
 
+/** Called when a commit is over, with what has to come again and the answers to the rest. */
+type Done = (again: readonly CommitSource[], answers: readonly Answer[]) => void;
+
 interface Untold {
   readonly verdict: Verdict;
   /** Its source has more to write. */
   isDirty: boolean;
 }
-
-/** Called when a commit is over, with what has to come again and the answers to the rest. */
-type Done = (again: readonly CommitSource[], answers: readonly Answer[]) => void;
 
 interface LaneOwner {
   commit(sources: Iterable<CommitSource>, done: Done): void;
@@ -262,6 +268,7 @@ class Lane {
   #isCommitting = false;
   #isScheduled = false;
   #isTellingSoon = false;
+  readonly #ahead = new Ahead();
   #epoch = 0;
 
   constructor(host: Host, owner: LaneOwner, sliceRuns: number) {
@@ -305,6 +312,7 @@ class Lane {
   }
 
   turnsClosed(): void {
+    this.#ahead.turnsClosed();
     this.flush();
     this.#tellSoon();
   }
@@ -315,13 +323,29 @@ class Lane {
     const epoch = this.#epoch;
     const sources = this.#dirty;
     this.#dirty = new Set();
+    if (!this.#owner.areTurnsWanted()) this.#ahead.turnsClosed();
+    this.#ahead.commitBegins();
     this.#owner.commit(sources, (again, answers) => {
       for (const source of again) this.#dirty.add(source);
-      for (const answer of answers) answer.source.isPatient ? this.#keep(answer) : this.#hand(answer);
-      if (epoch === this.#epoch) this.#isCommitting = false;
+      if (epoch === this.#epoch) {
+        this.#isCommitting = false;
+        this.#ahead.commitEnds(again.length === 0);
+      }
+      this.#sort(answers);
       this.#tell();
       this.wake();
     });
+  }
+
+  /** Hands on what cannot wait. */
+  #sort(answers: readonly Answer[]): void {
+    const urgent: Answer[] = [];
+    for (const answer of answers) {
+      if (answer.verdict.kind === "applied") answer.source.acknowledge();
+      answer.source.isPatient ? this.#keep(answer) : urgent.push(answer);
+    }
+    // Only now: one of them may find that the lease is over, and then none of the others counts any more (C4).
+    for (const answer of urgent) this.#hand(answer);
   }
 
   /** Only runs have answers that were not handed on, and all of them are compared with the store now. */
@@ -335,13 +359,13 @@ class Lane {
     this.#untold.set(source, { verdict, isDirty: this.#dirty.delete(source) });
   }
 
-  /** Hands on a slice of the answers. What it sets off is written before the next one (C5). */
+  /** Hands on answers, as far as the slice has room (C5). Nobody goes on in the middle of somebody else's turn: its own is still to come. */
   #tell(): void {
-    let told = 0;
     for (const [source, { verdict, isDirty }] of this.#untold) {
-      if (told++ === this.#sliceRuns) return this.#tellSoon();
+      if (this.#ahead.size >= this.#sliceRuns || this.#owner.isGathering()) return this.#tellSoon();
       this.#untold.delete(source);
       this.#hand({ source, verdict });
+      if (!source.isOver) this.#ahead.goesOn();
       if (isDirty) this.add(source);
     }
   }
@@ -354,14 +378,52 @@ class Lane {
     }
   }
 
-  /** The next slice follows a turn or a commit, if there is one: otherwise what this one has begun takes its time, and nobody waits for it. */
+  /** The others wait for turns and a commit, if there are any: otherwise what was begun takes its time, and nobody waits for it. */
   #tellSoon(): void {
     if (this.#untold.size === 0 || this.#isTellingSoon) return;
     this.#isTellingSoon = true;
     this.#host.immediate(() => {
       this.#isTellingSoon = false;
-      if (!this.#isCommitting && this.#dirty.size === 0 && !this.#owner.areTurnsWanted()) this.#tell();
+      if (this.#isCommitting || this.#dirty.size > 0 || this.#owner.areTurnsWanted()) return;
+      this.#ahead.forget();
+      this.#tell();
     });
+  }
+}
+
+/** How many runs have gone on while what they do is not written. What is quick asks for its turn at once, and is there when that has closed. */
+class Ahead {
+  #beforeTurn = 0;
+  #unwritten = 0;
+  #underWay = 0;
+
+  get size(): number {
+    return this.#beforeTurn + this.#unwritten + this.#underWay;
+  }
+
+  goesOn(): void {
+    this.#beforeTurn++;
+  }
+
+  turnsClosed(): void {
+    this.#unwritten += this.#beforeTurn;
+    this.#beforeTurn = 0;
+  }
+
+  commitBegins(): void {
+    this.#underWay += this.#unwritten;
+    this.#unwritten = 0;
+  }
+
+  commitEnds(isWritten: boolean): void {
+    if (!isWritten) this.#unwritten += this.#underWay;
+    this.#underWay = 0;
+  }
+
+  forget(): void {
+    this.#beforeTurn = 0;
+    this.#unwritten = 0;
+    this.#underWay = 0;
   }
 }
 

@@ -79,11 +79,16 @@ export class PassTable {
       // Nothing of it was ever acknowledged. If it is there all the same, the store will say so.
       const wasNeverCreated = mail === undefined && start === 0;
       if (wasNeverCreated && batch !== null) this.#sources.get(pass)?.doubt();
-      if (mail !== undefined && mail.head === end && end > start) pass.applied();
+      if (mail !== undefined && mail.head === end && end > start) this.#landed(pass);
       else if (mail?.head === start || wasNeverCreated) pass.offerAgain();
       else this.drop(pass);
       if (mail !== undefined && !pass.isOver) pass.mail(mail, readAt);
     }
+  }
+
+  #landed(pass: Pass): void {
+    this.#sources.get(pass)?.acknowledge();
+    pass.applied();
   }
 }
 
@@ -91,6 +96,7 @@ function tellNobody(): void {}
 
 class PassSource implements CommitSource {
   readonly id: string;
+  readonly isPatient = true;
   readonly #pass: Pass;
   readonly #table: PassTable;
   readonly #events: PassTableEvents;
@@ -105,17 +111,21 @@ class PassSource implements CommitSource {
     this.#started = started;
   }
 
-  /** With the run's first commit its starter is waiting, too. */
-  get isPatient(): boolean {
-    return !this.#isCreating;
-  }
-
   get #isCreating(): boolean {
     return this.#pass.inFlight?.commit.create !== undefined;
   }
 
+  get isOver(): boolean {
+    return this.#pass.isOver;
+  }
+
   take(): Batch | null {
     return this.#pass.take();
+  }
+
+  /** Whoever has started the run waits for its first batch, not for the run to go on. */
+  acknowledge(): void {
+    if (this.#isCreating) this.#started(null);
   }
 
   verdict(verdict: Verdict): void {

@@ -58,8 +58,9 @@ export class Sweeper {
   async #fence(workers: readonly WorkerRow[], ifExpired: boolean): Promise<number> {
     if (workers.length === 0) return 0;
     const { released } = await this.#store.fence({ workers: workers.map((worker) => worker.id), ifExpired });
-    for (const worker of workers)
-      this.#options.log.info(`Worker ${worker.id} (${worker.name}) is dead; its runs are taken over.`);
+    const left = new Set((await this.#store.workers()).map(({ id }) => id));
+    for (const { id, name } of workers)
+      if (!left.has(id)) this.#options.log.info(`Worker ${id} (${name}) is dead; its runs are taken over.`);
     return released;
   }
 

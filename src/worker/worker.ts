@@ -224,7 +224,6 @@ export class Worker {
   /** Begins a run on the spot: its first turn runs ahead of its own first commit (P13). Resolves with its id when that is durable. */
   begin(run: string, workflow: Workflow, create: NewRun, draft: Draft, started: Entry): Promise<string> {
     return new Promise((resolve, reject) => {
-      draft.onDurable(() => resolve(run));
       const pass = this.#newPass(run, workflow, create, [started], draft.chain, draft);
       this.#passes.hold(pass, (refusal) => (refusal === null ? resolve(run) : reject(refusal)));
       pass.begin();

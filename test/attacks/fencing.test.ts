@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { type Clock, manualClock } from "../../src/base/clock.ts";
 import { PawlError } from "../../src/base/errors.ts";
-import type { ClaimRequest, Commit, NewWorker, Pulse, Store } from "../../src/core/store.ts";
+import type { ClaimRequest, Commit, FenceRequest, NewWorker, Pulse, Store } from "../../src/core/store.ts";
 import { workflow } from "../../src/core/workflow.ts";
 import { faultStore } from "../../src/testing/fault-store.ts";
 import { gate, openWorld } from "../behaviour/harness.ts";
@@ -18,6 +18,13 @@ function stallingClock(clock: Clock): Clock & { stand(ms: number): void } {
   return { ...clock, monotonic: () => clock.monotonic() + stoodMs, stand };
 }
 
+/** A worker of this machine of which only its lease tells whether it is alive. */
+async function otherWorker(store: Store): Promise<NewWorker> {
+  const boot = (await store.workers())[0]?.process.boot ?? "";
+  const identity = { pid: process.pid, startedAt: null, boot, pidNamespace: null };
+  return { id: "other", name: "other", leaseMs: 15_000, process: identity, handles: [] };
+}
+
 describe("fencing oneself", () => {
   it("I2 a start whose answer was lost is not reported as failed: the run ended in the same commit", async () => {
     const world = await openWorld("memory");
@@ -25,6 +32,17 @@ describe("fencing oneself", () => {
     const pawl = await openOn(faultStore(world.store, { commits: { 1: "lose-answer" } }), {}, [instant]);
     const run = await pawl.start(instant);
     expect(await run.result()).toBe("done");
+    expect(await world.store.runs({ limit: 10 })).toHaveLength(1);
+  });
+
+  it("I2 P17 a start whose answer was lost is acknowledged when the run is found to be there", async () => {
+    const world = await openWorld("memory");
+    const { passed, open } = gate();
+    const stepping = workflow("stepping", async (ctx) => ctx.step("a", () => passed));
+    const pawl = await openOn(faultStore(world.store, { commits: { 1: "lose-answer" } }), {}, [stepping]);
+    const run = await pawl.start(stepping);
+    open();
+    await run.result();
     expect(await world.store.runs({ limit: 10 })).toHaveLength(1);
   });
 
@@ -218,6 +236,32 @@ describe("fencing oneself", () => {
     expect(await worker.get("r").result()).toBe("yes");
   });
 
+  it("I9 B18 a sweeper calls nobody dead who was heard of before it could fence them", async () => {
+    const leaseClock = manualClock();
+    const world = await openWorld("memory", { leaseClock });
+    const { store } = world;
+    const told: string[] = [];
+    const logger = { ...silent, info: (message: string) => void told.push(message) };
+    let isHeard = true;
+    const fence = async (request: FenceRequest) => {
+      if (isHeard) await store.heartbeat("other");
+      return store.fence(request);
+    };
+    await openOn(store, { fence }, [workflow("any", async () => 1)], { logger });
+    await store.register(await otherWorker(store));
+    const advance = async () => {
+      for (let second = 0; second < 40; second++) {
+        leaseClock.advance(1000);
+        await rounds(20);
+      }
+    };
+    await advance();
+    expect(told).toEqual([]);
+    isHeard = false;
+    await advance();
+    expect(told).toEqual([expect.stringMatching(/^Worker other .*is dead/)]);
+  });
+
   it("P25 a break in a pulse ends the time that a sweeper has held on", async () => {
     const leaseClock = manualClock();
     const world = await openWorld("memory", { leaseClock });
@@ -232,19 +276,7 @@ describe("fencing oneself", () => {
     });
     const any = workflow("any", async () => 1);
     await openOn(world.store, { pulse } as Partial<Store>, [any]);
-    const other = {
-      id: "other",
-      name: "other",
-      leaseMs: 15_000,
-      process: {
-        pid: process.pid,
-        startedAt: null,
-        boot: (await world.store.workers())[0]?.process.boot ?? "",
-        pidNamespace: null,
-      },
-      handles: [],
-    };
-    await world.store.register(other);
+    await world.store.register(await otherWorker(world.store));
     const advance = async (seconds: number) => {
       for (let second = 0; second < seconds; second++) {
         leaseClock.advance(1000);

@@ -1,5 +1,6 @@
 // Runs that were written together go on a slice at a time (C5).
 import { expect, it } from "vitest";
+import { PawlError } from "../../src/base/errors.ts";
 import { onMachine } from "../../src/client/machine.ts";
 import { Pawl } from "../../src/client/pawl.ts";
 import { LIMITS } from "../../src/core/limits.ts";
@@ -25,11 +26,9 @@ it("I6 P13 of many runs that advance together, only one slice has steps begun th
   let open = 0;
   let most = 0;
   const store = watched(({ runs }) => {
-    for (const entry of runs.flatMap(({ entries }) => entries))
-      if (entry.type === "step.completed" && entry.key !== "first") open--;
+    for (const entry of runs.flatMap(({ entries }) => entries)) if (entry.type === "step.completed") open--;
   });
   const steps = workflow("steps", async (ctx) => {
-    await ctx.step("first", () => 1);
     for (let i = 0; i < 5; i++) {
       await ctx.step("next", () => {
         most = Math.max(most, ++open);
@@ -41,6 +40,70 @@ it("I6 P13 of many runs that advance together, only one slice has steps begun th
   await Promise.all(runs.map((run) => run.result()));
   expect(most).toBe(LIMITS.sliceRuns);
   expect(open).toBe(0);
+  await pawl.close();
+});
+
+it("I6 P13 one slice alone is ahead of the disk while others write, and while the disk is full", async () => {
+  let open = 0;
+  let most = 0;
+  let commits = 0;
+  const store = watched(({ runs }) => {
+    for (const entry of runs.flatMap(({ entries }) => entries))
+      if (entry.type === "step.completed" && !entry.key?.startsWith("slow")) open--;
+  });
+  const { commit } = store;
+  const oftenFull: Store = {
+    ...store,
+    commit(request) {
+      if (++commits % 5 === 0) throw new PawlError("storage_unavailable", "The disk is full.");
+      return commit(request);
+    },
+  };
+  const quick = workflow("quick", async (ctx) => {
+    for (let i = 0; i < 5; i++) {
+      await ctx.step("quick", () => {
+        most = Math.max(most, ++open);
+      });
+    }
+  });
+  const slow = workflow("slow", async (ctx, rounds: number) => {
+    for (let i = 0; i < 10; i++) {
+      await ctx.step("slow", async () => {
+        for (let round = 0; round < rounds; round++) await nextRound();
+      });
+    }
+  });
+  const options = { workflows: [quick, slow], concurrency: 20, logger: silent };
+  const pawl = await Pawl.open(oftenFull, onMachine(options, { sliceRuns: 3 }));
+  const runs = await Promise.all(
+    Array.from({ length: 20 }, (_, n) => (n % 2 === 0 ? pawl.start(quick) : pawl.start(slow, n % 7))),
+  );
+  await Promise.all(runs.map((run) => run.result()));
+  expect(most).toBe(3);
+  expect(open).toBe(0);
+  await pawl.close();
+});
+
+it("I2 a start is acknowledged when it is durable, though its run goes on in a later slice", async () => {
+  const begun: number[] = [];
+  const { passed, open } = gate();
+  const store = memoryStore();
+  let commits = 0;
+  const slow: Store = {
+    ...store,
+    async commit(request) {
+      if (++commits === 2) await passed;
+      return store.commit(request);
+    },
+  };
+  const steps = workflow("steps", (ctx, n: number) => ctx.step("step", () => void begun.push(n)));
+  const pawl = await Pawl.open(slow, onMachine({ workflows: [steps] }, { sliceRuns: 1 }));
+  const runs = await Promise.all([0, 1, 2].map((n) => pawl.start(steps, n)));
+  for (let i = 0; i < 20; i++) await nextRound();
+  expect(begun).toEqual([0]);
+  open();
+  await Promise.all(runs.map((run) => run.result()));
+  expect(begun).toEqual([0, 1, 2]);
   await pawl.close();
 });
 

@@ -1,7 +1,7 @@
 import { PawlError } from "../../base/errors.ts";
 import type { StoredEntry } from "../../core/journal.ts";
 import type { CounterRow, PurgeRequest, RunQuery, RunRow, StateRow, WaitQuery, WaitRow } from "../../core/store.ts";
-import { byText, copyData, inCreationOrder, isOver, type MemoryRun, type Tables } from "./tables.ts";
+import { byText, copyData, copyEntry, inCreationOrder, isOver, type MemoryRun, type Tables } from "./tables.ts";
 
 export function listRuns(tables: Tables, query: RunQuery): RunRow[] {
   const before = query.before === undefined ? Number.POSITIVE_INFINITY : cursorOf(tables, query.before);
@@ -40,7 +40,7 @@ export function readJournal(
   limit: number = Number.POSITIVE_INFINITY,
 ): StoredEntry[] {
   const journal = tables.runs.get(id)?.journal ?? [];
-  return journal.slice(from, from + limit).map((entry) => ({ ...entry, data: copyData(entry.data) }));
+  return journal.slice(from, from + limit).map(copyEntry);
 }
 
 export function listWaits(tables: Tables, { run, kind, name, after, limit }: WaitQuery): WaitRow[] {

@@ -29,11 +29,11 @@ export function heartbeat(tables: Tables, id: string, monotonic: number): { aliv
 
 export function listWorkers(tables: Tables, monotonic: number, boot: string | null): WorkerRow[] {
   return [...tables.workers.values()]
-    .map(({ worker, startedAt, renewedAt }) => ({
-      ...copyOf(worker),
-      startedAt,
-      leaseLeftMs: leaseLeftMs({ boot: worker.process.boot, leaseMs: worker.leaseMs, renewedAt }, monotonic, boot),
-      runs: ownedBy(tables, worker.id).length,
+    .map((found) => ({
+      ...copyOf(found.worker),
+      startedAt: found.startedAt,
+      leaseLeftMs: leftOf(found, monotonic, boot),
+      runs: ownedBy(tables, found.worker.id).length,
     }))
     .sort((a, b) => a.startedAt - b.startedAt || (a.id < b.id ? -1 : 1));
 }
@@ -52,9 +52,11 @@ export function fence(tables: Tables, request: FenceRequest, moment: Moment, boo
 
 /** One that is gone holds nothing any more. */
 function isExpired(found: MemoryWorker | undefined, { monotonic }: Moment, boot: string | null): boolean {
-  if (found === undefined) return true;
-  const { worker, renewedAt } = found;
-  return leaseLeftMs({ boot: worker.process.boot, leaseMs: worker.leaseMs, renewedAt }, monotonic, boot) < 0;
+  return found === undefined || leftOf(found, monotonic, boot) < 0;
+}
+
+function leftOf({ worker, renewedAt }: MemoryWorker, monotonic: number, boot: string | null): number {
+  return leaseLeftMs({ boot: worker.process.boot, leaseMs: worker.leaseMs, renewedAt }, monotonic, boot);
 }
 
 export function retire(tables: Tables, worker: string, now: number): void {
