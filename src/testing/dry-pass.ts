@@ -99,14 +99,18 @@ class DryPass {
     const { handler } = workflow.definition;
     const observe: typeof handler = (ctx, given) => {
       const ending = handler(ctx, given);
-      void Promise.resolve(ending).then(
-        () => {
-          this.#body ??= { threw: false };
-        },
-        (error: unknown) => {
-          this.#body ??= { threw: true, error };
-        },
-      );
+      // Nothing but a promise: the `then` of anything else may be what does the work, and is called once.
+      if (ending instanceof Promise) {
+        Promise.prototype.then.call(
+          ending,
+          () => {
+            this.#body ??= { threw: false };
+          },
+          (error: unknown) => {
+            this.#body ??= { threw: true, error };
+          },
+        );
+      }
       return ending;
     };
     return { ...workflow, definition: { ...workflow.definition, handler: observe } };

@@ -77,7 +77,7 @@ export class RunLoader {
   async cancelWithoutBody(run: string): Promise<boolean> {
     const { store, lease, passes, committer, ports, changed } = this.#parts;
     const worker = lease.id;
-    const claimed = worker === null || passes.has(run) ? null : await store.take(worker, run);
+    const claimed = worker === null || passes.has(run) ? null : await this.#takeAs(worker, run);
     if (claimed === null || claimed.cancel === null) return false;
     this.#held.add(run);
     try {
@@ -110,8 +110,14 @@ export class RunLoader {
   }
 
   async #take(run: string): Promise<ClaimedRun | null> {
-    const { store, lease, isStopping } = this.#parts;
-    return lease.id === null || isStopping() ? null : store.take(lease.id, run);
+    const { lease, isStopping } = this.#parts;
+    return lease.id === null || isStopping() ? null : this.#takeAs(lease.id, run);
+  }
+
+  async #takeAs(worker: string, run: string): Promise<ClaimedRun | null> {
+    const claimed = await this.#parts.store.take(worker, run);
+    if (claimed !== null) this.#parts.claims.taken(run);
+    return claimed;
   }
 
   /** Loads what this worker owns and does not hold (P23). */
