@@ -20,6 +20,8 @@ export interface ClaimsOptions {
 export interface ClaimsPorts {
   /** The incarnation that may claim now; `null` while none may. */
   worker(): string | null;
+  /** Puts a question to the store whose answer may come late. */
+  ask(question: () => Promise<ClaimedRun[]>): Promise<ClaimedRun[]>;
   /** Takes on what was claimed; its mail is as old as `readAt`. */
   load(claimed: ClaimedRun, readAt: number, worker: string): void;
   /** Nobody knows what a claim has brought. */
@@ -34,8 +36,6 @@ export class Claims {
   readonly #ports: ClaimsPorts;
   readonly #loop: Loop;
   readonly #suspects = new Set<string>();
-  /** Runs that were taken by name since the claim that is under way was asked for: what it says of them is older. */
-  readonly #taken = new Set<string>();
   /** Children that will be taken on the spot once they are durable. */
   #promised = 0;
   #mayHaveMore = true;
@@ -93,11 +93,6 @@ export class Claims {
     this.#promised = Math.max(0, this.#promised - 1);
   }
 
-  /** A run was taken by name. It may be over and gone before the answer to a claim arrives that had brought it (RL1). */
-  taken(run: string): void {
-    this.#taken.add(run);
-  }
-
   /** A run that was claimed so many times without progress is begun here. */
   begun(run: string, claims: number): void {
     if (claims > LIMITS.deathsAmongOthers) this.#suspects.add(run);
@@ -133,9 +128,8 @@ export class Claims {
     // The mail that comes along is as old as the question (P5).
     const readAt = this.#store.clock.now();
     const suspect = this.#suspects.size === 0;
-    this.#taken.clear();
-    const claimed = await this.#ask(worker, room, suspect);
-    for (const one of claimed) if (!this.#taken.has(one.run)) this.#ports.load(one, readAt, worker);
+    const claimed = await this.#ports.ask(() => this.#ask(worker, room, suspect));
+    for (const run of claimed) this.#ports.load(run, readAt, worker);
     const mayHaveMore = claimed.length === room;
     this.#mayHaveMore = mayHaveMore || !suspect || this.#suspects.size > 0;
     if (mayHaveMore) void this.tick();

@@ -1,7 +1,8 @@
 // The run loader
 // Brings runs that this worker owns into memory, and writes what is to be written of those whose body is not needed.
 //
-//   RL1. A run is loaded only by the incarnation that owns it, and only once.
+//   RL1. A run is loaded only by the incarnation that owns it, and only once: of an answer that comes late, what was loaded since the question
+//        was put does not count. It may be over by then, and gone.
 //   RL2. What cannot be loaded keeps no other from it; it is tried again with the next heartbeat (P23).
 import type { PassPorts } from "../core/pass-ports.ts";
 import type { ClaimedRun, RunCommit, Store, Verdict } from "../core/store.ts";
@@ -32,15 +33,29 @@ export class RunLoader {
   readonly #parts: RunLoaderParts;
   /** Runs that are owned and are being written without a pass. */
   readonly #held = new Set<string>();
+  /** Of each question that is not answered yet: what was loaded since. */
+  readonly #asking = new Set<Set<string>>();
 
   constructor(parts: RunLoaderParts) {
     this.#parts = parts;
+  }
+
+  /** Asks the store for runs, and leaves out those that the answer is too late for (RL1). */
+  async ask(question: () => Promise<ClaimedRun[]>): Promise<ClaimedRun[]> {
+    const loaded = new Set<string>();
+    this.#asking.add(loaded);
+    try {
+      return (await question()).filter(({ run }) => !loaded.has(run));
+    } finally {
+      this.#asking.delete(loaded);
+    }
   }
 
   load(claimed: ClaimedRun, readAt: number, worker: string): void {
     const { lease, passes, claims, registry, ports, guarded, guardedNow } = this.#parts;
     const { run, head, row } = claimed;
     if (worker !== lease.id || passes.has(run)) return;
+    this.#noteLoaded(run);
     guardedNow(`load run ${run}`, () => {
       const loaded = loadRun(claimed, registry.forRun(row.workflow, row.version), ports, readAt);
       if (loaded.kind === "childless")
@@ -79,6 +94,7 @@ export class RunLoader {
     const worker = lease.id;
     const claimed = worker === null || passes.has(run) ? null : await this.#takeAs(worker, run);
     if (claimed === null || claimed.cancel === null) return false;
+    this.#noteLoaded(run);
     this.#held.add(run);
     try {
       const children = (await store.waits({ run, kind: "child" })).map((wait) => wait.name);
@@ -115,9 +131,13 @@ export class RunLoader {
   }
 
   async #takeAs(worker: string, run: string): Promise<ClaimedRun | null> {
-    const claimed = await this.#parts.store.take(worker, run);
-    if (claimed !== null) this.#parts.claims.taken(run);
+    const { store } = this.#parts;
+    const [claimed = null] = await this.ask(async () => [(await store.take(worker, run)) ?? []].flat());
     return claimed;
+  }
+
+  #noteLoaded(run: string): void {
+    for (const loaded of this.#asking) loaded.add(run);
   }
 
   /** Loads what this worker owns and does not hold (P23). */

@@ -116,6 +116,7 @@ export class Worker {
     });
     this.#claims = new Claims(store, options, this.#passes, {
       worker: () => (this.#isStopping || this.committer.isPaused ? null : this.#lease.id),
+      ask: (question) => this.#loader.ask(question),
       load: (claimed, readAt, worker) => this.#loader.load(claimed, readAt, worker),
       unknown: () => void this.#guarded("compare with the store", () => this.#compareWithStore()),
       guarded: (what, body) => this.#guarded(what, body),

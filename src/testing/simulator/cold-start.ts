@@ -1,7 +1,7 @@
 // The cold start (I5)
 // Every run that has ended, however, is put into an empty store without its last entry, and an engine that knows nothing goes on with it. It must
 // come to the same end from the journal alone: no step of it may begin, no message may be needed. The one exception are runs that were cancelled
-// without a body: theirs are two entries of one commit, which follow from the cancel.
+// without a body, whose code would have gone on first: theirs are two entries of one commit, and they follow from the cancel.
 import { jsonCodec } from "../../base/envelope.ts";
 import type { Cancelling, StoredEntry } from "../../core/journal.ts";
 import type { RunRow } from "../../core/store.ts";
@@ -31,23 +31,41 @@ export async function coldStart(runs: ReadonlyMap<string, MemoryRun>, settings: 
     groups.set(name, [...(groups.get(name) ?? []), run]);
   }
   for (const group of groups.values()) {
-    const fault = await goOn(group, settings);
-    if (fault !== null) return fault;
+    const faults = await goOn(group, settings, withoutEnd);
+    const cancelled = group.filter((run) => faults.has(run) && cancelOf(run) !== null);
+    const [fault] = [...faults].filter(([run]) => !cancelled.includes(run)).map(([, text]) => text);
+    if (fault !== undefined) return fault;
+    for (const text of (await goOn(cancelled, settings, withoutCancel)).values()) return text;
   }
   return null;
 }
+
+/** What is planted of a run, and what is wrong with what came of it. */
+interface Trial {
+  readonly withheld: number;
+  readonly compare: (was: MemoryRun, is: MemoryRun | undefined) => string | null;
+}
+
+const withoutEnd: Trial = { withheld: 1, compare: sameJournal };
+const withoutCancel: Trial = { withheld: 2, compare: sameEnd };
 
 function depthOf(runs: ReadonlyMap<string, MemoryRun>, { row }: MemoryRun): number {
   const parent = row.parent === null ? undefined : runs.get(row.parent.run);
   return parent === undefined ? 0 : 1 + depthOf(runs, parent);
 }
 
-async function goOn(runs: readonly MemoryRun[], settings: Settings): Promise<string | null> {
+async function goOn(
+  runs: readonly MemoryRun[],
+  settings: Settings,
+  { withheld, compare }: Trial,
+): Promise<Map<MemoryRun, string>> {
+  const faults = new Map<MemoryRun, string>();
+  if (runs.length === 0) return faults;
   const time = new VirtualTime();
   time.now = latest(runs);
   const tables = emptyTables();
   const life = newLife(time, tables, runs, settings);
-  for (const run of runs) await plant(tables, life, run);
+  for (const run of runs) await plant(tables, life, run, withheld);
   await life.open();
   const isOver = () => [...tables.runs.values()].every(({ row }) => row.endedAt !== null || row.state === "parked");
   for (let round = 0; round < ROUNDS && !isOver(); round++)
@@ -55,9 +73,9 @@ async function goOn(runs: readonly MemoryRun[], settings: Settings): Promise<str
   life.die();
   for (const run of runs) {
     const fault = compare(run, tables.runs.get(run.row.id));
-    if (fault !== null) return fault;
+    if (fault !== null) faults.set(run, fault);
   }
-  return null;
+  return faults;
 }
 
 /** When the last of all entries was recorded, on the clock of a simulation. */
@@ -95,24 +113,24 @@ function forgotten(): () => void {
   return () => {};
 }
 
-async function plant(tables: Tables, life: Life, { row, journal }: MemoryRun): Promise<void> {
+async function plant(tables: Tables, life: Life, run: MemoryRun, withheld: number): Promise<void> {
+  const { row, journal } = run;
   const clock = { now: () => life.clock.now(), monotonic: () => 0, at: forgotten, after: forgotten };
   const store = storeOver(tables, { clock, leaseClock: clock });
   const create = { ...newRunOf(row), claimed: false, readyAt: life.clock.now() };
-  const cancelling = cancelWithoutBody(journal);
-  const entries = journal.slice(0, cancelling === null ? -1 : -2);
+  const entries = journal.slice(0, -withheld);
   const [verdict] = await store.commit({ worker: null, runs: [{ run: row.id, head: 0, entries, create }] });
   if (verdict?.kind !== "applied") throw new Error(`run ${row.id} could not be planted: ${JSON.stringify(verdict)}`);
+  const cancelling = withheld > 1 ? cancelOf(run) : null;
   if (cancelling === null) return;
   const { reason } = openEntry(jsonCodec, row.id, cancelling).payload as Cancelling;
   await store.deliver({ to: row.id, id: "cancel", kind: "cancel", name: "", data: reason });
 }
 
-/** The cancel of a run that had not begun or was parked then: nothing of it ran, so it ended in the same commit. */
-function cancelWithoutBody(journal: readonly StoredEntry[]): StoredEntry | null {
-  const [before, cancelling, end] = journal.slice(-3);
-  if (cancelling?.type !== "run.cancelling" || end?.type !== "run.cancelled") return null;
-  return journal.length === 3 || before?.type === "run.parked" ? cancelling : null;
+/** The cancel of a run that ended right with it, as one does that nobody works on. */
+function cancelOf({ journal }: MemoryRun): StoredEntry | null {
+  const [cancelling, end] = journal.slice(-2);
+  return cancelling?.type === "run.cancelling" && end?.type === "run.cancelled" ? cancelling : null;
 }
 
 function newRunOf(row: RunRow) {
@@ -120,14 +138,18 @@ function newRunOf(row: RunRow) {
   return { workflow, version, traceId, key, tags, priority, parent, origin, deadline, codec };
 }
 
-function compare(was: MemoryRun, is: MemoryRun | undefined): string | null {
+/** The same end, and nothing beside it. */
+function sameJournal(was: MemoryRun, is: MemoryRun | undefined): string | null {
+  const fault = sameEnd(was, is);
+  if (fault !== null || is?.journal.length === was.journal.length) return fault;
+  return `run ${was.row.id} recorded more than its end when it was started cold`;
+}
+
+function sameEnd(was: MemoryRun, is: MemoryRun | undefined): string | null {
   const [before, after] = [was.journal.at(-1), is?.journal.at(-1)];
   const { id } = was.row;
   if (after?.type !== before?.type)
     return `the end of run ${id} does not follow from its journal: it is ${is?.row.state}`;
-  if (after?.data !== before?.data)
-    return `run ${id} ended with ${String(before?.data)}, from its journal follows ${String(after?.data)}`;
-  return is?.journal.length === was.journal.length
-    ? null
-    : `run ${id} recorded more than its end when it was started cold`;
+  if (after?.data === before?.data) return null;
+  return `run ${id} ended with ${String(before?.data)}, from its journal follows ${String(after?.data)}`;
 }
