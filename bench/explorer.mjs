@@ -3,7 +3,7 @@
 import { workflow } from "pawl";
 import { crashEverywhere, recorder } from "pawl/testing";
 
-/** What the issue that asked for the explorer promised, in seconds. */
+/** How long it may take at most, in seconds. */
 const GOALS = new Map([
   [100, 2],
   [1000, 60],

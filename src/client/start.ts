@@ -209,6 +209,8 @@ async function existing(
     throw conflict(verdict.holder.run, `key "${options.key}"`);
   }
   if (verdict.kind === "refused" && verdict.why === "exists") {
+    // Nobody else has an id that was made here: this start was written, and its answer was lost (I2).
+    if (options.id === undefined) return verdict.holder.id;
     const isSame = verdict.holder.workflow === workflow && (await inputText(ports, verdict.holder)) === text;
     if (isSame) return verdict.holder.id;
     throw conflict(verdict.holder.id, `id "${options.id}"`);

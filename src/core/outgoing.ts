@@ -5,6 +5,7 @@ export class Outgoing {
   readonly #draft: Draft;
   #inFlight: Batch | null = null;
   #offer: Batch | null = null;
+  #wasOffered = false;
 
   constructor(draft: Draft) {
     this.#draft = draft;
@@ -12,6 +13,11 @@ export class Outgoing {
 
   get inFlight(): Batch | null {
     return this.#inFlight;
+  }
+
+  /** The batch that was taken last had been offered before: what its source has asked for since was not looked at. */
+  get wasOffered(): boolean {
+    return this.#wasOffered;
   }
 
   get isEmpty(): boolean {
@@ -26,6 +32,7 @@ export class Outgoing {
   /** The next batch, unless one is in flight. */
   take(source: { nextBatch(): Batch | null }): Batch | null {
     if (this.#inFlight !== null) return null;
+    this.#wasOffered = this.#offer !== null;
     this.#inFlight = this.#offer ?? source.nextBatch();
     this.#offer = null;
     return this.#inFlight;

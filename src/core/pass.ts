@@ -460,7 +460,7 @@ export class Pass implements TurnTaker {
     else if (this.#final !== null) {
       this.#close();
       this.ports.over(this, this.#final);
-    }
+    } else if (this.#outgoing.wasOffered) this.evaluate();
   }
 
   /** Mail came before the suspension, or a cancel before the end: nothing was applied, and the run goes on from there. */
