@@ -12,14 +12,14 @@ export const PEERS = {
     folder: "openworkflow",
     main: "openworkflow",
     store: "sqlite",
-    longest: { steps: 900, why: "it allows 1,000 attempts at steps" },
+    longest: { steps: 900, why: "it allows 1,000" },
   },
   "openworkflow-postgres": {
     title: "OpenWorkflow, PostgreSQL",
     folder: "openworkflow",
     main: "openworkflow",
     store: "postgres",
-    longest: { steps: 900, why: "it allows 1,000 attempts at steps" },
+    longest: { steps: 900, why: "it allows 1,000" },
   },
   dbos: { title: "DBOS, PostgreSQL", folder: "dbos", main: "@dbos-inc/dbos-sdk", store: "postgres" },
   restate: {
