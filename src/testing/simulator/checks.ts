@@ -153,8 +153,9 @@ export class Checks {
     const stored = this.#ports.disk.tables.runs.get(fold.id);
     if (stored === undefined || !this.#ports.areClocksRight) return;
     const isOpen = [...stored.waits.values()].some((wait) => wait.kind === "signal" && wait.name === name);
+    // Times are whole milliseconds: of a signal in the very one in which the time was over, nobody can tell whether it came first.
     const inTime = stored.inbox.find(
-      ({ row, isConsumed }) => row.name === name && row.at <= due && !isConsumed && !received.has(row.id),
+      ({ row, isConsumed }) => row.name === name && row.at < due && !isConsumed && !received.has(row.id),
     );
     if (inTime !== undefined && !isOpen)
       this.#violated("I14", `run ${fold.id} gave up wait ${key}, though signal ${inTime.row.id} had come in time`);
