@@ -137,7 +137,7 @@ function report() {
     postgres: bench.postgres === null ? "no PostgreSQL" : `PostgreSQL from ${bench.postgres.source}`,
     minutes: Math.ceil((performance.now() - started) / 60_000),
   };
-  const text = section({ rows, peers, samples, remarks, skipped, circumstances });
+  const text = section({ sizes, rows, peers, samples, remarks, skipped, circumstances });
   console.log(text);
   if (values.quick || values.only !== undefined || values.measure !== undefined) return;
   writeSection("peers", text);

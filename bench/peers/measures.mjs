@@ -58,7 +58,7 @@ export async function rates(peer, { sizes, bench, record, remark, attempt }) {
           const load = await ask("load", { runs, steps: STEPS, inFlight, limitMs: sizes.limitMs });
           rate = (load.runs * STEPS * 1000) / load.ms;
           record(`rate-${inFlight}`, rate);
-          remark(`rate-${inFlight}`, ...fewer(load.runs, wanted), ...fewer(load.runs, inFlight, " in flight"));
+          if (load.runs < inFlight) remark(`rate-${inFlight}`, `only ${count(load.runs)} runs, for want of time`);
         }),
       );
     }
@@ -121,7 +121,7 @@ export async function resume(peer, { sizes, bench, record, remark, rounds }) {
 }
 
 /** What sleeping runs add to the memory of the worker process, and of the peer's own server where it has one. */
-export async function sleeping(peer, { sizes, bench, record, remark }) {
+export async function sleeping(peer, { sizes, bench, record }) {
   await withPlace(peer, bench, async (home) => {
     const { loadMs, warmUp, runs, limitMs, settleMs } = sizes.sleepers;
     const inFlight = 64;
@@ -137,18 +137,12 @@ export async function sleeping(peer, { sizes, bench, record, remark }) {
     const slept = await sleep(runs);
     const after = { worker: await rss(), server: serverMemory(home) };
     await worker.kill();
-    remark("sleeping", ...fewer(slept.runs, runs));
     if (before.server !== null) {
       const added = (after.server - before.server) / slept.runs / 1024;
       record("sleeping-server", added);
     }
     record("sleeping", (after.worker - before.worker) / slept.runs / 1024);
   });
-}
-
-/** What to say about a peer that was too slow for the whole count. */
-function fewer(made, wanted, where = "") {
-  return made < wanted ? [`fewer than ${count(wanted)} runs${where}, for want of time`] : [];
 }
 
 function serverMemory({ serverPid }) {

@@ -39,7 +39,7 @@ export function rowsOf(sizes) {
 }
 
 /** The section as Markdown. */
-export function section({ rows, peers, samples, remarks, skipped, circumstances }) {
+export function section({ sizes, rows, peers, samples, remarks, skipped, circumstances }) {
   const line = (cells) => `| ${cells.join(" | ")} |`;
   const head = ["", ...peers.map(({ title, version }) => `${title} ${version}`), "Pawl against the best other"];
   return [
@@ -57,7 +57,7 @@ export function section({ rows, peers, samples, remarks, skipped, circumstances 
       line([`${row.what} (${row.unit})`, ...peers.map((peer) => cell(samples, peer, row)), lead(row, peers, samples)]),
     ),
     "",
-    ...explanation(),
+    ...explanation(sizes),
     "",
     ...peers.map(({ name, title }) => `- *${title}*: ${NOTES[name]}`),
     ...remarkLines(rows, peers, remarks),
@@ -66,13 +66,15 @@ export function section({ rows, peers, samples, remarks, skipped, circumstances 
   ].join("\n");
 }
 
-function explanation() {
+function explanation({ levels, limitMs, sleepers }) {
+  const most = Object.values(levels).map(count).join(", ");
   return [
     "Medians of the rounds, with the least and the most in brackets. The same driver does the same work with each peer, in turn in every round, each at",
     "its own durable defaults: every one of them syncs to the same disk before a step counts as done. Steps return a number. A worker process is one",
     "process on one Node for all; it is killed when half of the steps are recorded, and a step ran twice if its function was called twice. Seconds after a",
     "restart count from the spawn of the new process. Memory is what the worker process, after some seconds of load, adds to its RSS after garbage",
     "collection, with a small young generation (`--max-semi-space-size=2`) for all: what V8 keeps in reserve is not what sleeps.",
+    `New runs are started for ${limitMs / 1000} s at each level, or until there were ${most} of them; sleeping ones for ${sleepers.limitMs / 1000} s.`,
   ];
 }
 

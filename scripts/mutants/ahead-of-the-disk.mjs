@@ -51,7 +51,7 @@ export const diskMutants = [
     name: "all runs of a commit go on at once, and a crash repeats a step of each",
     changes: [
       {
-        file: "src/worker/committer.ts",
+        file: "src/worker/lane.ts",
         from: "if (this.#ahead.size >= this.#sliceRuns || this.#owner.isGathering())",
         to: "if (this.#owner.isGathering())",
       },
@@ -63,7 +63,7 @@ export const diskMutants = [
     name: "what a run has to write while its answer waits for its slice is forgotten",
     changes: [
       {
-        file: "src/worker/committer.ts",
+        file: "src/worker/lane.ts",
         from: "isDirty: this.#dirty.delete(source) }",
         to: "isDirty: false }",
       },
@@ -78,7 +78,7 @@ export const diskMutants = [
     name: "more runs go on after a commit that has nothing of those before them",
     changes: [
       {
-        file: "src/worker/committer.ts",
+        file: "src/worker/lane.ts",
         from: "    if (!this.#owner.areTurnsWanted()) this.#ahead.turnsClosed();",
         to: "    this.#ahead.turnsClosed();",
       },
@@ -91,7 +91,7 @@ export const diskMutants = [
   {
     rule: "P13",
     name: "more runs go on with every try while the disk is full",
-    changes: [{ file: "src/worker/committer.ts", from: "commitEnds(again.length === 0)", to: "commitEnds(true)" }],
+    changes: [{ file: "src/worker/lane.ts", from: "commitEnds(again.length === 0)", to: "commitEnds(true)" }],
     killers: [{ file: "src/worker/committer-slices.test.ts", title: "P13" }],
   },
   {
@@ -99,12 +99,12 @@ export const diskMutants = [
     name: "a start is acknowledged only when its run goes on",
     changes: [
       {
-        file: "src/worker/committer.ts",
+        file: "src/worker/lane.ts",
         from: `      if (answer.verdict.kind === "applied") answer.source.acknowledge();\n`,
         to: "",
       },
       {
-        file: "src/worker/committer.ts",
+        file: "src/worker/lane.ts",
         from: "      source.verdict(verdict);",
         to: `      if (verdict.kind === "applied") source.acknowledge();
       source.verdict(verdict);`,
@@ -123,7 +123,7 @@ export const diskMutants = [
     name: "answers are kept after one of them has found the lease over",
     changes: [
       {
-        file: "src/worker/committer.ts",
+        file: "src/worker/lane.ts",
         from: "answer.source.isPatient ? this.#keep(answer) : urgent.push(answer);",
         to: "answer.source.isPatient ? this.#keep(answer) : this.#hand(answer);",
       },
@@ -148,7 +148,7 @@ export const diskMutants = [
     changes: [
       { file: "src/core/outgoing.ts", from: "    if (this.#inFlight !== null) return null;\n", to: "" },
       {
-        file: "src/worker/committer.ts",
+        file: "src/worker/lane.ts",
         from: "this.#dirty.size > 0 && !this.#isCommitting && !this.#owner.isPaused()",
         to: "this.#dirty.size > 0 && !this.#owner.isPaused()",
       },
@@ -173,7 +173,7 @@ export const diskMutants = [
     name: "one refused run takes the rest of its commit down with it",
     changes: [
       {
-        file: "src/worker/committer.ts",
+        file: "src/worker/lane.ts",
         from: "      this.#sort(answers);",
         to: `      const failed = answers.find(({ verdict }) => verdict.kind === "failed");
       if (failed !== undefined)

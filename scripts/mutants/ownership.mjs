@@ -384,4 +384,69 @@ export const ownershipMutants = [
     ],
     killers: [{ file: "test/stores.test.ts", title: "SQLite" }],
   },
+  {
+    rule: "P23",
+    name: "a late answer to a claim or a take loads a run that was loaded meanwhile",
+    changes: [
+      {
+        file: "src/worker/run-loader.ts",
+        from: "(await question()).filter(({ run }) => !loaded.has(run))",
+        to: "await question()",
+      },
+    ],
+    killers: [{ file: "test/simulation/simulation.test.ts", title: "meanwhile: no more" }],
+  },
+  {
+    rule: "P17",
+    name: "a start that meets its own trace depends on one more answer",
+    changes: [
+      {
+        file: "src/client/start.ts",
+        from: "    if (options.id === undefined) return verdict.holder.id;\n",
+        to: "",
+      },
+    ],
+    killers: [{ file: "test/simulation/simulation.test.ts", title: "start that meets its own trace" }],
+  },
+  {
+    rule: "P18",
+    name: "a suspension that was asked for while a batch was offered again is forgotten",
+    changes: [
+      {
+        file: "src/core/pass.ts",
+        from: " else if (this.#outgoing.wasOffered) this.evaluate();",
+        to: "",
+      },
+    ],
+    killers: [{ file: "test/simulation/simulation.test.ts", title: "suspension asked for while offered" }],
+  },
+  {
+    rule: "P19",
+    name: "after a cancel took an end back, other outcomes join the journal",
+    changes: [
+      {
+        file: "src/core/pass.ts",
+        from: '    if (this.body.result !== null && wakeup !== "cancel" && wakeup !== "deadline") return;\n',
+        to: "",
+      },
+      {
+        file: "src/core/deliver-next.ts",
+        from: "  if (pass.body.result !== null) return;\n",
+        to: "",
+      },
+    ],
+    killers: [{ file: "test/simulation/simulation.test.ts", title: "mail after the body had ended" }],
+  },
+  {
+    rule: "P19",
+    name: "a branch that outlived its body goes on after a cancel took the end back",
+    changes: [
+      {
+        file: "src/core/pass.ts",
+        from: "    if (this.body.hasEndedInTurn) return call.promise;\n",
+        to: "",
+      },
+    ],
+    killers: [{ file: "test/simulation/simulation.test.ts", title: "called after the body had ended" }],
+  },
 ];

@@ -230,6 +230,8 @@ export class Pass implements TurnTaker {
       if (this.#final?.kind === "suspended") tellOfLostCall(this, call);
       return call.promise;
     }
+    // A branch that outlived its body: as the end closed the journal to it, so must an end that a cancel took back, or replay (P19).
+    if (this.body.hasEndedInTurn) return call.promise;
     if (this.cancelling !== null) rejectCall(call, cancelError(this.id, this.cancelling));
     else if (this.#turnOpen) this.#placeInTurn(call);
     else issueOutsideTurn(this, call);

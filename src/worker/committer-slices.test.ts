@@ -5,7 +5,8 @@ import { seededRandom } from "../base/random.ts";
 import type { Commit, Verdict } from "../core/store.ts";
 import type { TurnTaker } from "../core/turns.ts";
 import { memoryStore } from "../stores/memory/memory-store.ts";
-import { type CommitSource, Committer } from "./committer.ts";
+import type { CommitSource } from "./commit-source.ts";
+import { Committer } from "./committer.ts";
 import { nodeHost } from "./node-host.ts";
 
 const HISTORIES = 400;

@@ -1,7 +1,8 @@
 import { expect, it } from "vitest";
 import type { Commit, Verdict } from "../core/store.ts";
 import { memoryStore } from "../stores/memory/memory-store.ts";
-import { type CommitSource, Committer } from "./committer.ts";
+import type { CommitSource } from "./commit-source.ts";
+import { Committer } from "./committer.ts";
 import { nodeHost } from "./node-host.ts";
 
 /** A run that always has something to write, one thing at a time, and keeps what it was told. */

@@ -2,7 +2,7 @@ import { PawlError } from "../base/errors.ts";
 import type { Batch } from "../core/draft.ts";
 import type { Pass } from "../core/pass.ts";
 import type { Mail, Verdict } from "../core/store.ts";
-import type { CommitSource } from "./committer.ts";
+import type { CommitSource } from "./commit-source.ts";
 import { leaseLost } from "./lease.ts";
 
 export interface PassTableEvents {

@@ -131,8 +131,10 @@ export class RunLoader {
   }
 
   async #takeAs(worker: string, run: string): Promise<ClaimedRun | null> {
-    const { store } = this.#parts;
-    const [claimed = null] = await this.ask(async () => [(await store.take(worker, run)) ?? []].flat());
+    const [claimed = null] = await this.ask(async () => {
+      const taken = await this.#parts.store.take(worker, run);
+      return taken === null ? [] : [taken];
+    });
     return claimed;
   }
 

@@ -6,7 +6,8 @@
 import { messageOf } from "../base/errors.ts";
 import type { Log } from "../core/context.ts";
 import type { Store } from "../core/store.ts";
-import type { CommitSource, Committer } from "./committer.ts";
+import type { CommitSource } from "./commit-source.ts";
+import type { Committer } from "./committer.ts";
 import type { Lease } from "./lease.ts";
 import type { PassTable } from "./pass-table.ts";
 

@@ -12,7 +12,7 @@ import type {
   StoredEntry,
 } from "../../core/journal.ts";
 import { generationSeed, idempotencyKey } from "../../core/seeds.ts";
-import type { Commit, Delivery, FenceRequest, Message, Verdict } from "../../core/store.ts";
+import type { ClaimedRun, Commit, Delivery, FenceRequest, Message, Verdict } from "../../core/store.ts";
 import { leaseLeftMs } from "../../stores/lease.ts";
 import { orphans } from "../../stores/memory/orphans.ts";
 import type { MemoryWorker } from "../../stores/memory/tables.ts";
@@ -54,6 +54,9 @@ export class Checks {
   readonly #delivered = new Map<string, { readonly id: string; readonly name: string }[]>();
   /** Workers that the fence under way names although their lease runs. */
   #leased: readonly string[] = [];
+  /** Where each run's journal ended when somebody got hold of it last, and the runs that were cancelled right there, without their body. */
+  readonly #takenAt = new Map<string, number>();
+  readonly #cancelledThere = new Set<string>();
   #interrupted = false;
   #began = new Set<string>();
   #unfinished = 0;
@@ -62,6 +65,11 @@ export class Checks {
 
   constructor(ports: CheckPorts) {
     this.#ports = ports;
+  }
+
+  /** Its body may have had no part in its end. */
+  mayHaveEndedWithoutBody(run: string): boolean {
+    return this.#cancelledThere.has(run);
   }
 
   get unfinished(): number {
@@ -97,6 +105,9 @@ export class Checks {
 
   applied(life: Life, method: Method, args: readonly unknown[], result: unknown): void {
     if (method === "fence" && (args[0] as FenceRequest).successor === undefined) this.#fenced(life);
+    if (method === "claim" || method === "take")
+      for (const claimed of [result as ClaimedRun[] | ClaimedRun | null].flat())
+        if (claimed !== null) this.#takenAt.set(claimed.run, claimed.head);
     if (method === "commit") this.#committed(args[0] as Commit, result as readonly Verdict[]);
     if (method === "deliver") this.#mailed(args[0] as Message, result as Delivery);
     if (method === "heartbeat" && !(result as { alive: boolean }).alive)
@@ -115,6 +126,8 @@ export class Checks {
         continue;
       }
       this.#append(part.run, part.head, part.entries);
+      const isCancel = part.entries[0]?.type === "run.cancelling" && part.entries[1]?.type === "run.cancelled";
+      if (isCancel && part.head === this.#takenAt.get(part.run)) this.#cancelledThere.add(part.run);
       for (const child of part.children ?? [])
         if (!this.#runs.has(child.run)) this.#append(child.run, 0, [child.entry]);
       for (const message of part.messages ?? [])
@@ -325,6 +338,7 @@ export class Checks {
     this.#began.clear();
     this.#unfinished = 0;
     for (const id of [...this.#delivered.keys()]) if (!runs.has(id)) this.#delivered.delete(id);
+    for (const id of [...this.#cancelledThere]) if (!runs.get(id)?.row.endedAt) this.#cancelledThere.delete(id);
     for (const [id, stored] of runs) {
       const known = this.#newRun(id);
       for (const entry of stored.journal) this.#look(known, known.fold.take(entry));

@@ -12,20 +12,21 @@ import { drawScenario } from "./draw-scenario.ts";
 import { type Outside, type Program, type ProgramInput, runProgram } from "./program.ts";
 
 const { settings } = drawScenario(1);
+const allHadBodies = () => false;
 const add: Program = { op: "add", counter: "x", by: 2, ms: 0 };
 const program: Program = { op: "all", of: [add, { op: "call", of: add, fails: false }] };
 
 it("I5 the end of a run follows from its journal without the last entry, children included", async () => {
   const { runs } = await recorded(program);
   expect(runs.size).toBe(2);
-  expect(await coldStart(runs, settings)).toBe(null);
+  expect(await coldStart(runs, settings, allHadBodies)).toBe(null);
 });
 
 it("I5 the end of a run that failed follows from its journal, with a child that failed as well", async () => {
   const { runs } = await recorded({ op: "call", of: add, fails: true }, { fails: true });
   expect([...runs.values()].map(({ row }) => row.state)).toEqual(["failed", "failed"]);
-  expect(await coldStart(runs, settings)).toBe(null);
-  expect(await coldStart(withEnd(runs, '{"error":"another","stopReason":"error"}'), settings)).toMatch(
+  expect(await coldStart(runs, settings, allHadBodies)).toBe(null);
+  expect(await coldStart(withEnd(runs, '{"error":"another","stopReason":"error"}'), settings, allHadBodies)).toMatch(
     /ended with .*another.*, from its journal follows .*this run was meant to fail/,
   );
 });
@@ -40,14 +41,17 @@ it("I5 the end of a cancelled run follows from its journal, and from the cancel 
     const [run] = [...runs.values()] as [MemoryRun];
     expect(run.row.state).toBe("cancelled");
     expect(run.journal).toHaveLength(entries);
-    expect(await coldStart(runs, settings)).toBe(null);
-    expect(await coldStart(withEnd(runs, "null"), settings)).toMatch(/ended with null, from its journal follows/);
+    const hadNoBody = () => entries === 3;
+    expect(await coldStart(runs, settings, hadNoBody)).toBe(null);
+    expect(await coldStart(withEnd(runs, "null"), settings, hadNoBody)).toMatch(
+      /ended with null, from its journal follows/,
+    );
   }
 });
 
 it("I5 an end that does not follow from the journal is found", async () => {
   const { runs } = await recorded(program);
-  expect(await coldStart(withEnd(runs, "[[9,[2]]]"), settings)).toMatch(
+  expect(await coldStart(withEnd(runs, "[[9,[2]]]"), settings, allHadBodies)).toMatch(
     /ended with \[\[9,\[2\]\]\], from its journal follows \[\[2,\[2\]\]\]/,
   );
 });
@@ -56,7 +60,7 @@ it("I5 a journal that stops too early is found: its run does something first", a
   const { runs } = await recorded(program);
   const [[id, run]] = [...runs] as [[string, MemoryRun]];
   const short = { ...run, journal: [...run.journal.slice(0, 1), ...run.journal.slice(-1)] };
-  expect(await coldStart(new Map([[id, short]]), settings)).toMatch(
+  expect(await coldStart(new Map([[id, short]]), settings, allHadBodies)).toMatch(
     /recorded more than its end when it was started cold/,
   );
 });

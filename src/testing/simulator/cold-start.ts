@@ -22,7 +22,11 @@ const { setImmediate: startImmediate } = globalThis;
 const ROUNDS = 500;
 
 /** What is wrong with the first run whose end does not follow from its journal; `null` if all of them do. */
-export async function coldStart(runs: ReadonlyMap<string, MemoryRun>, settings: Settings): Promise<string | null> {
+export async function coldStart(
+  runs: ReadonlyMap<string, MemoryRun>,
+  settings: Settings,
+  mayHaveEndedWithoutBody: (run: string) => boolean,
+): Promise<string | null> {
   const groups = new Map<string, MemoryRun[]>();
   for (const run of runs.values()) {
     if (run.row.endedAt === null) continue;
@@ -32,7 +36,7 @@ export async function coldStart(runs: ReadonlyMap<string, MemoryRun>, settings: 
   }
   for (const group of groups.values()) {
     const faults = await goOn(group, settings, withoutEnd);
-    const cancelled = group.filter((run) => faults.has(run) && cancelOf(run) !== null);
+    const cancelled = group.filter((run) => faults.has(run) && mayHaveEndedWithoutBody(run.row.id));
     const [fault] = [...faults].filter(([run]) => !cancelled.includes(run)).map(([, text]) => text);
     if (fault !== undefined) return fault;
     for (const text of (await goOn(cancelled, settings, withoutCancel)).values()) return text;

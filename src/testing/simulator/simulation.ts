@@ -147,7 +147,8 @@ class Simulation {
   }
 
   async #startCold(): Promise<void> {
-    const fault = await coldStart(this.#disk.tables.runs, this.#scenario.settings);
+    const { runs } = this.#disk.tables;
+    const fault = await coldStart(runs, this.#scenario.settings, (run) => this.#checks.mayHaveEndedWithoutBody(run));
     if (fault !== null) this.#violated("I5", fault);
   }
 
