@@ -261,7 +261,7 @@ const PLANTS: readonly (readonly [what: string, plant: (scene: Scene) => void, f
       const key = `${scene.run("short")}/double`;
       const start = scene.lines("ledger.jsonl").findLast((line) => line["what"] === "start" && line["key"] === key);
       scene.keep("ledger.jsonl", (line) => line["what"] !== "start" || line["key"] !== key);
-      scene.book("ledger.jsonl", start ?? {});
+      scene.book("ledger.jsonl", { ...start, gate: null, mono: Number.MAX_SAFE_INTEGER });
     },
     /I6 P37 .*had ended it before/,
   ],
@@ -273,7 +273,7 @@ const PLANTS: readonly (readonly [what: string, plant: (scene: Scene) => void, f
       const start = scene.lines("ledger.jsonl").findLast((line) => line["what"] === "start" && line["key"] === key);
       scene.keep("ledger.jsonl", (line) => line["what"] !== "start" || line["key"] !== key);
       scene.book("acks.jsonl", { what: "seen", run, seq: Number.MAX_SAFE_INTEGER, mono: 1 });
-      scene.book("ledger.jsonl", { ...start, mono: Number.MAX_SAFE_INTEGER });
+      scene.book("ledger.jsonl", { ...start, gate: 2, mono: Number.MAX_SAFE_INTEGER });
     },
     /I6 P37 .*had ended it before/,
   ],
@@ -364,6 +364,18 @@ const PLANTS: readonly (readonly [what: string, plant: (scene: Scene) => void, f
 
 it("the judge finds nothing wrong with what the storm has left", async () => {
   expect(await broken(new Scene())).toEqual([]);
+});
+
+it("P37 a process that was frozen between its look at the lease and the first word of a body has done nothing wrong", async () => {
+  const scene = new Scene();
+  const key = `${scene.run("short")}/double`;
+  const isIt = (line: Record<string, unknown>) => line["what"] === "start" && line["key"] === key;
+  const start = scene.lines("ledger.jsonl").findLast(isIt);
+  expect(start?.["gate"]).toEqual(expect.any(Number));
+  expect(Number(start?.["mono"]) - Number(start?.["gate"])).toBeGreaterThanOrEqual(0);
+  scene.keep("ledger.jsonl", (line) => !isIt(line));
+  scene.book("ledger.jsonl", { ...start, mono: Number.MAX_SAFE_INTEGER });
+  expect(await broken(scene)).toEqual([]);
 });
 
 for (const [what, plant, finding] of PLANTS) {

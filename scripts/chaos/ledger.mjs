@@ -6,14 +6,18 @@ export const monotonic = () => Number(process.hrtime.bigint()) / 1e6;
 
 export class Ledger {
   #file;
+  #gate;
   #readUpTo = 0;
 
-  constructor(file) {
+  /** `gate` says when this process has looked at its lease, on the same clock; it is booked with every start. */
+  constructor(file, gate = null) {
     this.#file = file;
+    this.#gate = gate;
   }
 
   book(what, facts) {
-    const line = { what, ...facts, pid: process.pid, mono: monotonic() };
+    const gate = what === "start" && this.#gate !== null ? { gate: this.#gate() } : {};
+    const line = { what, ...facts, ...gate, pid: process.pid, mono: monotonic() };
     appendFileSync(this.#file, `${JSON.stringify(line)}\n`);
   }
 

@@ -15,27 +15,35 @@ import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 import { chanceOf } from "./chance.mjs";
 import { commitFault } from "./commit-fault.mjs";
+import { leaseLooks } from "./lease-looks.mjs";
 import { Ledger } from "./ledger.mjs";
 import { programs } from "./programs.mjs";
 import { skewedClock } from "./skewed-clock.mjs";
 
 const task = JSON.parse(process.argv[2]);
+const looks = leaseLooks();
 const load = (path) => import(pathToFileURL(join(task.build, path)).href);
 const [pawlModule, { systemClock }] = await Promise.all([load("index.js"), load("base/clock.js")]);
 const { Pawl, sqliteStore } = pawlModule;
 
 const say = (facts) => process.stdout.write(`${JSON.stringify(facts)}\n`);
-const ledger = new Ledger(task.ledger);
+const ledger = new Ledger(task.ledger, () => looks.last());
 let isOpen = false;
 
 function storeOptions() {
   const clock = task.skew === null ? systemClock : skewedClock(systemClock, task.skew);
-  if (task.fault === null) return { clock };
+  if (task.fault === null) return { clock, fault: (point) => looks.reached(point) };
   const fault = commitFault(task.fault, chanceOf(task.seed), (kind) => {
     ledger.book("fault", { kind });
     if (task.fault === "freeze") say({ frozen: true });
   });
-  return { clock, fault: (point) => isOpen && fault(point) };
+  return {
+    clock,
+    fault(point) {
+      looks.reached(point);
+      if (isOpen) fault(point);
+    },
+  };
 }
 
 const logged = (level) => (message, fields) => say({ log: level, message, run: fields?.run });

@@ -83,10 +83,13 @@ const late = {
       journal.find(({ type }) => type === "run.cancelling" || ENDS.has(type))?.seq ?? Number.POSITIVE_INFINITY;
     // A body starts only behind its mark, so whatever stands before the mark of a started step was durable by then.
     let durable = -1;
-    return each(evidence.starts, ({ key, attempt, pid, mono }) => {
+    // A process can be frozen between its last look at the lease and the first word of the body: the look is what counts.
+    const looked = ({ gate, mono }) => gate ?? mono;
+    const starts = evidence.starts.toSorted((a, b) => looked(a) - looked(b));
+    return each(starts, ({ key, attempt, pid, ...start }) => {
       const story = steps.get(key);
       const outcome = story?.outcomes.find(({ isFinal }) => isFinal)?.seq ?? Number.POSITIVE_INFINITY;
-      const known = Math.max(durable, ...evidence.seen.filter((one) => one.mono < mono).map(({ seq }) => seq));
+      const known = Math.max(durable, ...evidence.seen.filter((one) => one.mono < looked(start)).map(({ seq }) => seq));
       durable = Math.max(durable, story?.marks.get(attempt)?.[0] ?? -1);
       if (Math.min(outcome, over) <= known)
         return `step ${key}, attempt ${attempt}, in process ${pid} started, though entry ${Math.min(outcome, over)} had ended it before`;
