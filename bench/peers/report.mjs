@@ -33,7 +33,14 @@ export function rowsOf(sizes) {
       unit: "s",
       better: "less",
     },
-    { id: "sleeping", what: `memory per sleeping run, ${count(sleepers.runs)} of them`, unit: "KB", better: "less" },
+    {
+      id: "sleeping",
+      what: `memory per sleeping run, ${count(sleepers.runs)} of them`,
+      unit: "KB",
+      better: "less",
+      // A process that keeps none of them still ends a few megabytes above or below where it began.
+      noise: 1,
+    },
     { id: "sleeping-server", what: "… of the peer's own server", unit: "KB", better: "less", isOthersOnly: true },
   ];
 }
@@ -110,6 +117,7 @@ function lead(row, peers, samples) {
   const our = ours === undefined ? null : middle(ours);
   if (our === null || others.length === 0) return "";
   const best = row.better === "more" ? Math.max(...others) : Math.min(...others);
+  if (Math.max(our, best) < (row.noise ?? 0)) return `equal: below ${row.noise} ${row.unit}, which is noise`;
   // A ratio means nothing where one side is nothing, or less by the noise of the measurement.
   if (our <= 0 || best <= 0)
     return our === best ? "equal" : our < best === (row.better === "less") ? "leads" : "behind";
