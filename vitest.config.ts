@@ -12,7 +12,7 @@ export default defineConfig({
     ],
   },
   test: {
-    globalSetup: ["test/cold-start-report.ts"],
+    globalSetup: ["test/cold-start-report.ts", "test/postgres-setup.ts"],
     setupFiles: ["test/cold-start-setup.ts"],
     include: ["src/**/*.test.ts", "test/**/*.test.ts"],
     pool: "forks",

@@ -18,8 +18,9 @@ import type { Workflow } from "../../src/core/workflow.ts";
 import { memoryStore } from "../../src/stores/memory/memory-store.ts";
 import { sqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { nodeHost } from "../../src/worker/node-host.ts";
+import { emptyPostgresStore } from "../postgres-schemas.ts";
 
-export const STORES = ["memory", "sqlite"] as const;
+export const STORES = ["memory", "sqlite", "postgres"] as const;
 export type StoreKind = (typeof STORES)[number];
 export type Workflows = readonly Workflow<never, unknown>[];
 
@@ -44,11 +45,7 @@ interface WorldOptions {
 export async function openWorld(kind: StoreKind, options: WorldOptions = {}): Promise<World> {
   const clock = steppedClock();
   const leaseClock = options.leaseClock ?? systemClock;
-  const folder = kind === "sqlite" ? mkdtempSync(join(tmpdir(), "pawl-behaviour-")) : null;
-  const store =
-    folder === null
-      ? memoryStore({ clock, leaseClock })
-      : sqliteStore(join(folder, "pawl.db"), { clock, leaseClock, durability: "process" });
+  const { store, leave } = await emptyStore(kind, clock, leaseClock);
   await store.open();
   const world = new World(store, clock, options.pulse === true);
   onTestFinished(async () => {
@@ -56,10 +53,22 @@ export async function openWorld(kind: StoreKind, options: WorldOptions = {}): Pr
       await world.finish();
     } finally {
       await store.close();
-      if (folder !== null) rmSync(folder, { recursive: true, force: true });
+      leave();
     }
   });
   return world;
+}
+
+async function emptyStore(
+  kind: StoreKind,
+  clock: Clock,
+  leaseClock: Clock,
+): Promise<{ readonly store: Store; leave(): void }> {
+  if (kind === "memory") return { store: memoryStore({ clock, leaseClock }), leave: () => {} };
+  if (kind === "postgres") return emptyPostgresStore({ clock, leaseClock });
+  const folder = mkdtempSync(join(tmpdir(), "pawl-behaviour-"));
+  const store = sqliteStore(join(folder, "pawl.db"), { clock, leaseClock, durability: "process" });
+  return { store, leave: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
 export class World {

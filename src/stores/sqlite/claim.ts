@@ -9,7 +9,7 @@ import { isTerminal } from "../../core/transition.ts";
 import { versionLine } from "../version-line.ts";
 import { isRegistered } from "./commit.ts";
 import type { Connection, Row } from "./connection.ts";
-import type { OwnedRuns } from "./owned-runs.ts";
+import type { OwnedRuns } from "../owned-runs.ts";
 import { entryRow, mailOf, READ_JOURNAL, RUN_COLUMNS, runRow } from "./rows.ts";
 import { storageError } from "./storage-error.ts";
 

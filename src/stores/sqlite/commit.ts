@@ -23,7 +23,7 @@ import {
 import { findRun, readWake, whyNotConsumed, whyNotCounters, whyNotHere, whyNotKeys, whyNotNow } from "./conditions.ts";
 import type { Connection } from "./connection.ts";
 import { EntryRows } from "./entry-rows.ts";
-import type { OwnedRun, OwnedRuns } from "./owned-runs.ts";
+import type { OwnedRun, OwnedRuns } from "../owned-runs.ts";
 import { isStorageFault, storageError } from "./storage-error.ts";
 
 interface Batch {

@@ -13,7 +13,7 @@ import { holderOf } from "./conditions.ts";
 import { Connection, type Row } from "./connection.ts";
 import { deliver } from "./deliver.ts";
 import { adopt, orphans } from "./orphans.ts";
-import { OwnedRuns } from "./owned-runs.ts";
+import { OwnedRuns } from "../owned-runs.ts";
 import { purge } from "./purge.ts";
 import { listRuns, listStateRows, listWaits, readInbox, readJournal, readRun } from "./queries.ts";
 import { fence, heartbeat, listWorkers, mailOfOwned, newsOf, register, retire } from "./workers.ts";

@@ -13,7 +13,7 @@ import { deliver } from "./deliver.ts";
 import { Hints } from "./hints.ts";
 import { backup, inspect } from "./inspect.ts";
 import { adopt, orphans } from "./orphans.ts";
-import { OwnedRuns } from "./owned-runs.ts";
+import { OwnedRuns } from "../owned-runs.ts";
 import { Presence } from "./presence.ts";
 import { purge } from "./purge.ts";
 import { listCounters, listRuns, listStateRows, listWaits, readInbox, readJournal, readRun } from "./queries.ts";

@@ -25,6 +25,8 @@ export interface OpenedStore {
 /** One promise of the store port. `open` gives a new, empty store each time; whoever runs the case closes it. */
 export interface StoreCase {
   readonly name: string;
+  /** It is about stores whose processes are all on one machine. */
+  readonly isForOneMachine?: true;
   run(open: () => Promise<OpenedStore>): Promise<void>;
 }
 
@@ -38,6 +40,11 @@ export function storeCase(name: string, check: (opened: OpenedStore) => Promise<
       await check(opened);
     },
   };
+}
+
+/** A case about a store whose processes are all on one machine. */
+export function oneMachineCase(name: string, check: (opened: OpenedStore) => Promise<void>): StoreCase {
+  return { ...storeCase(name, check), isForOneMachine: true };
 }
 
 export function newWorker(id: string, changes: Partial<NewWorker> = {}): NewWorker {

@@ -8,6 +8,7 @@ import {
   ending,
   headOf,
   newWorker,
+  oneMachineCase,
   rowOf,
   type StoreCase,
   signal,
@@ -49,14 +50,14 @@ export const workerCases: readonly StoreCase[] = [
     },
   ),
 
-  storeCase("P29 a worker of another boot is dead, whatever its lease says", async ({ store }) => {
+  oneMachineCase("P29 a worker of another boot is dead, whatever its lease says", async ({ store }) => {
     await store.register(newWorker("w2", { process: rebooted }));
     const [first, second] = await store.workers();
     assert.ok((first?.leaseLeftMs ?? 0) < -1e12);
     assert.equal(second?.leaseLeftMs, 15_000);
   }),
 
-  storeCase("P29 boot times that differ by a set clock are one boot", async ({ store }) => {
+  oneMachineCase("P29 boot times that differ by a set clock are one boot", async ({ store }) => {
     const process = (boot: string) => ({ ...rebooted, boot });
     await store.register(newWorker("w2", { process: process("t:1000000") }));
     await store.register(newWorker("w3", { process: process("t:1000090") }));

@@ -1,0 +1,292 @@
+// The commit: the hot path
+// One call for all runs of a commit, and one transaction. Each statement of a function has a snapshot of its own, taken after the locks that the
+// ones before it have waited for; that is what makes the conditions sound, where one large statement would still look at the past (P18, P24).
+//
+//   K1. The worker's fence row of this lane is locked first, so that whoever deletes it waits for this commit, or this commit finds it gone
+//       (P20, P21). It names the server that it was written on: after a hidden failover or restart it counts as gone (P15).
+//   K2. Rows of other runs are locked in the order of their number, whoever needs them (P24).
+//   K3. Most parts only append to a run that the caller surely owns, create one, or end one that nothing from outside has reached. These are done
+//       all at once. The others follow one by one, in the order of the commit, in \`commit_part_1\`.
+//   K4. A part whose condition does not hold leaves no trace. Entries are written last, for the parts that are left.
+
+/** The columns of a new run, as \`newRunJson\` names them. */
+const NEW_RUN = `part int, id text, workflow text, version text, line text, patch bigint, trace_id text, key text, tags text[],
+  priority double precision, parent text, parent_key text, parent_generation bigint, detached boolean, origin text,
+  deadline double precision, head bigint, head_hash text, claimed boolean, ready_at double precision, codec text`;
+
+function insertRuns(s: string): string {
+  return `
+    create function ${s}.insert_runs_1(p_worker text, p_now double precision, p_runs jsonb)
+    returns table (part int, number bigint) language sql volatile as $$
+      with given as materialized (
+        select *, nextval(pg_get_serial_sequence('${s}.runs', 'n')) as n, claimed and p_worker is not null as is_claimed
+        from jsonb_to_recordset(p_runs) as run (${NEW_RUN})
+      ), inserted as (
+        insert into ${s}.runs (n, id, workflow, version, line, patch, state, trace_id, key, tags, priority, parent, parent_key, parent_generation,
+          detached, origin, created_at, deadline, head, head_hash, owner, ready_at, wake_at, claims, claimed_head, codec)
+        select n, id, workflow, version, line, patch, case when is_claimed then 'running' else 'accepted' end, trace_id, key, tags, priority,
+          parent, parent_key, parent_generation, detached, origin, p_now, deadline, head, head_hash,
+          case when is_claimed then p_worker end,
+          case when not is_claimed and ready_at <= p_now then ready_at end,
+          case when not is_claimed and ready_at > p_now then ready_at end,
+          case when is_claimed then 1 else 0 end, head, codec
+        from given order by id
+        on conflict (id) do nothing
+        returning runs.n, runs.tags
+      ), tagged as (
+        insert into ${s}.tags (tag, run) select distinct unnest(tags), n from inserted where cardinality(tags) > 0
+      )
+      select given.part, given.n from given join inserted using (n)
+    $$;`;
+}
+
+const IS_OVER = "state in ('succeeded', 'failed', 'cancelled')";
+
+function commitPart(s: string): string {
+  return `
+    create function ${s}.commit_part_1(p_worker text, p_now double precision, p_part jsonb, v_data text[], v_bytes bytea[])
+    returns jsonb language plpgsql as $$
+    declare
+      v_run text := p_part ->> 'run';
+      v_row jsonb := p_part -> 'row';
+      v_ended boolean := coalesce((p_part #>> '{row,ended}')::boolean, false);
+      r record;
+      x jsonb;
+      v_n bigint;
+      v_head bigint;
+      v_seen text[] := '{}';
+      v_amount double precision;
+      v_children jsonb := '[]';
+    begin
+      select n, owner, ${IS_OVER} as has_ended, wake, cancel into r from ${s}.runs where id = v_run for no key update;
+      v_n := r.n;
+      if p_part ? 'create' then
+        if v_n is not null then return ${s}.exists_1(v_run); end if;
+      else
+        select coalesce(max(seq) + 1, 0) into v_head from ${s}.journal where run = v_n;
+        if v_n is null or p_worker is null or r.owner is distinct from p_worker or r.has_ended or v_head <> (p_part ->> 'head')::bigint then
+          return jsonb_build_object('kind', 'conflict', 'head', coalesce(v_head, 0));
+        end if;
+      end if;
+      if p_part ? 'ifWake' and (p_part ->> 'ifWake')::bigint <> coalesce(r.wake, 0) then
+        return '{"kind":"refused","why":"wake"}';
+      end if;
+      if p_part ? 'ifNotCancelled' and r.cancel is not null then
+        return '{"kind":"refused","why":"cancel"}';
+      end if;
+      if p_part ? 'consumes' and jsonb_array_length(p_part -> 'consumes') <>
+        (select count(*) from ${s}.inbox where run = v_n and not consumed
+          and id in (select jsonb_array_elements_text(p_part -> 'consumes')))
+      then
+        return '{"kind":"refused","why":"consumed"}';
+      end if;
+
+      if p_part ? 'create' then
+        select number into v_n from ${s}.insert_runs_1(p_worker, p_now, jsonb_build_array(p_part -> 'create'));
+        if v_n is null then return ${s}.exists_1(v_run); end if;
+      end if;
+      -- Whatever is refused from here on is taken back by the caller, with all that this part has written.
+      for x in select jsonb_array_elements(p_part -> 'keys') loop
+        insert into ${s}.keys as held (space, key, run, digest) values (x ->> 'space', x ->> 'key', v_n, x ->> 'digest')
+          on conflict (space, key) do update set run = excluded.run, digest = excluded.digest
+          where not (jsonb_build_array(x -> 'space', x -> 'key')::text = any (v_seen))
+            and (select id from ${s}.runs where n = held.run) = x ->> 'from';
+        if not found then
+          raise exception sqlstate 'PAWL1' using message = (select jsonb_build_object('kind', 'refused', 'why', 'key', 'holder',
+            case when jsonb_build_array(x -> 'space', x -> 'key')::text = any (v_seen)
+              then jsonb_build_object('run', v_run, 'digest', x ->> 'digest')
+              else (select jsonb_build_object('run', runs.id, 'digest', keys.digest) from ${s}.keys join ${s}.runs on runs.n = keys.run
+                where keys.space = x ->> 'space' and keys.key = x ->> 'key') end))::text;
+        end if;
+        v_seen := v_seen || jsonb_build_array(x -> 'space', x -> 'key')::text;
+      end loop;
+      for x in select jsonb_array_elements(p_part -> 'counters') loop
+        v_amount := ${s}.count_1(x ->> 'key', (x ->> 'by')::double precision);
+        if v_amount < 0 or ((x ->> 'by')::double precision > 0 and v_amount > (x ->> 'max')::double precision)
+          or ((x ->> 'held')::boolean and not ${s}.hold_1(v_n, x ->> 'key', (x ->> 'by')::double precision))
+        then
+          raise exception sqlstate 'PAWL1' using message = jsonb_build_object('kind', 'refused', 'why', 'counter', 'key', x ->> 'key')::text;
+        end if;
+      end loop;
+
+      if p_part ? 'consumes' then
+        update ${s}.inbox set consumed = true, data = null, bytes = null
+          where run = v_n and id in (select jsonb_array_elements_text(p_part -> 'consumes'));
+        update ${s}.runs set unread = greatest(unread - jsonb_array_length(p_part -> 'consumes'), 0) where n = v_n;
+      end if;
+      for x in select jsonb_array_elements(p_part -> 'waits') loop
+        if x ? 'closeAll' then delete from ${s}.waits where run = v_n;
+        elsif x ? 'close' then delete from ${s}.waits where run = v_n and key = x ->> 'close';
+        else
+          insert into ${s}.waits (run, key, kind, name, due, detail)
+            values (v_n, x #>> '{open,key}', x #>> '{open,kind}', x #>> '{open,name}', (x #>> '{open,due}')::double precision,
+              x #>> '{open,detail}')
+            on conflict (run, key) do update
+            set kind = excluded.kind, name = excluded.name, due = excluded.due, detail = excluded.detail;
+        end if;
+      end loop;
+      for x in select jsonb_array_elements(p_part -> 'state') loop
+        insert into ${s}.state (run, key, data, bytes)
+          values (v_n, x ->> 'key', v_data[(x ->> 'value')::int], v_bytes[(x ->> 'value')::int])
+          on conflict (run, key) do update set data = excluded.data, bytes = excluded.bytes;
+      end loop;
+      for x in select jsonb_array_elements(p_part -> 'children') loop
+        v_children := v_children || coalesce(to_jsonb(${s}.insert_child_1(p_worker, p_now, x, v_data, v_bytes)), 'null');
+      end loop;
+      if v_row is not null or p_part ? 'cancelling' then
+        update ${s}.runs set
+          state = coalesce(v_row ->> 'state', state),
+          version = coalesce(v_row ->> 'version', version),
+          line = coalesce(v_row ->> 'line', line),
+          patch = coalesce((v_row ->> 'patch')::bigint, patch),
+          head = coalesce((v_row ->> 'head')::bigint, head),
+          head_hash = coalesce(v_row ->> 'headHash', head_hash),
+          owner = case when v_ended or coalesce((v_row ->> 'release')::boolean, false) then null else owner end,
+          ready_at = case when v_ended then null when v_row ? 'readyAt' then (v_row ->> 'readyAt')::double precision else ready_at end,
+          wake_at = case when v_ended then null when v_row ? 'wakeAt' then (v_row ->> 'wakeAt')::double precision else wake_at end,
+          claims = coalesce((v_row ->> 'claims')::bigint, claims),
+          ended_at = coalesce((v_row ->> 'endedAt')::double precision, case when v_ended then p_now else ended_at end),
+          stop_reason = coalesce(v_row ->> 'stopReason', stop_reason),
+          progress = coalesce(v_row ->> 'progress', progress),
+          cost = coalesce(v_row ->> 'cost', cost),
+          unread = case when v_ended then 0 else unread end,
+          cancelling = cancelling or p_part ? 'cancelling'
+          where n = v_n;
+      end if;
+      if v_ended then
+        delete from ${s}.waits where run = v_n;
+        delete from ${s}.inbox where run = v_n;
+        for r in delete from ${s}.holds where run = v_n returning key, amount loop
+          perform ${s}.count_1(r.key, -r.amount);
+        end loop;
+      end if;
+      -- Last of all, so that a run which lets go in this commit is found free by its own messages (P24).
+      for x in select jsonb_array_elements(p_part -> 'messages') loop
+        perform ${s}.deliver_1(x ->> 'to', x ->> 'id', x ->> 'kind', x ->> 'name', v_data[(x ->> 'value')::int],
+          v_bytes[(x ->> 'value')::int], p_now);
+      end loop;
+      return jsonb_build_object('kind', 'applied', 'n', v_n, 'children', v_children);
+    end $$;`;
+}
+
+function partHelpers(s: string): string {
+  return `
+    create function ${s}.exists_1(p_run text) returns jsonb language sql volatile as $$
+      select jsonb_build_object('kind', 'refused', 'why', 'exists', 'holder', to_jsonb(runs)) from ${s}.runs where id = p_run
+    $$;
+
+    /* Changes a counter under its lock and says what it is then; one that is back at zero goes. */
+    create function ${s}.count_1(p_key text, p_by double precision) returns double precision language plpgsql as $$
+    declare
+      v_value double precision;
+    begin
+      insert into ${s}.counters as counter (key, value) values (p_key, p_by)
+        on conflict (key) do update set value = counter.value + excluded.value returning value into v_value;
+      if v_value <= 0 then delete from ${s}.counters where key = p_key; end if;
+      return v_value;
+    end $$;
+
+    /* False if the run would hold less than nothing. */
+    create function ${s}.hold_1(p_run bigint, p_key text, p_by double precision) returns boolean language plpgsql as $$
+    declare
+      v_amount double precision;
+    begin
+      insert into ${s}.holds as hold (run, key, amount) values (p_run, p_key, p_by)
+        on conflict (run, key) do update set amount = hold.amount + excluded.amount returning amount into v_amount;
+      if v_amount <= 0 then delete from ${s}.holds where run = p_run and key = p_key; end if;
+      return v_amount >= 0;
+    end $$;
+
+    /* Creates a child with its first entry unless it exists; a pass that is repeated asks again. */
+    create function ${s}.insert_child_1(p_worker text, p_now double precision, p_child jsonb, v_data text[], v_bytes bytea[])
+    returns bigint language plpgsql as $$
+    declare
+      v_n bigint;
+      v_value int := (p_child #>> '{entry,value}')::int;
+    begin
+      select number into v_n from ${s}.insert_runs_1(p_worker, p_now, jsonb_build_array(p_child -> 'create'));
+      if v_n is not null then
+        insert into ${s}.journal (run, seq, at, type, key, data, bytes, hash)
+          values (v_n, 0, (p_child #>> '{entry,at}')::double precision, p_child #>> '{entry,type}', p_child #>> '{entry,key}',
+            v_data[v_value], v_bytes[v_value], p_child #>> '{entry,hash}');
+      end if;
+      return v_n;
+    end $$;`;
+}
+
+const END = `part int, n bigint, state text, head bigint, head_hash text, claims bigint, ended_at double precision, stop_reason text`;
+
+function commit(s: string): string {
+  return `
+    create function ${s}.commit_1(
+      p_worker text, p_lane int, p_now double precision, p_numbers bigint[],
+      e_part int[], e_seq bigint[], e_at double precision[], e_type text[], e_key text[], e_data text[], e_bytes bytea[], e_hash text[],
+      p_creates jsonb, p_ends jsonb, p_parts jsonb, p_locks text[], v_data text[], v_bytes bytea[],
+      out numbers bigint[], out answers jsonb)
+    language plpgsql as $$
+    declare
+      v_now double precision;
+      v_done int[];
+      v_answer jsonb;
+      x jsonb;
+      r record;
+    begin
+      if p_worker is not null then
+        perform 1 from ${s}.fences where worker = p_worker and lane = p_lane and server = pg_postmaster_start_time() for key share;
+        if not found then return; end if;
+      end if;
+      v_now := ${s}.time_1(p_now);
+      numbers := p_numbers;
+      answers := '{}';
+      if p_locks is not null then
+        perform 1 from ${s}.runs where id = any (p_locks) order by n for no key update;
+      end if;
+      if p_creates is not null then
+        for r in select part, number from ${s}.insert_runs_1(p_worker, v_now, p_creates) loop
+          numbers[r.part] := r.number;
+        end loop;
+        for r in select part, id from jsonb_to_recordset(p_creates) as run (part int, id text) where numbers[part] is null loop
+          answers := answers || jsonb_build_object(r.part, ${s}.exists_1(r.id));
+        end loop;
+      end if;
+      if p_ends is not null then
+        perform 1 from ${s}.runs where n in (select (e ->> 'n')::bigint from jsonb_array_elements(p_ends) as e) order by n for no key update;
+        with ended as (
+          update ${s}.runs set state = e.state, head = e.head, head_hash = e.head_hash, claims = e.claims, ended_at = e.ended_at,
+            stop_reason = e.stop_reason, owner = null
+          from jsonb_to_recordset(p_ends) as e (${END})
+          where runs.n = e.n and runs.owner = p_worker and runs.wake = 0 and runs.cancel is null
+          returning e.part
+        ) select array_agg(part) into v_done from ended;
+        if coalesce(cardinality(v_done), 0) < jsonb_array_length(p_ends) then
+          for r in select part from jsonb_to_recordset(p_ends) as e (part int) where part <> all (coalesce(v_done, '{}')) loop
+            numbers[r.part] := null;
+            answers := answers || jsonb_build_object(r.part, '{"kind":"again"}'::jsonb);
+          end loop;
+        end if;
+      end if;
+      for x in select jsonb_array_elements(p_parts) loop
+        if x ? 'keys' or x ? 'counters' then
+          begin
+            v_answer := ${s}.commit_part_1(p_worker, v_now, x, v_data, v_bytes);
+          exception when sqlstate 'PAWL1' then
+            v_answer := sqlerrm::jsonb;
+          end;
+        else
+          v_answer := ${s}.commit_part_1(p_worker, v_now, x, v_data, v_bytes);
+        end if;
+        numbers[(x ->> 'part')::int] := (v_answer ->> 'n')::bigint;
+        if v_answer ->> 'kind' <> 'applied' or x ? 'children' then
+          answers := answers || jsonb_build_object(x ->> 'part', v_answer);
+        end if;
+      end loop;
+      insert into ${s}.journal (run, seq, at, type, key, data, bytes, hash)
+        select numbers[e.part], e.seq, e.at, e.type, e.key, e.data, e.bytes, e.hash
+        from unnest(e_part, e_seq, e_at, e_type, e_key, e_data, e_bytes, e_hash) as e (part, seq, at, type, key, data, bytes, hash)
+        where numbers[e.part] is not null;
+    end $$;`;
+}
+
+export function commitFunctions(s: string): string {
+  return [partHelpers, insertRuns, commitPart, commit].map((part) => part(s)).join("\n");
+}

@@ -1,0 +1,158 @@
+// Commits, from this side of the wire
+//
+//   CM1. Each statement names a run at most once; a commit that names one twice is sent in several.
+//   CM2. An error that only one run can have caused must not hurt its neighbours (P16): nothing of the statement was applied, so its parts are sent
+//        again one by one, and the culprit's verdict carries the error.
+import type { Commit, RunCommit, RunRow, Verdict } from "../../core/store.ts";
+import { commitFault } from "../commit-fault.ts";
+import type { OwnedRuns } from "../owned-runs.ts";
+import { CommitStatement } from "./commit-statement.ts";
+import { isStatementFault } from "./database-error.ts";
+import type { Row } from "./driver.ts";
+import type { Link } from "./link.ts";
+import { runRow } from "./rows.ts";
+
+export interface Committing {
+  readonly schema: string;
+  readonly owned: OwnedRuns;
+  /** The lane of a run, and the connection of that lane. */
+  laneOf(run: string): number;
+  link(lane: number): Link;
+  /** What a test gives as the time, or null. */
+  now(): number | null;
+}
+
+type Answer =
+  | { readonly kind: "applied"; readonly n: number; readonly children: readonly (number | null)[] }
+  | { readonly kind: "again" }
+  | { readonly kind: "conflict"; readonly head: number }
+  | { readonly kind: "refused"; readonly why: string; readonly holder?: Row; readonly key?: string };
+
+export async function commit(to: Committing, { worker, runs }: Commit): Promise<Verdict[]> {
+  const verdicts = new Map<RunCommit, Verdict>();
+  const sound: RunCommit[] = [];
+  for (const part of runs) {
+    const fault = commitFault(part);
+    if (fault === null) sound.push(part);
+    else verdicts.set(part, { run: part.run, kind: "failed", error: fault });
+  }
+  for (const parts of withoutRepetition(sound)) {
+    const answered = await commitParts(to, worker, parts);
+    for (const [i, part] of parts.entries()) verdicts.set(part, answered[i] as Verdict);
+  }
+  return runs.map((part) => verdicts.get(part) as Verdict);
+}
+
+/** Cuts the list where a run comes up a second time (CM1). */
+function withoutRepetition(parts: readonly RunCommit[]): RunCommit[][] {
+  const lists: RunCommit[][] = [];
+  let named = new Set<string>();
+  for (const part of parts) {
+    if (lists.length === 0 || named.has(part.run)) {
+      lists.push([]);
+      named = new Set();
+    }
+    lists.at(-1)?.push(part);
+    named.add(part.run);
+  }
+  return lists;
+}
+
+async function commitParts(to: Committing, worker: string | null, parts: readonly RunCommit[]): Promise<Verdict[]> {
+  try {
+    return await send(to, worker, parts, concernEachOther(parts));
+  } catch (error) {
+    to.owned.forgetAll();
+    if (!isStatementFault(error)) throw error;
+    const verdicts: Verdict[] = [];
+    for (const part of parts) verdicts.push(await commitAlone(to, worker, part));
+    return verdicts;
+  }
+}
+
+/** Looks at everything before it writes. */
+async function commitAlone(to: Committing, worker: string | null, part: RunCommit): Promise<Verdict> {
+  try {
+    const [verdict] = await send(to, worker, [part], true);
+    return verdict as Verdict;
+  } catch (error) {
+    to.owned.forgetAll();
+    if (!isStatementFault(error)) throw error;
+    return { run: part.run, kind: "failed", error };
+  }
+}
+
+async function send(
+  to: Committing,
+  worker: string | null,
+  parts: readonly RunCommit[],
+  areOrdered: boolean,
+): Promise<Verdict[]> {
+  const { schema, owned } = to;
+  const [first] = parts;
+  const lane = first === undefined ? 0 : to.laneOf(first.run);
+  const statement = new CommitStatement(parts, areOrdered, { worker, lane, now: to.now(), owned });
+  const values = statement.arguments();
+  const marks = values.map((_value, i) => `$${i + 1}`).join(", ");
+  const [row] = await to.link(lane).query(`select numbers, answers from ${schema}.commit_1(${marks})`, values);
+  const { numbers, answers } = row as { numbers: (number | null)[] | null; answers: Record<string, Answer> };
+  if (numbers === null) {
+    owned.forgetAll();
+    return parts.map(({ run }) => ({ run, kind: "refused", why: "fenced" }));
+  }
+  const verdicts: Verdict[] = [];
+  for (const [i, part] of parts.entries()) {
+    const n = numbers[i] ?? null;
+    const answer = answers[i + 1] ?? { kind: "applied", n: n as number, children: [] };
+    if (answer.kind === "applied") remember(to, worker, part, answer);
+    // What was known of it is forgotten, so that it goes the careful way.
+    else owned.forget(part.run);
+    if (answer.kind === "again") verdicts.push(await commitAlone(to, worker, part));
+    else verdicts.push(verdictOf(part, answer));
+  }
+  return verdicts;
+}
+
+/** Whether a part has to do with another one's run: then their order counts (P24). */
+function concernEachOther(parts: readonly RunCommit[]): boolean {
+  const isSpeaking = parts.some(({ messages, children }) => messages !== undefined || children !== undefined);
+  if (!isSpeaking) return false;
+  const named = new Set(parts.map(({ run }) => run));
+  return parts.some(
+    ({ messages, children }) =>
+      messages?.some(({ to }) => named.has(to)) === true || children?.some(({ run }) => named.has(run)) === true,
+  );
+}
+
+function verdictOf({ run }: RunCommit, answer: Exclude<Answer, { kind: "again" }>): Verdict {
+  if (answer.kind === "applied") return { run, kind: "applied" };
+  if (answer.kind === "conflict") return { run, kind: "conflict", head: answer.head };
+  const { why, holder, key } = answer;
+  if (why === "exists") return { run, kind: "refused", why, holder: runRow(holder as Row) as RunRow };
+  return { run, kind: "refused", why, ...(holder && { holder }), ...(key !== undefined && { key }) } as Verdict;
+}
+
+function remember(
+  { owned }: Committing,
+  worker: string | null,
+  part: RunCommit,
+  { n, children }: Extract<Answer, { kind: "applied" }>,
+): void {
+  if (worker === null) return;
+  const before = part.create === undefined ? owned.find(part.run, worker, part.head) : null;
+  const isBare = (part.create !== undefined || before?.isBare === true) && staysBare(part);
+  const isKept = part.create?.claimed !== false && part.row?.release !== true && part.row?.ended !== true;
+  if (isKept) owned.remember(part.run, { n, owner: worker, head: part.head + part.entries.length, isBare });
+  else owned.forget(part.run);
+  for (const [i, child] of (part.children ?? []).entries()) {
+    const number = children[i] ?? null;
+    if (number === null || !child.create.claimed) continue;
+    owned.remember(child.run, { n: number, owner: worker, head: 1, isBare: true });
+  }
+}
+
+/** Whether it leaves nothing behind that the end of the run would have to take away. */
+function staysBare({ waits, counters, row }: RunCommit): boolean {
+  const hasTimes = (row?.readyAt ?? row?.wakeAt ?? null) !== null;
+  return waits === undefined && counters === undefined && !hasTimes;
+}

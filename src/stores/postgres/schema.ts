@@ -1,0 +1,36 @@
+// The schema and its history
+// A migration is never edited once released: it is what some database out there has been through. Each runs in one transaction, under an
+// advisory lock. Workers of an older release go on meanwhile, so a migration only adds: columns with defaults, tables, indexes, and functions
+// under new names; what nobody calls any more goes one release later. `since` says which code can still work with the result.
+import { claimFunctions } from "./claim-functions.ts";
+import { commitFunctions } from "./commit-functions.ts";
+import { mailFunctions } from "./mail-functions.ts";
+import { tables } from "./tables.ts";
+import { timeFunctions } from "./time-functions.ts";
+import { upkeepFunctions } from "./upkeep-functions.ts";
+import { workerFunctions } from "./worker-functions.ts";
+
+export interface Migration {
+  readonly version: number;
+  /** The oldest schema version whose code works with this one. */
+  readonly since: number;
+  /** For a schema whose quoted name is given. */
+  sql(schema: string): string;
+}
+
+const FIRST = [
+  tables,
+  timeFunctions,
+  mailFunctions,
+  commitFunctions,
+  claimFunctions,
+  workerFunctions,
+  upkeepFunctions,
+  (s: string) => `select ${s}.partition_1();`,
+];
+
+export const MIGRATIONS: readonly Migration[] = [
+  { version: 1, since: 1, sql: (schema) => FIRST.map((part) => part(schema)).join("\n") },
+];
+
+export const LATEST_SCHEMA: number = MIGRATIONS.at(-1)?.version ?? 0;

@@ -1,0 +1,103 @@
+import type { FenceReply, FenceRequest, Mail, NewWorker, ProcessIdentity, WorkerRow } from "../../core/store.ts";
+import type { OwnedRuns } from "../owned-runs.ts";
+import type { PgValue, Row } from "./driver.ts";
+import type { Link } from "./link.ts";
+import { mailQuery, mailRows } from "./rows.ts";
+
+export interface WorkersContext {
+  readonly schema: string;
+  readonly lanes: number;
+  readonly owned: OwnedRuns;
+  link(): Link;
+  /** What a test gives as store time and as lease time, or nulls. */
+  now(): number | null;
+  leaseNow(): number | null;
+}
+
+export class Workers {
+  readonly #context: WorkersContext;
+  readonly #s: string;
+
+  constructor(context: WorkersContext) {
+    this.#context = context;
+    this.#s = context.schema;
+  }
+
+  #ask(text: string, ...values: PgValue[]): Promise<readonly Row[]> {
+    return this.#context.link().query(text, values);
+  }
+
+  async register(worker: NewWorker): Promise<void> {
+    const { owned, lanes, now, leaseNow } = this.#context;
+    // An id that was fenced before no longer owns what it had.
+    owned.forgetAll();
+    await this.#ask(`select ${this.#s}.register_1($1, $2, $3, $4)`, workerJson(worker), lanes, now(), leaseNow());
+  }
+
+  async heartbeat(worker: string): Promise<{ alive: boolean; others: number }> {
+    const { leaseNow } = this.#context;
+    const [row] = await this.#ask(`select alive, others from ${this.#s}.heartbeat_1($1, $2)`, worker, leaseNow());
+    return { alive: row?.["alive"] === true, others: row?.["others"] as number };
+  }
+
+  async list(): Promise<WorkerRow[]> {
+    const rows = await this.#ask(
+      `select workers.*, renewed_at + lease_ms - ${this.#s}.time_1($1) as lease_left,
+         (select count(*) from ${this.#s}.runs where owner = workers.id) as runs
+       from ${this.#s}.workers order by started_at, id`,
+      this.#context.leaseNow(),
+    );
+    return rows.map((row) => ({
+      id: row["id"] as string,
+      name: row["name"] as string,
+      leaseMs: row["lease_ms"] as number,
+      process: JSON.parse(row["process"] as string) as ProcessIdentity,
+      handles: JSON.parse(row["handles"] as string),
+      startedAt: row["started_at"] as number,
+      leaseLeftMs: row["lease_left"] as number,
+      runs: row["runs"] as number,
+    }));
+  }
+
+  async fence({ workers, successor, ifExpired = false }: FenceRequest): Promise<FenceReply> {
+    const { owned, lanes, now, leaseNow } = this.#context;
+    owned.forgetAll();
+    const [row] = await this.#ask(
+      `select ${this.#s}.fence_1($1, $2, $3, $4, $5, $6) as released`,
+      workers,
+      ifExpired,
+      successor === undefined ? null : workerJson(successor),
+      lanes,
+      now(),
+      leaseNow(),
+    );
+    if (successor === undefined) return { moved: [], released: row?.["released"] as number };
+    return { moved: await this.mail(successor.id), released: 0 };
+  }
+
+  async retire(worker: string): Promise<void> {
+    this.#context.owned.forgetAll();
+    await this.#ask(`select ${this.#s}.retire_1($1, $2)`, worker, this.#context.now());
+  }
+
+  /** The mail of all runs that a worker owns. */
+  async mail(worker: string): Promise<Mail[]> {
+    return mailRows(await this.#ask(mailQuery(this.#s, "owner = $1"), worker)).map(({ mail }) => mail);
+  }
+
+  /** Only of those that have any, or an unseen cancel. */
+  async news(worker: string): Promise<Mail[]> {
+    const where = "owner = $1 and owner is not null and (unread > 0 or (cancel is not null and not cancelling))";
+    return mailRows(await this.#ask(mailQuery(this.#s, where), worker)).map(({ mail }) => mail);
+  }
+}
+
+function workerJson({ id, name, leaseMs, process, handles }: NewWorker): string {
+  return JSON.stringify({
+    id,
+    name,
+    leaseMs,
+    process: JSON.stringify(process),
+    handles: JSON.stringify(handles),
+  });
+}

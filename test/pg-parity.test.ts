@@ -1,0 +1,393 @@
+// I22: whatever is asked of them, in whatever order, the stores answer alike. The memory store is the model.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { type ManualClock, manualClock } from "../src/base/clock.ts";
+import { PawlError } from "../src/base/errors.ts";
+import type { EntryType, StoredEntry } from "../src/core/journal.ts";
+import type { NewRun, RunCommit, Store, Verdict } from "../src/core/store.ts";
+import { RUN_STATES } from "../src/core/transition.ts";
+import { memoryStore } from "../src/stores/memory/memory-store.ts";
+import { sqliteStore } from "../src/stores/sqlite/sqlite-store.ts";
+import { newRun, newWorker } from "../src/testing/store-cases/case.ts";
+
+const SEQUENCES = 200;
+
+interface World {
+  readonly clock: ManualClock;
+  readonly leaseClock: ManualClock;
+}
+
+/** One call. It sees the model only to aim well: at the real head, at the real owner. */
+type Call = { readonly name: string; ask(store: Store, aim: Aim): Promise<unknown> };
+
+type Aim = ReadonlyMap<string, Target>;
+
+interface Target {
+  readonly head: number;
+  readonly wake: number;
+  readonly owner: string | null;
+  readonly unread: readonly string[];
+}
+
+const RUNS = ["r0", "r1", "r2", "r3", "r4"];
+const run = fc.constantFrom(...RUNS);
+const worker = fc.constantFrom<string[]>("w0", "w1", "w2");
+const letter = fc.constantFrom("m0", "m1", "m2", "child:r1");
+const data = fc.oneof(
+  fc.constant(null),
+  fc.string({ unit: "binary" }).filter(isPlain),
+  fc.uint8Array({ maxLength: 4 }),
+);
+const text = fc.constantFrom("a", "b", "aé", "a\u{1f600}", "a\uffff", "%_");
+const version = fc.constantFrom("1.0.0", "1.0.1", "1.1.0");
+const workflow = fc.constantFrom("order", "invoice");
+const handles = fc.array(fc.record({ workflow, version }), { maxLength: 3 });
+const maybe = <T>(value: fc.Arbitrary<T>) =>
+  fc.oneof({ weight: 5, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: value });
+const mostly = (usual: boolean) =>
+  fc.oneof({ weight: 8, arbitrary: fc.constant(usual) }, { weight: 1, arbitrary: fc.constant(!usual) });
+const soon = fc.integer({ min: -50, max: 50 });
+
+function isPlain(value: string): boolean {
+  return !value.includes("\0") && Buffer.from(value).toString() === value;
+}
+
+const entryTypes = fc.constantFrom<EntryType[]>(
+  ...([
+    "step.started",
+    "step.completed",
+    "step.failed",
+    "timer.fired",
+    "run.cancelling",
+    "version.changed",
+    "note",
+  ] as const),
+);
+const failure = fc.constantFrom('{"retryAt":null}', '{"retryAt":5}');
+const entries = fc.array(fc.record({ type: entryTypes, key: fc.option(text), data: fc.oneof(data, failure) }), {
+  maxLength: 3,
+});
+
+const parent = fc.record({ run, key: text, generation: fc.nat(2), detached: fc.boolean() });
+const create: fc.Arbitrary<Partial<NewRun>> = fc.record({
+  workflow,
+  version,
+  claimed: fc.boolean(),
+  priority: fc.constantFrom(0, 1, -1.5),
+  readyAt: soon,
+  deadline: fc.option(soon, { nil: null }),
+  key: fc.option(text, { nil: null }),
+  tags: fc.uniqueArray(text, { maxLength: 2 }),
+  parent: fc.option(parent, { nil: null, freq: 2 }),
+});
+
+const message = fc.record({
+  to: run,
+  id: letter,
+  kind: fc.constantFrom("signal" as const, "child" as const, "decision" as const, "cancel" as const),
+  name: text,
+  data,
+});
+
+const waitKind = fc.constantFrom(
+  "timer",
+  "signal",
+  "child",
+  "retry",
+  "approval",
+  "decision",
+  "slot",
+) as fc.Arbitrary<"timer">;
+const wait = fc.oneof(
+  fc.record({
+    open: fc.record({
+      key: text,
+      kind: waitKind,
+      name: fc.oneof(text, run),
+      due: fc.option(soon),
+      detail: fc.option(text),
+    }),
+  }),
+  fc.record({ close: text }),
+  fc.record({ closeAll: fc.constant(true as const) }),
+);
+
+const counter = fc.record({
+  key: text,
+  by: fc.constantFrom(1, 2, -1, -2, 0.5, 0),
+  max: fc.option(fc.constantFrom(0, 1, 2, 3)),
+  held: fc.boolean(),
+});
+
+const state = fc.constantFrom(...RUN_STATES.filter((one) => !["succeeded", "failed", "cancelled"].includes(one)));
+const row = fc.record(
+  {
+    state,
+    version,
+    head: fc.nat(9),
+    headHash: text,
+    release: fc.boolean(),
+    readyAt: fc.option(soon),
+    wakeAt: fc.option(soon),
+    claims: fc.nat(3),
+    stopReason: text,
+    progress: text,
+    cost: text,
+  },
+  { requiredKeys: [] },
+);
+const ended = {
+  state: fc.constantFrom("succeeded", "failed", "cancelled") as fc.Arbitrary<"failed">,
+  ended: fc.constant(true),
+};
+/** As the engine writes it, which a store may have a short way for. */
+const wholeEnd = fc.record({
+  ...ended,
+  endedAt: fc.nat(9),
+  release: fc.constant(true),
+  readyAt: fc.constant(null),
+  wakeAt: fc.constant(null),
+  claims: fc.constant(0),
+  head: fc.nat(9),
+  headHash: text,
+  stopReason: text,
+});
+const end = fc.oneof(fc.record(ended), wholeEnd);
+
+const part = fc.record({
+  run,
+  isAtHead: mostly(true),
+  entries,
+  create,
+  isCreatedAgain: mostly(false),
+  row: maybe(fc.oneof({ weight: 2, arbitrary: row }, { weight: 1, arbitrary: end })),
+  ifWake: maybe(mostly(true)),
+  ifNotCancelled: maybe(fc.boolean()),
+  consumes: maybe(mostly(true)),
+  messages: maybe(fc.array(message, { maxLength: 2 })),
+  waits: maybe(fc.array(wait, { maxLength: 3 })),
+  state: maybe(fc.array(fc.record({ key: text, data: fc.uint8Array({ maxLength: 2 }) }), { maxLength: 2 })),
+  keys: maybe(
+    fc.array(fc.record({ space: fc.constantFrom("s", "t"), key: text, digest: text, from: run }), { maxLength: 2 }),
+  ),
+  counters: maybe(fc.array(counter, { maxLength: 3 })),
+  child: maybe(run),
+});
+
+type Part = typeof part extends fc.Arbitrary<infer T> ? T : never;
+
+function aimed(given: Part, target: Target | undefined, now: number): RunCommit {
+  const { isAtHead, isCreatedAgain, child, ...rest } = given;
+  const head = (target?.head ?? 0) + (isAtHead ? 0 : 1);
+  const written = given.entries.map(
+    (entry, i): StoredEntry => ({ ...entry, seq: head + i, at: now + i, hash: `h${head + i}` }),
+  );
+  const first: StoredEntry = { seq: 0, at: now, type: "run.started", key: null, data: null, hash: "h0" };
+  const isNew = target === undefined || isCreatedAgain;
+  const patch = given.row as { readyAt?: number | null; wakeAt?: number | null } | undefined;
+  const later = (time: number | null | undefined) => (typeof time === "number" ? now + time : time);
+  const commit = {
+    ...rest,
+    head: isNew ? 0 : head,
+    entries: isNew ? [first] : written,
+    create: isNew ? newRun(shifted(given.create, now)) : undefined,
+    row: patch === undefined ? undefined : { ...patch, readyAt: later(patch.readyAt), wakeAt: later(patch.wakeAt) },
+    ifWake: given.ifWake === undefined ? undefined : given.ifWake ? (target?.wake ?? 0) : 7,
+    consumes: given.consumes === undefined ? undefined : given.consumes ? (target?.unread ?? []) : ["m0"],
+    children:
+      child === undefined ? undefined : [{ run: child, create: newRun({ claimed: child !== "r0" }), entry: first }],
+  };
+  return withoutUndefined(commit) as unknown as RunCommit;
+}
+
+/** Times of a new run count from now. */
+function shifted(create: Partial<NewRun>, now: number): Partial<NewRun> {
+  const { readyAt = 0, deadline = null } = create;
+  return { ...create, readyAt: now + readyAt, deadline: deadline === null ? null : now + deadline };
+}
+
+function withoutUndefined(value: object): object {
+  const kept = Object.entries(value).filter(([, one]) => one !== undefined);
+  return Object.fromEntries(kept.map(([key, one]) => [key, isObject(one) ? withoutUndefined(one) : one]));
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Uint8Array);
+}
+
+const named = <T>(name: string, input: fc.Arbitrary<T>, ask: (store: Store, input: T, aim: Aim) => Promise<unknown>) =>
+  input.map((value): Call => ({ name: `${name} ${fc.stringify(value)}`, ask: (store, aim) => ask(store, value, aim) }));
+
+const commitInput = fc.record({
+  worker: fc.option(worker, { nil: null, freq: 8 }),
+  isOwner: mostly(true),
+  parts: fc.array(part, { minLength: 1, maxLength: 3 }),
+});
+
+const queryInput = fc.record(
+  { workflow, states: fc.array(fc.constantFrom(...RUN_STATES), { maxLength: 3 }), tag: text, parent: run, before: run },
+  { requiredKeys: [] },
+);
+
+const calls: fc.Arbitrary<Call> = fc.oneof(
+  {
+    weight: 18,
+    arbitrary: named("commit", commitInput, (store, input, aim) => {
+      const owner = input.isOwner ? aim.get(input.parts[0]?.run ?? "")?.owner : null;
+      const runs = input.parts.map((one) => aimed(one, aim.get(one.run), store.clock.now()));
+      return store.commit({ worker: owner ?? input.worker, runs });
+    }),
+  },
+  { weight: 6, arbitrary: named("deliver", message, (store, input) => store.deliver(input)) },
+  { weight: 4, arbitrary: named("register", worker, (store, id) => store.register(newWorker(id))) },
+  {
+    weight: 5,
+    arbitrary: named("claim", fc.record({ worker, handles, limit: fc.nat(3), suspect: fc.boolean() }), (store, input) =>
+      store.claim(input),
+    ),
+  },
+  {
+    weight: 2,
+    arbitrary: named("take", fc.record({ worker, run }), (store, input) => store.take(input.worker, input.run)),
+  },
+  {
+    weight: 1,
+    arbitrary: named(
+      "fence",
+      fc.record({ workers: fc.uniqueArray(worker, { maxLength: 2 }), next: maybe(worker) }),
+      (store, input) => {
+        const successor = input.workers.includes(input.next ?? "") ? undefined : input.next;
+        return store.fence(
+          successor === undefined
+            ? { workers: input.workers }
+            : { workers: input.workers, successor: newWorker(successor) },
+        );
+      },
+    ),
+  },
+  named("retire", worker, (store, id) => store.retire(id)),
+  named("heartbeat", worker, (store, id) => store.heartbeat(id)),
+  named("owned", fc.record({ worker, news: fc.boolean() }), (store, input) =>
+    store.owned(input.worker, { news: input.news }),
+  ),
+  named("runs", queryInput, (store, query) => store.runs({ ...query, limit: 3 })),
+  named("waits", fc.record({ run, kind: waitKind, limit: fc.nat(3) }, { requiredKeys: [] }), (store, query) =>
+    store.waits(query),
+  ),
+  named("journal", fc.record({ run, from: fc.nat(3), limit: fc.nat(2) }), (store, { run: id, ...range }) =>
+    store.journal(id, range),
+  ),
+  named("key", fc.record({ space: fc.constantFrom("s", "t"), key: text }), (store, input) =>
+    store.key(input.space, input.key),
+  ),
+  named("counters", text, (store, prefix) => store.counters(prefix)),
+  named("adopt", fc.array(run, { maxLength: 3 }), (store, ids) => store.adopt(ids)),
+  named(
+    "purge",
+    fc.record({ succeeded: soon, failed: soon, limit: fc.nat(2) }),
+    (store, { succeeded, failed, limit }) =>
+      store.purge({ succeededBefore: store.clock.now() + succeeded, failedBefore: store.clock.now() + failed, limit }),
+  ),
+);
+
+type Step = Call | { readonly advance: number } | { readonly setClock: number } | { readonly lease: number };
+
+const steps: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 8, arbitrary: calls },
+  { weight: 2, arbitrary: fc.record({ advance: fc.nat(60) }) },
+  fc.record({ setClock: soon }),
+  fc.record({ lease: fc.nat(20_000) }),
+);
+
+/** The answer, or the code of its error; what differs by right (the error of a failed part) is reduced to its code. */
+async function answer(call: Call, store: Store, aim: Aim): Promise<unknown> {
+  try {
+    const value = await call.ask(store, aim);
+    return Array.isArray(value) ? value.map((one) => withoutError(one as Verdict)) : value;
+  } catch (error) {
+    if (error instanceof PawlError) return { rejected: error.code };
+    throw error;
+  }
+}
+
+function withoutError(value: Verdict): unknown {
+  return value?.kind === "failed" ? { ...value, error: (value.error as PawlError).code } : value;
+}
+
+/** Everything that can be read. */
+async function everything(store: Store): Promise<unknown> {
+  const rows = await store.runs({ limit: 99 });
+  const perRun = await Promise.all(
+    rows.map(async ({ id }) => [id, await store.journal(id), await store.inbox(id), await store.state(id)]),
+  );
+  return [
+    rows,
+    perRun,
+    await store.waits({}),
+    await store.workers(),
+    await store.counters(""),
+    await store.orphans(),
+    await store.nextWake(),
+  ];
+}
+
+async function aimOf(store: Store): Promise<Aim> {
+  const rows = await store.runs({ limit: 99 });
+  const targets = rows.map(async ({ id, wake, owner }): Promise<[string, Target]> => {
+    const unread = (await store.inbox(id)).map((letter) => letter.id);
+    return [id, { head: (await store.journal(id)).length, wake, owner, unread }];
+  });
+  return new Map(await Promise.all(targets));
+}
+
+function move({ clock, leaseClock }: World, step: Exclude<Step, Call>): void {
+  if ("advance" in step) clock.advance(step.advance);
+  else if ("setClock" in step) clock.step(step.setClock);
+  else leaseClock.advance(step.lease);
+}
+
+async function compare(model: Store, store: Store, world: World, sequence: readonly Step[]): Promise<void> {
+  const trace: string[] = [];
+  for (const step of sequence) {
+    trace.push("name" in step ? step.name : JSON.stringify(step));
+    if (!("name" in step)) {
+      move(world, step);
+      continue;
+    }
+    const aim = await aimOf(model);
+    const expected = await answer(step, model, aim);
+    expect(await answer(step, store, aim), trace.join("\n")).toEqual(expected);
+    expect(await everything(store), trace.join("\n")).toEqual(await everything(model));
+  }
+}
+
+
+import { postgresStore } from "../src/stores/postgres/postgres-store.ts";
+import { openPostgres } from "./postgres.ts";
+it("I22 memory and PostgreSQL", { timeout: 600_000 }, async () => {
+  const server = await openPostgres({settings:{fsync:"off"}});
+  const pg = (await import("pg" as string)).default;
+  let admin: any = null;
+  try {
+    const property = fc.asyncProperty(
+      fc.array(steps, { minLength: 5, maxLength: 60, size: "max" }),
+      async (sequence) => {
+        const world: World = { clock: manualClock(), leaseClock: manualClock() };
+        const model = memoryStore(world);
+        const store = postgresStore(server.url, { ...world, schema: "s" });
+        await store.open();
+        if (admin === null) { admin = new pg.Client(server.url); await admin.connect(); }
+        await admin.query(["runs","journal","inbox","waits","state","tags","keys","counters","holds","workers","fences"].map((t) => `delete from s.${t}`).join(";"));
+        for (const id of ["w0", "w1"]) for (const one of [model, store]) await one.register(newWorker(id));
+        await compare(model, store, world, sequence).finally(() => store.close());
+      },
+    );
+    await fc.assert(property, { numRuns: Number(process.env.N ?? 40), ...(process.env.SEED && {seed: Number(process.env.SEED)}) });
+  } finally {
+    await admin?.end(); await server.stop();
+  }
+});

@@ -1,0 +1,37 @@
+// Empty PostgreSQL stores for tests. A schema takes longer to create than to empty, so those of a file are used again.
+import { afterAll, inject } from "vitest";
+import { type PgClient, loadDriver } from "../src/stores/postgres/driver.ts";
+import { postgresStore, type PostgresStoreOptions } from "../src/stores/postgres/postgres-store.ts";
+import type { Store } from "../src/core/store.ts";
+
+const TABLES = "runs journal inbox waits state tags keys counters holds workers fences".split(" ");
+
+const free: string[] = [];
+let created = 0;
+let admin: PgClient | null = null;
+
+/** A store in an empty schema, not opened yet; `leave` gives the schema back. */
+export async function emptyPostgresStore(options: PostgresStoreOptions): Promise<{ store: Store; leave(): void }> {
+  const url = inject("postgresUrl");
+  const schema = free.pop() ?? `test_${process.pid}_${++created}`;
+  const client = await adminOf(url);
+  const { rows } = await client.query({ text: "select to_regclass($1) is not null as found", values: [`${schema}.runs`] });
+  if (rows[0]?.["found"] === true)
+    await client.query({ text: TABLES.map((table) => `delete from ${schema}.${table}`).join(";") });
+  return { store: postgresStore(url, { ...options, schema }), leave: () => void free.push(schema) };
+}
+
+async function adminOf(url: string): Promise<PgClient> {
+  if (admin !== null) return admin;
+  const client = (await loadDriver()).client({ connectionString: url });
+  await client.connect();
+  admin = client;
+  return client;
+}
+
+afterAll(async () => {
+  const schemas = Array.from({ length: created }, (_, i) => `test_${process.pid}_${i + 1}`);
+  for (const schema of schemas) await admin?.query({ text: `drop schema if exists ${schema} cascade` });
+  await admin?.end();
+  admin = null;
+});
