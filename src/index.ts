@@ -33,4 +33,5 @@ export type { Store } from "./core/store.ts";
 export type { PublicStatus, RunState } from "./core/transition.ts";
 export { type Guard, type Handler, type Workflow, type WorkflowOptions, workflow } from "./core/workflow.ts";
 export { memoryStore } from "./stores/memory/memory-store.ts";
+export { type PostgresStoreOptions, postgresStore } from "./stores/postgres/postgres-store.ts";
 export { sqliteStore } from "./stores/sqlite/sqlite-store.ts";

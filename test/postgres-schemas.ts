@@ -1,8 +1,8 @@
 // Empty PostgreSQL stores for tests. A schema takes longer to create than to empty, so those of a file are used again.
 import { afterAll, inject } from "vitest";
-import { type PgClient, loadDriver } from "../src/stores/postgres/driver.ts";
-import { postgresStore, type PostgresStoreOptions } from "../src/stores/postgres/postgres-store.ts";
 import type { Store } from "../src/core/store.ts";
+import { loadDriver, type PgClient } from "../src/stores/postgres/driver.ts";
+import { type PostgresStoreOptions, postgresStore } from "../src/stores/postgres/postgres-store.ts";
 
 const TABLES = "runs journal inbox waits state tags keys counters holds workers fences".split(" ");
 
@@ -15,7 +15,10 @@ export async function emptyPostgresStore(options: PostgresStoreOptions): Promise
   const url = inject("postgresUrl");
   const schema = free.pop() ?? `test_${process.pid}_${++created}`;
   const client = await adminOf(url);
-  const { rows } = await client.query({ text: "select to_regclass($1) is not null as found", values: [`${schema}.runs`] });
+  const { rows } = await client.query({
+    text: "select to_regclass($1) is not null as found",
+    values: [`${schema}.runs`],
+  });
   if (rows[0]?.["found"] === true)
     await client.query({ text: TABLES.map((table) => `delete from ${schema}.${table}`).join(";") });
   return { store: postgresStore(url, { ...options, schema }), leave: () => void free.push(schema) };

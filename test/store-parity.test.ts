@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
-import { expect, it } from "vitest";
+import { afterAll, expect, it } from "vitest";
 import { type ManualClock, manualClock } from "../src/base/clock.ts";
 import { PawlError } from "../src/base/errors.ts";
 import type { EntryType, StoredEntry } from "../src/core/journal.ts";
@@ -13,8 +13,7 @@ import { RUN_STATES } from "../src/core/transition.ts";
 import { memoryStore } from "../src/stores/memory/memory-store.ts";
 import { sqliteStore } from "../src/stores/sqlite/sqlite-store.ts";
 import { newRun, newWorker } from "../src/testing/store-cases/case.ts";
-
-const SEQUENCES = 200;
+import { emptyPostgresStore } from "./postgres-schemas.ts";
 
 interface World {
   readonly clock: ManualClock;
@@ -365,25 +364,46 @@ async function compare(model: Store, store: Store, world: World, sequence: reado
   }
 }
 
-it(`I22 memory and SQLite give the same answers to ${SEQUENCES} random sequences of calls`, {
-  timeout: 600_000,
-}, async () => {
-  const folder = mkdtempSync(join(tmpdir(), "pawl-parity-"));
-  let count = 0;
-  try {
+interface Other {
+  open(world: World): Promise<{ readonly store: Store; leave(): void }>;
+  readonly sequences: number;
+}
+
+const folder = mkdtempSync(join(tmpdir(), "pawl-parity-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+let files = 0;
+const OTHERS: Readonly<Record<string, Other>> = {
+  SQLite: {
+    sequences: 200,
+    open: async (world) => {
+      const file = join(folder, `${files++}.db`);
+      return { store: sqliteStore(file, { ...world, durability: "process" }), leave: () => {} };
+    },
+  },
+  PostgreSQL: { sequences: 60, open: (world) => emptyPostgresStore(world) },
+};
+
+for (const [name, { sequences, open }] of Object.entries(OTHERS)) {
+  it(`I22 memory and ${name} give the same answers to ${sequences} random sequences of calls`, {
+    timeout: 600_000,
+  }, async () => {
     const property = fc.asyncProperty(
       fc.array(steps, { minLength: 5, maxLength: 60, size: "max" }),
       async (sequence) => {
         const world: World = { clock: manualClock(), leaseClock: manualClock() };
         const model = memoryStore(world);
-        const store = sqliteStore(join(folder, `${count++}.db`), { ...world, durability: "process" });
+        const { store, leave } = await open(world);
         await store.open();
         for (const id of ["w0", "w1"]) for (const one of [model, store]) await one.register(newWorker(id));
-        await compare(model, store, world, sequence).finally(() => store.close());
+        try {
+          await compare(model, store, world, sequence);
+        } finally {
+          await store.close();
+          leave();
+        }
       },
     );
-    await fc.assert(property, { numRuns: SEQUENCES });
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-});
+    await fc.assert(property, { numRuns: sequences });
+  });
+}

@@ -29,6 +29,15 @@ export class Changes {
     this.#forEnds.wake(run, end);
   }
 
+  /** These may have changed elsewhere; `null`: any may have. */
+  tellHinted(runs: readonly string[] | null): void {
+    if (runs === null) return this.tellAll();
+    for (const run of runs) {
+      this.#forAll.wake(run, null);
+      this.#forEnds.wake(run, null);
+    }
+  }
+
   /** Any run may have changed. */
   tellAll(): void {
     this.#forAll.wakeAll();

@@ -186,7 +186,7 @@ export class Pawl {
   }
 
   async #begin(options: PawlOptions): Promise<void> {
-    this.#undo.push(this.store.hints(() => this.#changes.tellAll()));
+    this.#undo.push(this.store.hints(({ runs }) => this.#changes.tellHinted(runs)));
     if (this.#registry.handles.length === 0) return;
     this.#undo.push(this.#machine.protect(this.#log));
     if (options.handleSignals ?? true) this.#undo.push(onStopSignals(() => this.close()));

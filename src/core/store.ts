@@ -67,12 +67,22 @@ export interface Store {
   purge(request: PurgeRequest): Promise<number>;
 
   /** Calls back when something may have changed outside this process. Hints only: everything works with all of them lost (I12). */
-  hints(listener: () => void): () => void;
+  hints(listener: (hint: Hint) => void): () => void;
   /** `quick` leaves out what needs a walk through the whole store. */
   inspect(options?: { readonly quick?: boolean }): Promise<StoreReport>;
   /** Writes a consistent copy, if the store can. */
   backup?(file: string): Promise<void>;
 }
+
+export interface Hint {
+  /** Something may have become claimable, or come by mail. */
+  readonly isWork: boolean;
+  /** Runs that have changed; `null`: any may have. */
+  readonly runs: readonly string[] | null;
+}
+
+/** A hint that says no more than that something has changed. */
+export const ANYTHING: Hint = { isWork: true, runs: null };
 
 export interface Pulse {
   /** Lease-clock time at which the last confirmed heartbeat was sent (P37), or -Infinity once the worker was found fenced. */
@@ -205,6 +215,8 @@ export interface ParentLink {
 export interface Commit {
   /** The incarnation that writes; `null` only to create runs that nobody owns yet. */
   readonly worker: string | null;
+  /** Which of the lanes it goes through (default 0). All commits of a run go through one. */
+  readonly lane?: number;
   readonly runs: readonly RunCommit[];
 }
 

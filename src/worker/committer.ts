@@ -11,7 +11,7 @@
 import { hasCode, PawlError } from "../base/errors.ts";
 import type { Host } from "../core/host.ts";
 import { LIMITS } from "../core/limits.ts";
-import type { RunCommit, Store, Verdict } from "../core/store.ts";
+import type { Commit, RunCommit, Store, Verdict } from "../core/store.ts";
 import { Turns } from "../core/turns.ts";
 import type { CommitSource } from "./commit-source.ts";
 import { type Done, Lane } from "./lane.ts";
@@ -50,13 +50,15 @@ export class Committer {
       for (const lane of this.#lanes) lane.turnsClosed();
     });
     const owner = {
-      commit: (sources: Iterable<CommitSource>, done: Done) => this.#commit(sources, done),
       isPaused: () => this.#isPaused,
       isGathering: () => this.turns.isOpen,
       areTurnsWanted: () => this.turns.isWanted,
       broken: (error: unknown, source: CommitSource) => this.#stop(error, [source]),
     };
-    this.#lanes = Array.from({ length: store.lanes }, () => new Lane(host, owner, sliceRuns));
+    this.#lanes = Array.from({ length: store.lanes }, (_, lane) => {
+      const commit = (sources: Iterable<CommitSource>, done: Done) => this.#commit(lane, sources, done);
+      return new Lane(host, { ...owner, commit }, sliceRuns);
+    });
   }
 
   /** `source` has something to write. */
@@ -148,7 +150,7 @@ export class Committer {
   }
 
   /** Commits what the sources offer. */
-  #commit(sources: Iterable<CommitSource>, done: Done): void {
+  #commit(lane: number, sources: Iterable<CommitSource>, done: Done): void {
     const taken: CommitSource[] = [];
     const runs: RunCommit[] = [];
     const later: CommitSource[] = [];
@@ -165,11 +167,13 @@ export class Committer {
       entries += batch.commit.entries.length;
     }
     if (runs.length === 0) return done(later, []);
-    this.#write(taken, runs, (sooner, answers) => done(later.length === 0 ? sooner : [...sooner, ...later], answers));
+    this.#write({ worker: this.worker, lane, runs }, taken, (sooner, answers) =>
+      done(later.length === 0 ? sooner : [...sooner, ...later], answers),
+    );
   }
 
   // With callbacks: a promise for each call on the way would cost a short run more than its steps.
-  #write(sources: readonly CommitSource[], runs: readonly RunCommit[], done: Done): void {
+  #write(commit: Commit, sources: readonly CommitSource[], done: Done): void {
     const epoch = this.#epoch;
     this.#underWay.add(sources);
     const failed = (error: unknown) => {
@@ -194,7 +198,7 @@ export class Committer {
       done([], []);
     };
     try {
-      this.#store.commit({ worker: this.worker, runs }).then(answered, failed);
+      this.#store.commit(commit).then(answered, failed);
     } catch (error) {
       failed(error);
     }

@@ -20,6 +20,7 @@ export class PassTable {
   readonly #events: PassTableEvents;
   readonly #passes = new Map<string, Pass>();
   readonly #sources = new Map<Pass, PassSource>();
+  #taken = 0;
 
   constructor(events: PassTableEvents) {
     this.#events = events;
@@ -27,6 +28,11 @@ export class PassTable {
 
   get size(): number {
     return this.#passes.size;
+  }
+
+  /** How many were ever held. */
+  get taken(): number {
+    return this.#taken;
   }
 
   has(run: string): boolean {
@@ -51,6 +57,7 @@ export class PassTable {
   }
 
   hold(pass: Pass, started: Started = tellNobody): void {
+    this.#taken++;
     this.#passes.set(pass.id, pass);
     this.#sources.set(pass, new PassSource(pass, this, this.#events, started));
   }

@@ -157,7 +157,9 @@ export class Worker {
       this.#isStarted = false;
       throw error;
     }
-    this.#forgetHints = this.#store.hints(() => this.hint());
+    this.#forgetHints = this.#store.hints(({ isWork }) => {
+      if (isWork) this.hint();
+    });
     if (this.#options.registry.handles.length === 0) return;
     this.#claims.start();
     this.#mail.start();
@@ -186,11 +188,12 @@ export class Worker {
   async idle(): Promise<void> {
     while (!this.#isStopping) {
       await this.#until(() => this.#isStopping || this.#isResting(), Number.POSITIVE_INFINITY);
-      const before = this.#passes.size;
+      // What is claimed now may be over again before the look for mail is.
+      const before = this.#passes.taken;
       await this.#claims.tick();
       await this.#mail.tick();
       await new Promise<void>((resolve) => this.#options.host.immediate(resolve));
-      if (this.#isResting() && this.#passes.size <= before) return;
+      if (this.#isResting() && this.#passes.taken === before) return;
     }
   }
 

@@ -244,7 +244,7 @@ describe.each(STORES)("children on %s", (store) => {
     expect(await run.result()).toBe("fast");
     await world.settle();
     expect(signals[0]?.reason).toMatchObject({ code: "run_ended" });
-    expect(seen[0]?.journal.at(-1)).toBe("run.succeeded");
+    await expect.poll(() => seen[0]?.journal.at(-1)).toBe("run.succeeded");
     late.open("late");
     await world.settle();
     expect((await world.journal(run)).at(-1)).toBe("run.succeeded");

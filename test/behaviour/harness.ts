@@ -12,7 +12,7 @@ import type { Run } from "../../src/client/run.ts";
 import { checksum } from "../../src/core/checksum.ts";
 import type { Log } from "../../src/core/context.ts";
 import { ENDS } from "../../src/core/journal.ts";
-import type { FenceRequest, NewWorker, Store } from "../../src/core/store.ts";
+import type { FenceRequest, Hint, NewWorker, Store } from "../../src/core/store.ts";
 import { isTerminal } from "../../src/core/transition.ts";
 import type { Workflow } from "../../src/core/workflow.ts";
 import { memoryStore } from "../../src/stores/memory/memory-store.ts";
@@ -184,7 +184,7 @@ class Mortal {
       leaseClock: this.#mortalClock(store.leaseClock),
       open: async () => {},
       close: async () => {},
-      hints: (listener: () => void) => store.hints(() => this.#ifAlive(listener)),
+      hints: (listener: (hint: Hint) => void) => store.hints((hint) => this.#ifAlive(() => listener(hint))),
       register: this.#mortalCall((worker: NewWorker) => {
         this.workers.push(worker.id);
         return store.register(worker);

@@ -3,8 +3,9 @@
 // right rather than fast. Every method is synchronous inside, hence atomic. Several engines of one process may share one object:
 // what it holds lives as long as the object, whoever opens and closes it.
 import { type Clock, systemClock } from "../../base/clock.ts";
-import type { RunCommit, Store } from "../../core/store.ts";
+import { ANYTHING, type Hint, type Store } from "../../core/store.ts";
 import { checkMessage } from "../commit-fault.ts";
+import { concernsOthers } from "../concerns-others.ts";
 import { assertStorable } from "../storable-text.ts";
 import { claim, mailOf, nextWake, takeOne } from "./claim.ts";
 import { commit, holderOf } from "./commit.ts";
@@ -27,12 +28,12 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
 /** A store that goes on from these tables, and changes them. */
 export function storeOver(tables: Tables, options: MemoryStoreOptions): Store {
   const { clock = systemClock, leaseClock = systemClock } = options;
-  const listeners = new Set<() => void>();
+  const listeners = new Set<(hint: Hint) => void>();
   let boot: string | null = null;
   const moment = (): Moment => ({ now: clock.now(), monotonic: leaseClock.monotonic() });
   // Only what may give another engine something to do is worth a hint; a claim never is, or two engines would wake each other for ever.
   const hint = () => {
-    for (const listener of listeners) queueMicrotask(listener);
+    for (const listener of listeners) queueMicrotask(() => listener(ANYTHING));
   };
 
   return {
@@ -147,10 +148,4 @@ export function storeOver(tables: Tables, options: MemoryStoreOptions): Store {
       return { store: "memory", version: process.version, schema: 1, settings: { runs: tables.runs.size }, faults: [] };
     },
   };
-}
-
-function concernsOthers({ create, children, messages, row }: RunCommit): boolean {
-  const isForAnyone = (run: { claimed: boolean } | undefined) => run?.claimed === false;
-  if (isForAnyone(create) || children?.some((child) => isForAnyone(child.create))) return true;
-  return (messages?.length ?? 0) > 0 || typeof row?.readyAt === "number";
 }

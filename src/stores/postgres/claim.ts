@@ -28,7 +28,12 @@ export async function claim(from: Claiming, request: ClaimRequest): Promise<Clai
     Math.min(limit, 2 ** 31 - 1),
     suspect,
   ]);
-  return load(from, link, worker, rows.map((row) => row["n"] as number));
+  return load(
+    from,
+    link,
+    worker,
+    rows.map((row) => row["n"] as number),
+  );
 }
 
 export async function take(from: Claiming, worker: string, run: string): Promise<ClaimedRun | null> {

@@ -98,8 +98,21 @@ export class CommitStatement {
   }
 
   #addDocument(index: number, part: RunCommit): void {
-    const { run, head, create, row, ifWake, ifNotCancelled, consumes, children, messages, waits, state, keys, counters } =
-      part;
+    const {
+      run,
+      head,
+      create,
+      row,
+      ifWake,
+      ifNotCancelled,
+      consumes,
+      children,
+      messages,
+      waits,
+      state,
+      keys,
+      counters,
+    } = part;
     this.#locks.add(run);
     for (const message of messages ?? []) this.#locks.add(message.to);
     this.#parts.push({

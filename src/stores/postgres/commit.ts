@@ -15,8 +15,6 @@ import { runRow } from "./rows.ts";
 export interface Committing {
   readonly schema: string;
   readonly owned: OwnedRuns;
-  /** The lane of a run, and the connection of that lane. */
-  laneOf(run: string): number;
   link(lane: number): Link;
   /** What a test gives as the time, or null. */
   now(): number | null;
@@ -28,7 +26,13 @@ type Answer =
   | { readonly kind: "conflict"; readonly head: number }
   | { readonly kind: "refused"; readonly why: string; readonly holder?: Row; readonly key?: string };
 
-export async function commit(to: Committing, { worker, runs }: Commit): Promise<Verdict[]> {
+/** Who writes, and through which lane. */
+interface Writer {
+  readonly worker: string | null;
+  readonly lane: number;
+}
+
+export async function commit(to: Committing, { worker, lane = 0, runs }: Commit): Promise<Verdict[]> {
   const verdicts = new Map<RunCommit, Verdict>();
   const sound: RunCommit[] = [];
   for (const part of runs) {
@@ -37,7 +41,7 @@ export async function commit(to: Committing, { worker, runs }: Commit): Promise<
     else verdicts.set(part, { run: part.run, kind: "failed", error: fault });
   }
   for (const parts of withoutRepetition(sound)) {
-    const answered = await commitParts(to, worker, parts);
+    const answered = await commitParts(to, { worker, lane }, parts);
     for (const [i, part] of parts.entries()) verdicts.set(part, answered[i] as Verdict);
   }
   return runs.map((part) => verdicts.get(part) as Verdict);
@@ -58,22 +62,22 @@ function withoutRepetition(parts: readonly RunCommit[]): RunCommit[][] {
   return lists;
 }
 
-async function commitParts(to: Committing, worker: string | null, parts: readonly RunCommit[]): Promise<Verdict[]> {
+async function commitParts(to: Committing, writer: Writer, parts: readonly RunCommit[]): Promise<Verdict[]> {
   try {
-    return await send(to, worker, parts, concernEachOther(parts));
+    return await send(to, writer, parts, concernEachOther(parts));
   } catch (error) {
     to.owned.forgetAll();
     if (!isStatementFault(error)) throw error;
     const verdicts: Verdict[] = [];
-    for (const part of parts) verdicts.push(await commitAlone(to, worker, part));
+    for (const part of parts) verdicts.push(await commitAlone(to, writer, part));
     return verdicts;
   }
 }
 
 /** Looks at everything before it writes. */
-async function commitAlone(to: Committing, worker: string | null, part: RunCommit): Promise<Verdict> {
+async function commitAlone(to: Committing, writer: Writer, part: RunCommit): Promise<Verdict> {
   try {
-    const [verdict] = await send(to, worker, [part], true);
+    const [verdict] = await send(to, writer, [part], true);
     return verdict as Verdict;
   } catch (error) {
     to.owned.forgetAll();
@@ -84,13 +88,11 @@ async function commitAlone(to: Committing, worker: string | null, part: RunCommi
 
 async function send(
   to: Committing,
-  worker: string | null,
+  { worker, lane }: Writer,
   parts: readonly RunCommit[],
   areOrdered: boolean,
 ): Promise<Verdict[]> {
   const { schema, owned } = to;
-  const [first] = parts;
-  const lane = first === undefined ? 0 : to.laneOf(first.run);
   const statement = new CommitStatement(parts, areOrdered, { worker, lane, now: to.now(), owned });
   const values = statement.arguments();
   const marks = values.map((_value, i) => `$${i + 1}`).join(", ");
@@ -107,7 +109,7 @@ async function send(
     if (answer.kind === "applied") remember(to, worker, part, answer);
     // What was known of it is forgotten, so that it goes the careful way.
     else owned.forget(part.run);
-    if (answer.kind === "again") verdicts.push(await commitAlone(to, worker, part));
+    if (answer.kind === "again") verdicts.push(await commitAlone(to, { worker, lane }, part));
     else verdicts.push(verdictOf(part, answer));
   }
   return verdicts;

@@ -39,7 +39,11 @@ export class Driver {
 
   constructor(pg: PgModule) {
     this.#pg = pg;
-    const int8s = (text: string) => text.slice(1, -1).split(",").map((one) => (one === "NULL" ? null : Number(one)));
+    const int8s = (text: string) =>
+      text
+        .slice(1, -1)
+        .split(",")
+        .map((one) => (one === "NULL" ? null : Number(one)));
     this.types = {
       getTypeParser: (oid, format) => {
         if (oid === INT8) return Number;

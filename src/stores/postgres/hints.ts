@@ -1,41 +1,52 @@
 // Hints: LISTEN and NOTIFY
 // Whoever has changed something that others may wait for says so a moment later, in a statement of its own: inside the commit it would make all
-// commits of the database wait for each other. Several are said together. A hint names the runs it is about; everything works with all of them
-// lost (I12).
+// commits of the database wait for each other. Several are said together. A hint names runs and nothing else of them; everything works with all
+// hints lost (I12).
+import type { Hint } from "../../core/store.ts";
 import type { PgClient } from "./driver.ts";
 import { Link, type LinkOptions } from "./link.ts";
 
 /** Hints of one process are at least so far apart. */
-const GAP_MS = 10;
-/** PostgreSQL allows 8,000 bytes. */
+const GAP_MS = 5;
+/** PostgreSQL allows 8,000 bytes. Who has more to say names no runs: any may have changed. */
 const PAYLOAD_BYTES = 7000;
-/** How often a quiet connection is asked whether it still lives. */
+/** How often a connection that listens is asked whether it still lives. */
 const PING_MS = 10_000;
 
 // Captured at load: the determinism guard replaces the globals later.
 const { setTimeout: startTimer, clearTimeout: stopTimer } = globalThis;
 
-type Listener = () => void;
+type Listener = (hint: Hint) => void;
 
 export class Hints {
   readonly #channel: string;
   readonly #sender: () => Link;
   readonly #receiver: Link;
   readonly #listeners = new Set<Listener>();
-  #hasNews = false;
+  readonly #changed = new Set<string>();
+  #isWork = false;
   #timer: NodeJS.Timeout | null = null;
   #ping: NodeJS.Timeout | null = null;
 
   /** `sender` gives the connection that hints go out on; `receiver` says how to open the one that listens. */
-  constructor(schema: string, sender: () => Link, receiver: Omit<LinkOptions, "opened" | "lost">) {
+  constructor(schema: string, sender: () => Link, receiver: LinkOptions) {
     this.#channel = `pawl ${schema}`;
     this.#sender = sender;
     this.#receiver = new Link({ ...receiver, opened: (client) => this.#listenOn(client) });
   }
 
-  /** Something has changed that somebody else may wait for. */
-  announce(): void {
-    this.#hasNews = true;
+  /** There may be something to claim or to read. */
+  announceWork(): void {
+    this.#isWork = true;
+    this.#schedule();
+  }
+
+  announceChanged(run: string): void {
+    this.#changed.add(run);
+    this.#schedule();
+  }
+
+  #schedule(): void {
     if (this.#timer !== null) return;
     this.#timer = startTimer(() => this.#send(), GAP_MS);
     this.#timer.unref();
@@ -43,15 +54,17 @@ export class Hints {
 
   #send(): void {
     this.#timer = null;
-    if (!this.#hasNews) return;
-    this.#hasNews = false;
+    const payload = payloadOf({ isWork: this.#isWork, runs: [...this.#changed] });
+    this.#isWork = false;
+    this.#changed.clear();
+    // A hint that is lost is no loss.
     void this.#sender()
-      .query("select pg_notify($1, '')", [this.#channel])
+      .query("select pg_notify($1, $2)", [this.#channel, payload])
       .catch(() => {});
   }
 
   listen(listener: Listener): () => void {
-    const own = () => listener();
+    const own: Listener = (hint) => listener(hint);
     this.#listeners.add(own);
     if (this.#ping === null) this.#keepAlive();
     return () => {
@@ -61,17 +74,17 @@ export class Hints {
   }
 
   async #listenOn(client: PgClient): Promise<void> {
-    client.on("notification", () => this.#heard());
+    client.on("notification", ({ payload }) => this.#heard(hintOf(payload ?? "")));
     await client.query({ text: `listen ${quoted(this.#channel)}` });
     // Whatever was said before is not repeated.
-    this.#heard();
+    this.#heard({ isWork: true, runs: null });
   }
 
-  #heard(): void {
-    for (const listener of [...this.#listeners]) listener();
+  #heard(hint: Hint): void {
+    for (const listener of [...this.#listeners]) listener(hint);
   }
 
-  /** A statement now and then finds a connection whose other end is gone; the next one opens a new one. */
+  /** A statement now and then finds a connection whose other end is gone; the one after it opens a new one. */
   #keepAlive(): void {
     const beat = () => {
       void this.#receiver.query("select 1").catch(() => {});
@@ -93,6 +106,20 @@ export class Hints {
     this.#listeners.clear();
     await this.#stopListening();
   }
+}
+
+function payloadOf({ isWork, runs }: Hint): string {
+  const payload = JSON.stringify({ isWork, runs });
+  return Buffer.byteLength(payload) <= PAYLOAD_BYTES ? payload : JSON.stringify({ isWork, runs: null });
+}
+
+/** Anybody may write to the channel: what cannot be read says that anything may have changed. */
+function hintOf(payload: string): Hint {
+  try {
+    const { isWork, runs } = JSON.parse(payload) as Partial<Hint>;
+    if (Array.isArray(runs) && runs.every((run) => typeof run === "string")) return { isWork: isWork === true, runs };
+  } catch {}
+  return { isWork: true, runs: null };
 }
 
 function quoted(name: string): string {

@@ -39,11 +39,14 @@ async function step(client: PgClient, schema: string, { version, since, sql }: M
 }
 
 async function schemaVersion(client: PgClient, schema: string): Promise<{ version: number; since: number }> {
-  const { rows } = await client.query({ text: "select to_regclass($1) is not null as found", values: [`${schema}.meta`] });
+  const { rows } = await client.query({
+    text: "select to_regclass($1) is not null as found",
+    values: [`${schema}.meta`],
+  });
   if (rows[0]?.["found"] !== true) return { version: 0, since: 0 };
   const meta = await client.query({ text: `select key, value from ${schema}.meta` });
-  const valueOf = (key: string) => Number(meta.rows.find((row) => row["key"] === key)?.["value"] ?? 0);
-  return { version: valueOf("schema_version"), since: valueOf("works_since") };
+  const numberOf = (key: string) => Number(meta.rows.find((row) => row["key"] === key)?.["value"] ?? 0);
+  return { version: numberOf("schema_version"), since: numberOf("works_since") };
 }
 
 function newerSchema(schema: string, found: number, latest: number): PawlError {

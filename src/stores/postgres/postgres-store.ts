@@ -1,91 +1,71 @@
 // The PostgreSQL store
-// One schema of one database, any number of processes on any number of machines. Every method is one call of a function of that schema, and
-// so one transaction. Commits have a connection for each lane; everything else shares a few.
+// One schema of one database, any number of processes on any number of machines. What changes anything is one call of a function of that
+// schema, and so one transaction.
 import { type Clock, systemClock } from "../../base/clock.ts";
 import { PawlError } from "../../base/errors.ts";
-import type { Commit, Store, Verdict } from "../../core/store.ts";
+import type { Delivery, Message, Store } from "../../core/store.ts";
 import { checkMessage } from "../commit-fault.ts";
+import { concernsOthers } from "../concerns-others.ts";
 import { OwnedRuns } from "../owned-runs.ts";
 import { claim, take } from "./claim.ts";
 import { commit } from "./commit.ts";
-import { type Driver, loadDriver, type PgClient } from "./driver.ts";
-import { Hints } from "./hints.ts";
-import { Link } from "./link.ts";
+import { Links } from "./links.ts";
 import { migrate } from "./migrate.ts";
 import { Queries } from "./queries.ts";
-import { LATEST_SCHEMA } from "./schema.ts";
 import { StoreClock } from "./store-clock.ts";
+import { adopt, inspect, orphans, purge } from "./upkeep.ts";
 import { Workers } from "./workers.ts";
 
 export interface PostgresStoreOptions {
   /** Where the tables are; created if it is not there (default `pawl`). */
   readonly schema?: string;
-  /** For tests: the time that this store takes for the database's. */
+  /** How many commits may be under way at once, each on a connection of its own (default 1). */
+  readonly lanes?: number;
+  /** For tests: what this store takes for the database's time. */
   readonly clock?: Clock;
   readonly leaseClock?: Clock;
-  /** How many commits may be under way at once (default 1). */
-  readonly lanes?: number;
 }
 
-const COMMIT_LIMIT_MS = 10_000;
-const QUERY_LIMIT_MS = 60_000;
-const LANES_MOST = 16;
+const MOST_LANES = 16;
+const SCHEMA_BYTES = 63;
 
-/** A store in a PostgreSQL database, by its URL. */
+/** A store in a PostgreSQL database. Engines of one process may share it: the last one closes it. */
 export function postgresStore(url: string, options: PostgresStoreOptions = {}): Store {
   const { schema = "pawl", lanes = 1, clock = new StoreClock(), leaseClock = systemClock } = options;
   assertOptions(schema, lanes);
   const s = `"${schema.replaceAll('"', '""')}"`;
-  const where = shownUrl(url);
-  const link = (limitMs: number) =>
-    new Link({
-      where,
-      driver: loadDriver,
-      client: (driver: Driver): PgClient =>
-        driver.client({
-          connectionString: url,
-          pipeline: true,
-          application_name: "pawl",
-          keepAlive: true,
-          connectionTimeoutMillis: COMMIT_LIMIT_MS,
-          query_timeout: limitMs,
-        }),
-    });
-  const laneLinks = Array.from({ length: lanes }, () => link(COMMIT_LIMIT_MS));
-  const presence = link(COMMIT_LIMIT_MS);
-  const shared = [link(QUERY_LIMIT_MS), link(QUERY_LIMIT_MS)];
-  const leastBusy = () => shared.reduce((a, b) => (b.isOpen && b.pending < a.pending ? b : a));
-  const receiver = link(COMMIT_LIMIT_MS);
-  void receiver;
-  const owned = new OwnedRuns();
-  const isOurs = clock instanceof StoreClock;
-  const now = () => (isOurs ? null : clock.now());
+  const links = new Links(url, schema, lanes);
+  const { hints, presence, where } = links;
+  const shared = () => links.shared();
+  const now = () => (clock instanceof StoreClock ? null : clock.now());
   const leaseNow = () => (leaseClock === systemClock ? null : leaseClock.monotonic());
-  const hints = new Hints(schema, leastBusy, {
-    where,
-    driver: loadDriver,
-    client: (driver) =>
-      driver.client({
-        connectionString: url,
-        application_name: "pawl hints",
-        keepAlive: true,
-        connectionTimeoutMillis: COMMIT_LIMIT_MS,
-        query_timeout: COMMIT_LIMIT_MS,
-      }),
-  });
-  const queries = new Queries(s, leastBusy);
+  const owned = new OwnedRuns();
+  const queries = new Queries(s, shared);
   const workers = new Workers({ schema: s, lanes, owned, link: () => presence, now, leaseNow });
-  const laneOf = (run: string) => (lanes === 1 ? 0 : hashOf(run) % lanes);
-  const committing = { schema: s, owned, laneOf, link: (lane: number) => laneLinks[lane] as Link, now };
-  const claiming = { schema: s, owned, link: leastBusy, now };
+  const committing = { schema: s, owned, link: (lane: number) => links.lane(lane), now };
+  const claiming = { schema: s, owned, link: shared, now };
   let users = 0;
 
-  const measure = async () => {
-    if (!isOurs) return;
+  /** How far the database's clock is away from ours. */
+  async function measureTime(): Promise<void> {
+    if (!(clock instanceof StoreClock)) return;
     const sentAt = systemClock.now();
     const [row] = await presence.query(`select ${s}.time_1(null) as time`);
-    (clock as StoreClock).measured(row?.["time"] as number, sentAt);
-  };
+    clock.measured(row?.["time"] as number, sentAt);
+  }
+
+  async function deliver(message: Message): Promise<Delivery> {
+    checkMessage(message);
+    const { to, id, kind, name, data } = message;
+    const isText = typeof data === "string";
+    const values = [to, id, kind, name, isText ? data : null, isText ? null : data, now()];
+    const [row] = await shared().query(
+      `select ${s}.deliver_1($1, $2, $3, $4, $5, $6, ${s}.time_1($7)) as delivery`,
+      values,
+    );
+    hints.announceWork();
+    return row?.["delivery"] as Delivery;
+  }
 
   return {
     kind: "postgres",
@@ -95,31 +75,36 @@ export function postgresStore(url: string, options: PostgresStoreOptions = {}): 
 
     async open() {
       const { client } = await presence.connect();
-      if (users === 0) {
-        await migrate(client, s);
-        await measure();
-      }
+      if (users === 0) await migrate(client, s);
       users += 1;
+      await measureTime();
     },
     async close() {
       users = Math.max(0, users - 1);
-      if (users > 0) return;
-      await hints.close();
-      await Promise.all([...laneLinks, presence, ...shared].map((one) => one.close()));
+      if (users === 0) await links.close();
     },
 
-    register: (worker) => workers.register(worker),
+    async register(worker) {
+      await workers.register(worker);
+    },
     async heartbeat(worker) {
-      const [reply] = await Promise.all([workers.heartbeat(worker), measure()]);
+      const [reply] = await Promise.all([workers.heartbeat(worker), measureTime()]);
       return reply;
     },
     workers: () => workers.list(),
-    fence: (request) => workers.fence(request),
-    retire: (worker) => workers.retire(worker),
+    async fence(request) {
+      const reply = await workers.fence(request);
+      if (reply.released > 0) hints.announceWork();
+      return reply;
+    },
+    async retire(worker) {
+      await workers.retire(worker);
+      hints.announceWork();
+    },
 
     claim: (request) => claim(claiming, request),
     async nextWake() {
-      const [row] = await leastBusy().query(`select ${s}.next_wake_1() as time`);
+      const [row] = await shared().query(`select ${s}.next_wake_1() as time`);
       return (row?.["time"] ?? null) as number | null;
     },
     take: (worker, run) => take(claiming, worker, run),
@@ -127,20 +112,11 @@ export function postgresStore(url: string, options: PostgresStoreOptions = {}): 
 
     async commit(request) {
       const verdicts = await commit(committing, request);
-      if (concernsOthers(request, verdicts)) hints.announce();
+      if (request.runs.some(concernsOthers)) hints.announceWork();
+      for (const { run, row } of request.runs) if (row?.ended === true) hints.announceChanged(run);
       return verdicts;
     },
-    async deliver(message) {
-      checkMessage(message);
-      const { to, id, kind, name, data } = message;
-      const isText = typeof data === "string";
-      const [row] = await leastBusy().query(
-        `select ${s}.deliver_1($1, $2, $3, $4, $5, $6, ${s}.time_1($7)) as delivery`,
-        [to, id, kind, name, isText ? data : null, isText ? null : data, now()],
-      );
-      hints.announce();
-      return row?.["delivery"] as Awaited<ReturnType<Store["deliver"]>>;
-    },
+    deliver,
 
     run: (id) => queries.run(id),
     runs: (query) => queries.runs(query),
@@ -151,69 +127,28 @@ export function postgresStore(url: string, options: PostgresStoreOptions = {}): 
     key: (space, key) => queries.key(space, key),
     counters: (prefix) => queries.counters(prefix),
 
-    async orphans() {
-      const rows = await leastBusy().query(`select run, state, why from ${s}.orphans_1()`);
-      return rows as never;
-    },
+    orphans: () => orphans(shared(), s),
     async adopt(runs) {
-      const [row] = await leastBusy().query(`select ${s}.adopt_1($1, $2) as adopted`, [runs, now()]);
-      return row?.["adopted"] as number;
+      const adopted = await adopt(shared(), s, runs, now());
+      if (adopted > 0) hints.announceWork();
+      return adopted;
     },
-    async purge({ succeededBefore, failedBefore, limit }) {
-      const [row] = await leastBusy().query(`select ${s}.purge_1($1, $2, $3) as purged`, [
-        succeededBefore,
-        failedBefore,
-        limit,
-      ]);
-      await leastBusy().query(`select ${s}.partition_1()`);
-      return row?.["purged"] as number;
-    },
+    purge: (request) => purge(shared(), s, request),
 
     hints: (listener) => hints.listen(listener),
-    async inspect() {
-      const [row] = await leastBusy().query(
-        `select version(), current_setting('fsync') as fsync, current_setting('synchronous_commit') as synchronous_commit`,
-      );
-      const faults: string[] = [];
-      if (row?.["fsync"] === "off") faults.push("The server does not sync to its disk (fsync is off): a crash of its machine can lose everything. Turn it on.");
-      if (row?.["synchronous_commit"] === "off")
-        faults.push("The server acknowledges before it has synced (synchronous_commit is off): a crash can lose what was acknowledged. Turn it on.");
-      const { version, ...settings } = row as Record<string, string>;
-      return { store: "postgres", version: String(version), schema: LATEST_SCHEMA, settings: { url: where, name: schema, ...settings }, faults };
-    },
+    inspect: () => inspect(shared(), s, where),
   };
 }
 
-function concernsOthers({ runs }: Commit, verdicts: readonly Verdict[]): boolean {
-  return runs.some(
-    ({ create, row, messages, children }, i) =>
-      verdicts[i]?.kind === "applied" &&
-      (create?.claimed === false ||
-        row?.ended === true ||
-        messages !== undefined ||
-        children?.some((child) => !child.create.claimed) === true),
-  );
-}
-
 function assertOptions(schema: string, lanes: number): void {
-  if (schema === "" || schema.includes("\0") || Buffer.byteLength(schema) > 63) {
-    throw new PawlError("invalid_argument", `"${schema}" is no name of a schema. Give one of 1 to 63 bytes.`, {
+  if (schema === "" || schema.includes("\0") || Buffer.byteLength(schema) > SCHEMA_BYTES) {
+    const shown = JSON.stringify(schema);
+    throw new PawlError("invalid_argument", `schema is ${shown}. Give a name of 1 to ${SCHEMA_BYTES} bytes.`, {
       fields: { schema },
     });
   }
-  if (Number.isInteger(lanes) && lanes >= 1 && lanes <= LANES_MOST) return;
-  throw new PawlError("invalid_argument", `lanes is ${lanes}. Give a whole number from 1 to ${LANES_MOST}.`, {
+  if (Number.isInteger(lanes) && lanes >= 1 && lanes <= MOST_LANES) return;
+  throw new PawlError("invalid_argument", `lanes is ${lanes}. Give a whole number from 1 to ${MOST_LANES}.`, {
     fields: { lanes },
   });
-}
-
-/** Without its password. */
-function shownUrl(url: string): string {
-  return url.replace(/\/\/[^@/]*@/, "//…@").replace(/\?.*$/, "");
-}
-
-function hashOf(text: string): number {
-  let hash = 0;
-  for (let i = 0; i < text.length; i++) hash = (hash * 31 + text.charCodeAt(i)) >>> 0;
-  return hash;
 }

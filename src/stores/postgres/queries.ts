@@ -1,15 +1,6 @@
 import { PawlError } from "../../base/errors.ts";
 import type { StoredEntry } from "../../core/journal.ts";
-import type {
-  CounterRow,
-  InboxRow,
-  KeyRow,
-  RunQuery,
-  RunRow,
-  StateRow,
-  WaitQuery,
-  WaitRow,
-} from "../../core/store.ts";
+import type { CounterRow, InboxRow, KeyRow, RunQuery, RunRow, StateRow, WaitQuery, WaitRow } from "../../core/store.ts";
 import type { PgValue, Row } from "./driver.ts";
 import type { Link } from "./link.ts";
 import { dataOf, entryRow, inboxRow, runRow, waitRow } from "./rows.ts";
@@ -45,7 +36,8 @@ export class Queries {
     const states = query.states === undefined ? [null] : [...new Set(query.states)];
     // A question for each state has an index; for a list of them it would not be in order.
     const selects = states.map((state) => {
-      const isState = state === null ? "true" : `state = '${state}'${state === "succeeded" ? "" : " and state <> 'succeeded'"}`;
+      const isState =
+        state === null ? "true" : `state = '${state}'${state === "succeeded" ? "" : " and state <> 'succeeded'"}`;
       return `(select * from ${s}.runs where ${isState} and ${where.text} order by n desc limit ${limitOf(query.limit)})`;
     });
     if (selects.length === 0) return [];

@@ -23,7 +23,9 @@ const isForsaken = (s: string) =>
   `owner is not null and state not in ${ENDED} and owner not in (select id from ${s}.workers)`;
 const isForgotten = (s: string) => `owner is null and ready_at is null and wake_at is null
   and state not in ('parked', 'succeeded', 'failed', 'cancelled') and (not ${hasSource(s)} or (state <> 'accepted' and ${hasTime(s)}))`;
-const isLate = (s: string) => `owner is null and ready_at is null and wake_at is not null and state <> 'succeeded' and state in ${SUSPENDED}
+const isLate = (
+  s: string,
+) => `owner is null and ready_at is null and wake_at is not null and state <> 'succeeded' and state in ${SUSPENDED}
   and ${isOverslept(s)}`;
 
 export function upkeepFunctions(s: string): string {

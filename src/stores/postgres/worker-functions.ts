@@ -13,7 +13,9 @@ const TYPES = PROGRESS_TYPES.filter((type) => type !== "step.failed")
   .join(", ");
 
 /** An outcome since the last claim of a row of `runs` (P28), in the words of `isProgress`. */
-const hasProgressed = (s: string) => `exists (select 1 from ${s}.journal where run = runs.n and seq >= claimed_head and (type in (${TYPES})
+const hasProgressed = (
+  s: string,
+) => `exists (select 1 from ${s}.journal where run = runs.n and seq >= claimed_head and (type in (${TYPES})
   or (type = 'step.failed' and (data is null or strpos(data, '${FINAL_FAILURE}') > 0))))`;
 
 export function workerFunctions(s: string): string {

@@ -6,10 +6,10 @@ import { hasCode } from "../../base/errors.ts";
 import { LIMITS } from "../../core/limits.ts";
 import type { ClaimedRun, ClaimRequest, Handle } from "../../core/store.ts";
 import { isTerminal } from "../../core/transition.ts";
+import type { OwnedRuns } from "../owned-runs.ts";
 import { versionLine } from "../version-line.ts";
 import { isRegistered } from "./commit.ts";
 import type { Connection, Row } from "./connection.ts";
-import type { OwnedRuns } from "../owned-runs.ts";
 import { entryRow, mailOf, READ_JOURNAL, RUN_COLUMNS, runRow } from "./rows.ts";
 import { storageError } from "./storage-error.ts";
 

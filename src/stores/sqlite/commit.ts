@@ -9,6 +9,7 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Commit, NewChild, NewRun, RowPatch, RunCommit, Verdict } from "../../core/store.ts";
 import { commitFault } from "../commit-fault.ts";
+import type { OwnedRun, OwnedRuns } from "../owned-runs.ts";
 import {
   appendEntries,
   applyTables,
@@ -23,7 +24,6 @@ import {
 import { findRun, readWake, whyNotConsumed, whyNotCounters, whyNotHere, whyNotKeys, whyNotNow } from "./conditions.ts";
 import type { Connection } from "./connection.ts";
 import { EntryRows } from "./entry-rows.ts";
-import type { OwnedRun, OwnedRuns } from "../owned-runs.ts";
 import { isStorageFault, storageError } from "./storage-error.ts";
 
 interface Batch {

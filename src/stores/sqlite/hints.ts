@@ -1,5 +1,6 @@
 // Hints from other processes: SQLite counts the commits of other connections, and asking for that number costs a microsecond.
 import { type Clock, systemClock } from "../../base/clock.ts";
+import { ANYTHING, type Hint } from "../../core/store.ts";
 import type { Connection } from "./connection.ts";
 
 const EVERY_MS = 50;
@@ -10,7 +11,7 @@ const { setTimeout: startTimer, clearTimeout: stopTimer } = globalThis;
 export class Hints {
   readonly #db: Connection;
   readonly #clock: Clock;
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new Set<(hint: Hint) => void>();
   #stop: (() => void) | null = null;
   #seen: number | null = null;
 
@@ -19,8 +20,8 @@ export class Hints {
     this.#clock = clock;
   }
 
-  listen(listener: () => void): () => void {
-    const own = () => listener();
+  listen(listener: (hint: Hint) => void): () => void {
+    const own = (hint: Hint) => listener(hint);
     this.#listeners.add(own);
     if (this.#stop === null) this.#start();
     return () => {
@@ -50,7 +51,7 @@ export class Hints {
     const version = this.#version();
     if (version === null || version === this.#seen) return;
     this.#seen = version;
-    for (const listener of [...this.#listeners]) listener();
+    for (const listener of [...this.#listeners]) listener(ANYTHING);
   }
 
   // Whatever is wrong with the file is told by the calls that matter, not by a hint.

@@ -2,8 +2,8 @@
 import { type Clock, systemClock } from "../../base/clock.ts";
 import type { FenceReply, FenceRequest, NewWorker, Pulse, WorkerRow } from "../../core/store.ts";
 import { leaseLeftMs } from "../lease.ts";
-import { type Connection, SYNCHRONOUS } from "./connection.ts";
 import type { OwnedRuns } from "../owned-runs.ts";
+import { type Connection, SYNCHRONOUS } from "./connection.ts";
 import { type CountingPulse, startPulse } from "./pulse.ts";
 import type { PulseSignals } from "./pulse-signals.ts";
 import { countOthers, fence, heartbeat, listWorkers, type Moment, register, retire } from "./workers.ts";

@@ -176,7 +176,7 @@ export class MortalEngine {
       orphans: call(store.orphans),
       adopt: call(store.adopt),
       purge: call(store.purge),
-      hints: (listener) => store.hints(() => this.#do(listener)),
+      hints: (listener) => store.hints((hint) => this.#do(() => listener(hint))),
       claim: async (request) => {
         if (this.#state !== "alive") await this.#revived();
         const claimed = await store.claim(request);

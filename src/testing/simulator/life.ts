@@ -8,7 +8,7 @@ import { type Machine, onMachine } from "../../client/machine.ts";
 import { Pawl } from "../../client/pawl.ts";
 import type { Log } from "../../core/context.ts";
 import type { Host } from "../../core/host.ts";
-import type { Store } from "../../core/store.ts";
+import { ANYTHING, type Hint, type Store } from "../../core/store.ts";
 import { type Workflow, workflow } from "../../core/workflow.ts";
 import { nodeHost } from "../../worker/node-host.ts";
 import { type Outside, type ProgramInput, runProgram } from "./program.ts";
@@ -47,7 +47,7 @@ export class Life implements Actor {
   isFrozen = false;
   skewMs: number;
   readonly #ports: LifePorts;
-  readonly #hinted = new Set<() => void>();
+  readonly #hinted = new Set<(hint: Hint) => void>();
   #isHinted = false;
   /** Turns of the event loop that came up while it was frozen. */
   #held: (() => void)[] = [];
@@ -101,7 +101,7 @@ export class Life implements Actor {
     this.#isHinted = true;
     this.later("hint", () => {
       this.#isHinted = false;
-      for (const listener of [...this.#hinted]) listener();
+      for (const listener of [...this.#hinted]) listener(ANYTHING);
     });
   }
 

@@ -1,0 +1,64 @@
+// The connections of one store
+// A lane of commits has its own, as it waits for the disk; so have heartbeats, which must not wait behind anything; the rest shares a few.
+import { loadDriver } from "./driver.ts";
+import { Hints } from "./hints.ts";
+import { Link, type LinkOptions } from "./link.ts";
+
+/** A commit, a heartbeat or a new connection that takes longer has no answer any more. */
+const ANSWER_LIMIT_MS = 10_000;
+const QUERY_LIMIT_MS = 60_000;
+const SHARED = 2;
+
+export class Links {
+  /** Says which database it is, without a password. */
+  readonly where: string;
+  readonly hints: Hints;
+  readonly presence: Link;
+  readonly #url: string;
+  readonly #lanes: readonly Link[];
+  readonly #shared: readonly Link[];
+
+  constructor(url: string, schema: string, lanes: number) {
+    this.#url = url;
+    this.where = url.replace(/\/\/[^@/]*@/, "//…@").replace(/\?.*$/, "");
+    const several = (count: number, limitMs: number) =>
+      Array.from({ length: count }, () => new Link(this.#options(limitMs)));
+    this.#lanes = several(lanes, ANSWER_LIMIT_MS);
+    this.#shared = several(SHARED, QUERY_LIMIT_MS);
+    this.presence = new Link(this.#options(ANSWER_LIMIT_MS));
+    this.hints = new Hints(schema, () => this.shared(), this.#options(ANSWER_LIMIT_MS));
+  }
+
+  #options(limitMs: number): LinkOptions {
+    return {
+      where: this.where,
+      driver: loadDriver,
+      client: (driver) =>
+        driver.client({
+          connectionString: this.#url,
+          pipeline: true,
+          application_name: "pawl",
+          keepAlive: true,
+          connectionTimeoutMillis: ANSWER_LIMIT_MS,
+          query_timeout: limitMs,
+        }),
+    };
+  }
+
+  lane(lane: number): Link {
+    return this.#lanes[lane] as Link;
+  }
+
+  /** The one with the shortest queue; one more is opened only when the others are busy. */
+  shared(): Link {
+    const open = this.#shared.filter((link) => link.isOpen);
+    const [best] = open.toSorted((a, b) => a.pending - b.pending);
+    if (best?.pending === 0) return best;
+    return this.#shared.find((link) => !link.isOpen) ?? (best as Link);
+  }
+
+  async close(): Promise<void> {
+    await this.hints.close();
+    await Promise.all([...this.#lanes, ...this.#shared, this.presence].map((link) => link.close()));
+  }
+}

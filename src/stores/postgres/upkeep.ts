@@ -1,0 +1,60 @@
+import type { OrphanRow, PurgeRequest, StoreReport } from "../../core/store.ts";
+import type { Link } from "./link.ts";
+import { LATEST_SCHEMA } from "./schema.ts";
+
+export async function orphans(link: Link, s: string): Promise<OrphanRow[]> {
+  const rows = await link.query(`select run, state, why from ${s}.orphans_1()`);
+  return rows.map(({ run, state, why }) => ({ run, state, why }) as OrphanRow);
+}
+
+export async function adopt(link: Link, s: string, runs: readonly string[], now: number | null): Promise<number> {
+  const [row] = await link.query(`select ${s}.adopt_1($1, $2) as adopted`, [runs, now]);
+  return row?.["adopted"] as number;
+}
+
+/** Whoever takes runs away also sees to it that there is room for new ones. */
+export async function purge(link: Link, s: string, request: PurgeRequest): Promise<number> {
+  const { succeededBefore, failedBefore, limit } = request;
+  const [row] = await link.query(`select ${s}.purge_1($1, $2, $3) as purged, ${s}.partition_1()`, [
+    succeededBefore,
+    failedBefore,
+    limit,
+  ]);
+  return row?.["purged"] as number;
+}
+
+const SETTINGS = ["fsync", "full_page_writes", "synchronous_commit", "max_connections"];
+
+/** Settings with which an acknowledged commit may be lost, and what that means. */
+const DANGERS: readonly (readonly [setting: string, value: string, what: string])[] = [
+  ["fsync", "off", "The server does not sync its files (fsync is off): a crash of its machine can destroy them"],
+  [
+    "full_page_writes",
+    "off",
+    "The server does not protect pages that are half written (full_page_writes is off): a crash of its machine can destroy them",
+  ],
+  [
+    "synchronous_commit",
+    "off",
+    "The server answers before it has synced (synchronous_commit is off): a crash of it loses what was acknowledged",
+  ],
+];
+
+export async function inspect(link: Link, s: string, where: string): Promise<StoreReport> {
+  const columns = SETTINGS.map((name) => `current_setting('${name}') as ${name}`).join(", ");
+  const [row = {}] = await link.query(
+    `select ${columns}, current_setting('server_version') as version,
+       (select value from ${s}.meta where key = 'schema_version') as schema,
+       (select count(*) from ${s}.workers) as workers,
+       pg_postmaster_start_time()::text as server_started`,
+  );
+  const { version, schema, ...settings } = row as Record<string, string | number>;
+  const faults = DANGERS.filter(([name, value]) => row[name] === value).map(([, , what]) => `${what}. Turn it on.`);
+  return {
+    store: "postgres",
+    version: String(version),
+    schema: Number(schema ?? LATEST_SCHEMA),
+    settings: { database: where, schema: s, ...settings },
+    faults,
+  };
+}
