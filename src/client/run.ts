@@ -1,6 +1,6 @@
 import { decode } from "../base/codec.ts";
 import type { Codec } from "../base/envelope.ts";
-import { PawlError } from "../base/errors.ts";
+import { hasCode, PawlError } from "../base/errors.ts";
 import type { Ended, Entry, Parked } from "../core/journal.ts";
 import type { RunRow, Store, WaitKind } from "../core/store.ts";
 import { isTerminal, type PublicStatus, publicStatus, type RunState } from "../core/transition.ts";
@@ -133,11 +133,22 @@ export async function resultOf<O>(find: () => string | Promise<string>, source: 
       source.assertOpen();
       // A run that is in memory here cannot have ended: its end is told, and when it leaves as well.
       const isHere = source.isHere(id);
-      const end = (isHere ? null : await recordedEnd(id, source)) ?? (await listener.next({ polls: !isHere }));
+      const end =
+        (isHere ? null : await patiently(recordedEnd(id, source))) ?? (await listener.next({ polls: !isHere }));
       if (end !== null) return openEnd(end) as O;
     }
   } finally {
     listener.stop();
+  }
+}
+
+/** `null` while the store is away: whoever waits for a run goes on waiting. */
+async function patiently<T>(answer: Promise<T>): Promise<T | null> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (hasCode(error, "storage_unavailable")) return null;
+    throw error;
   }
 }
 
@@ -291,12 +302,13 @@ async function* eventsOf(id: string, source: RunSource): AsyncGenerator<RunEvent
   try {
     for (;;) {
       source.assertOpen();
-      const isOver = isTerminal((await rowOf(id, store)).state);
-      for (const stored of await store.journal(id, { from })) {
+      const row = await patiently(rowOf(id, store));
+      for (const stored of (await patiently(store.journal(id, { from }))) ?? []) {
         from = stored.seq + 1;
         yield openEntry(codec, id, stored);
       }
-      if (isOver) return;
+      // The row may be older than the entries, and the entries may not have been read: only both together say that this was all.
+      if (row !== null && isTerminal(row.state) && from >= row.head) return;
       await listener.next({ polls: true });
     }
   } finally {

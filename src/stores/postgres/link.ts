@@ -1,7 +1,7 @@
 // A link: one connection, opened when it is first needed and again after it was lost.
 //
-//   LK1. What fails before it is sent fails as \`storage_unavailable\`: nothing was applied (ST5).
-//   LK2. What was sent and got no answer is unknown. It is never sent a second time from here.
+//   LK1. What fails before it is sent fails as `storage_unavailable`: nothing was applied (ST5).
+//   LK2. What was sent and got no answer is unknown, unless it only reads. It is never sent a second time from here.
 //   LK3. A connection that has failed in any way is not used again.
 import { assertStorable } from "../storable-text.ts";
 import { isRefusal, isStatementFault, lostAnswer, unavailable } from "./database-error.ts";
@@ -14,36 +14,46 @@ export interface LinkOptions {
   client(driver: Driver): PgClient;
   /** Called with every new connection, before it is used. */
   opened?(client: PgClient): Promise<void>;
-  /** The connection is gone. */
-  lost?(): void;
+}
+
+interface Connected {
+  readonly client: PgClient;
+  readonly driver: Driver;
 }
 
 export class Link {
   readonly #options: LinkOptions;
-  #connected: Promise<{ readonly client: PgClient; readonly driver: Driver }> | null = null;
-  /** Statements that wait for their answer. */
-  pending = 0;
+  #connecting: Promise<Connected> | null = null;
+  #client: PgClient | null = null;
+  #pending = 0;
 
   constructor(options: LinkOptions) {
     this.#options = options;
   }
 
   get isOpen(): boolean {
-    return this.#connected !== null;
+    return this.#connecting !== null;
   }
 
-  async query(text: string, values: readonly PgValue[] = []): Promise<readonly Row[]> {
+  /** How many statements wait for their answer. */
+  get pending(): number {
+    return this.#pending;
+  }
+
+  /** A statement that may change something. */
+  query(text: string, values: readonly PgValue[] = []): Promise<readonly Row[]> {
+    return this.#ask(text, values, lostAnswer);
+  }
+
+  /** One that changes nothing: if its answer is lost, nothing is in doubt. */
+  read(text: string, values: readonly PgValue[] = []): Promise<readonly Row[]> {
+    return this.#ask(text, values, unavailable);
+  }
+
+  async #ask(text: string, values: readonly PgValue[], lost: typeof lostAnswer): Promise<readonly Row[]> {
     for (const value of values) if (typeof value === "string") assertStorable(value);
-    this.pending++;
-    try {
-      return await this.#query(text, values);
-    } finally {
-      this.pending--;
-    }
-  }
-
-  async #query(text: string, values: readonly PgValue[]): Promise<readonly Row[]> {
     const { client, driver } = await this.connect();
+    this.#pending++;
     try {
       const { rows } = await client.query({ text, values, types: driver.types });
       return rows;
@@ -51,48 +61,53 @@ export class Link {
       if (isStatementFault(error)) throw error;
       if (isRefusal(error)) throw unavailable(error, this.#options.where);
       this.#forget(client);
-      throw lostAnswer(error, this.#options.where);
+      throw lost(error, this.#options.where);
+    } finally {
+      this.#pending--;
     }
   }
 
-  connect(): Promise<{ readonly client: PgClient; readonly driver: Driver }> {
-    this.#connected ??= this.#connect();
-    return this.#connected;
+  connect(): Promise<Connected> {
+    this.#connecting ??= this.#connect();
+    return this.#connecting;
   }
 
-  async #connect(): Promise<{ readonly client: PgClient; readonly driver: Driver }> {
-    const driver = await this.#options.driver();
-    const client = this.#options.client(driver);
-    const lost = () => this.#forget(client);
-    client.on("error", lost);
-    client.on("end", lost);
+  async #connect(): Promise<Connected> {
+    let client: PgClient | null = null;
     try {
-      await client.connect();
-      await this.#options.opened?.(client);
-      this.#current = client;
-      return { client, driver };
+      const driver = await this.#options.driver();
+      client = this.#options.client(driver);
+      const own = client;
+      own.on("error", () => this.#forget(own));
+      own.on("end", () => this.#forget(own));
+      await own.connect();
+      await this.#options.opened?.(own);
+      this.#client = own;
+      return { client: own, driver };
     } catch (error) {
-      this.#connected = null;
-      void client.end().catch(() => {});
-      throw unavailable(error, this.#options.where);
+      this.#connecting = null;
+      if (client !== null) leave(client);
+      throw client === null ? error : unavailable(error, this.#options.where);
     }
   }
-
-  #current: PgClient | null = null;
 
   #forget(client: PgClient): void {
-    if (this.#current !== client) return;
-    this.#current = null;
-    this.#connected = null;
-    void client.end().catch(() => {});
-    this.#options.lost?.();
+    if (this.#client !== client) return;
+    this.#client = null;
+    this.#connecting = null;
+    leave(client);
   }
 
   async close(): Promise<void> {
-    const connected = this.#connected;
-    this.#connected = null;
-    this.#current = null;
-    const opened = await connected?.catch(() => null);
-    await opened?.client.end().catch(() => {});
+    const connecting = this.#connecting;
+    this.#connecting = null;
+    this.#client = null;
+    const connected = await connecting?.catch(() => null);
+    await connected?.client.end().catch(() => {});
   }
+}
+
+/** Whatever is left of the connection ends by itself; nobody waits for it. */
+function leave(client: PgClient): void {
+  client.end().catch(() => {});
 }

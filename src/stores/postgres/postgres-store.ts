@@ -50,7 +50,7 @@ export function postgresStore(url: string, options: PostgresStoreOptions = {}): 
   async function measureTime(): Promise<void> {
     if (!(clock instanceof StoreClock)) return;
     const sentAt = systemClock.now();
-    const [row] = await presence.query(`select ${s}.time_1(null) as time`);
+    const [row] = await presence.read(`select ${s}.time_1(null) as time`);
     clock.measured(row?.["time"] as number, sentAt);
   }
 
@@ -104,7 +104,7 @@ export function postgresStore(url: string, options: PostgresStoreOptions = {}): 
 
     claim: (request) => claim(claiming, request),
     async nextWake() {
-      const [row] = await shared().query(`select ${s}.next_wake_1() as time`);
+      const [row] = await shared().read(`select ${s}.next_wake_1() as time`);
       return (row?.["time"] ?? null) as number | null;
     },
     take: (worker, run) => take(claiming, worker, run),

@@ -15,7 +15,7 @@ export class Queries {
   }
 
   #ask(text: string, ...values: PgValue[]): Promise<readonly Row[]> {
-    return this.#link().query(text, values);
+    return this.#link().read(text, values);
   }
 
   async run(id: string): Promise<RunRow | null> {

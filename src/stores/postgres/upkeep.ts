@@ -3,7 +3,7 @@ import type { Link } from "./link.ts";
 import { LATEST_SCHEMA } from "./schema.ts";
 
 export async function orphans(link: Link, s: string): Promise<OrphanRow[]> {
-  const rows = await link.query(`select run, state, why from ${s}.orphans_1()`);
+  const rows = await link.read(`select run, state, why from ${s}.orphans_1()`);
   return rows.map(({ run, state, why }) => ({ run, state, why }) as OrphanRow);
 }
 
@@ -42,7 +42,7 @@ const DANGERS: readonly (readonly [setting: string, value: string, what: string]
 
 export async function inspect(link: Link, s: string, where: string): Promise<StoreReport> {
   const columns = SETTINGS.map((name) => `current_setting('${name}') as ${name}`).join(", ");
-  const [row = {}] = await link.query(
+  const [row = {}] = await link.read(
     `select ${columns}, current_setting('server_version') as version,
        (select value from ${s}.meta where key = 'schema_version') as schema,
        (select count(*) from ${s}.workers) as workers,

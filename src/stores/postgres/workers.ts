@@ -27,6 +27,10 @@ export class Workers {
     return this.#context.link().query(text, values);
   }
 
+  #read(text: string, ...values: PgValue[]): Promise<readonly Row[]> {
+    return this.#context.link().read(text, values);
+  }
+
   async register(worker: NewWorker): Promise<void> {
     const { owned, lanes, now, leaseNow } = this.#context;
     // An id that was fenced before no longer owns what it had.
@@ -41,7 +45,7 @@ export class Workers {
   }
 
   async list(): Promise<WorkerRow[]> {
-    const rows = await this.#ask(
+    const rows = await this.#read(
       `select workers.*, renewed_at + lease_ms - ${this.#s}.time_1($1) as lease_left,
          (select count(*) from ${this.#s}.runs where owner = workers.id) as runs
        from ${this.#s}.workers order by started_at, id`,
@@ -82,13 +86,13 @@ export class Workers {
 
   /** The mail of all runs that a worker owns. */
   async mail(worker: string): Promise<Mail[]> {
-    return mailRows(await this.#ask(mailQuery(this.#s, "owner = $1"), worker)).map(({ mail }) => mail);
+    return mailRows(await this.#read(mailQuery(this.#s, "owner = $1"), worker)).map(({ mail }) => mail);
   }
 
   /** Only of those that have any, or an unseen cancel. */
   async news(worker: string): Promise<Mail[]> {
     const where = "owner = $1 and owner is not null and (unread > 0 or (cancel is not null and not cancelling))";
-    return mailRows(await this.#ask(mailQuery(this.#s, where), worker)).map(({ mail }) => mail);
+    return mailRows(await this.#read(mailQuery(this.#s, where), worker)).map(({ mail }) => mail);
   }
 }
 
