@@ -10,6 +10,9 @@ const free: string[] = [];
 let created = 0;
 let admin: PgClient | null = null;
 
+/** Calls under way to the server. Whoever lets things settle waits for them. */
+export const database: { pending: number } = { pending: 0 };
+
 /** A store in an empty schema, not opened yet; `leave` gives the schema back. */
 export async function emptyPostgresStore(options: PostgresStoreOptions): Promise<{ store: Store; leave(): void }> {
   const url = inject("postgresUrl");
@@ -21,7 +24,24 @@ export async function emptyPostgresStore(options: PostgresStoreOptions): Promise
   });
   if (rows[0]?.["found"] === true)
     await client.query({ text: TABLES.map((table) => `delete from ${schema}.${table}`).join(";") });
-  return { store: postgresStore(url, { ...options, schema }), leave: () => void free.push(schema) };
+  return { store: counted(postgresStore(url, { ...options, schema })), leave: () => void free.push(schema) };
+}
+
+function counted(store: Store): Store {
+  const counting =
+    (call: (...args: never[]) => Promise<unknown>) =>
+    async (...args: never[]) => {
+      database.pending++;
+      try {
+        return await call(...args);
+      } finally {
+        database.pending--;
+      }
+    };
+  const entries = Object.entries(store).map(([name, value]) =>
+    typeof value === "function" && name !== "hints" ? [name, counting(value)] : [name, value],
+  );
+  return Object.fromEntries(entries) as Store;
 }
 
 async function adminOf(url: string): Promise<PgClient> {

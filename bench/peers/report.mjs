@@ -5,7 +5,16 @@ import { barChart } from "./chart.mjs";
 import { LEFT_OUT, NOTES } from "./peers.mjs";
 
 const CHART_ROW = "rate-128";
-const OURS = "pawl";
+/** Ourselves, each with whom it is compared: all others, and those on the same store. */
+const OURS = [
+  { name: "pawl", title: "Pawl on SQLite against the best other", isRival: () => true },
+  {
+    name: "pawl-postgres",
+    title: "Pawl on PostgreSQL against the best other there",
+    isRival: ({ store }) => store === "postgres",
+  },
+];
+const isOurs = ({ name }) => OURS.some((ours) => ours.name === name);
 
 /** The rows in their order; `better` says which end of the scale is. */
 export function rowsOf(sizes) {
@@ -48,7 +57,7 @@ export function rowsOf(sizes) {
 /** The section as Markdown. */
 export function section({ sizes, rows, peers, samples, remarks, skipped, circumstances }) {
   const line = (cells) => `| ${cells.join(" | ")} |`;
-  const head = ["", ...peers.map(({ title, version }) => `${title} ${version}`), "Pawl against the best other"];
+  const head = ["", ...peers.map(({ title, version }) => `${title} ${version}`), ...OURS.map(({ title }) => title)];
   return [
     "# Pawl and its peers",
     "",
@@ -61,7 +70,7 @@ export function section({ sizes, rows, peers, samples, remarks, skipped, circums
     line(head),
     line(head.map(() => "---")),
     ...rows.map((row) =>
-      line([`${row.what} (${row.unit})`, ...peers.map((peer) => cell(samples, peer, row)), lead(row, peers, samples)]),
+      line([`${row.what} (${row.unit})`, ...peers.map((peer) => cell(samples, peer, row)), ...leads(row, peers, samples)]),
     ),
     "",
     ...explanation(sizes),
@@ -104,17 +113,21 @@ function amount(value) {
   return Math.abs(value) < 0.005 ? "0" : figure(value);
 }
 
-function lead(row, peers, samples) {
+function leads(row, peers, samples) {
+  return OURS.map(({ name, isRival }) => {
+    const ours = peers.find((peer) => peer.name === name);
+    const rivals = peers.filter((peer) => !isOurs(peer) && isRival(peer));
+    return ours === undefined ? "" : lead(row, ours, rivals, samples);
+  });
+}
+
+function lead(row, ours, rivals, samples) {
   const middle = (peer) => {
     const values = samples.get(`${peer.name} ${row.id}`) ?? [];
     return values.length === 0 ? null : median(values);
   };
-  const ours = peers.find(({ name }) => name === OURS);
-  const others = peers
-    .filter((peer) => peer !== ours)
-    .map(middle)
-    .filter((value) => value !== null);
-  const our = ours === undefined ? null : middle(ours);
+  const others = rivals.map(middle).filter((value) => value !== null);
+  const our = middle(ours);
   if (our === null || others.length === 0) return "";
   const best = row.better === "more" ? Math.max(...others) : Math.min(...others);
   if (Math.max(our, best) < (row.noise ?? 0)) return `equal: below ${row.noise} ${row.unit}, which is noise`;
@@ -126,9 +139,9 @@ function lead(row, peers, samples) {
 }
 
 export function chart({ peers, samples }) {
-  const bars = peers.flatMap(({ name, title }) => {
-    const values = samples.get(`${name} ${CHART_ROW}`) ?? [];
-    return values.length === 0 ? [] : [{ label: title, value: median(values), isOurs: name === OURS }];
+  const bars = peers.flatMap((peer) => {
+    const values = samples.get(`${peer.name} ${CHART_ROW}`) ?? [];
+    return values.length === 0 ? [] : [{ label: peer.title, value: median(values), isOurs: isOurs(peer) }];
   });
   return bars.length === 0
     ? null

@@ -6,6 +6,7 @@ import { Pawl, type PawlOptions } from "../../src/client/pawl.ts";
 import type { Log } from "../../src/core/context.ts";
 import type { Store } from "../../src/core/store.ts";
 import type { Workflows } from "../behaviour/harness.ts";
+import { database } from "../postgres-schemas.ts";
 
 // Captured before any guard wraps it.
 const { setImmediate: startImmediate } = globalThis;
@@ -27,7 +28,8 @@ export async function openOn(
 
 /** Lets the event loop go round until nothing that needs no time is left. */
 export async function rounds(n = 400): Promise<void> {
-  for (let i = 0; i < n; i++) await new Promise<void>((resolve) => startImmediate(resolve));
+  for (let still = 0; still < n; still = database.pending > 0 ? 0 : still + 1)
+    await new Promise<void>((resolve) => startImmediate(resolve));
 }
 
 /** Moves a clock second by second, and lets everything that falls due happen. */

@@ -1,6 +1,7 @@
-// Pawl on SQLite, from this repository's dist.
+// Pawl on SQLite or PostgreSQL, from this repository's dist.
 import { join } from "node:path";
-import { Pawl, workflow } from "pawl";
+import { Pawl, postgresStore, workflow } from "pawl";
+import pg from "pg";
 
 export async function open({ place, body }) {
   const steps = workflow("steps", async (ctx, input) => {
@@ -13,7 +14,9 @@ export async function open({ place, body }) {
     await ctx.sleep("30 days");
   });
   const workflows = { steps, sleeper };
-  const pawl = await Pawl.open(join(place.folder, "pawl.db"), {
+  const { url, schema, folder } = place;
+  const store = url === undefined ? join(folder, "pawl.db") : postgresStore(url, { schema });
+  const pawl = await Pawl.open(store, {
     workflows: Object.values(workflows),
     concurrency: 4096,
   });
@@ -23,4 +26,11 @@ export async function open({ place, body }) {
     result: (id) => pawl.get(id).result(),
     close: () => pawl.close(),
   };
+}
+
+export async function drop({ url, schema }) {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await client.query(`drop schema if exists "${schema}" cascade`);
+  await client.end();
 }

@@ -21,6 +21,7 @@ export interface PgClient {
   query(query: PgQuery): Promise<PgResult>;
   end(): Promise<unknown>;
   on(event: "error" | "end", listener: (error?: Error) => void): unknown;
+  on(event: "notice", listener: (notice: { message: string }) => void): unknown;
   on(event: "notification", listener: (message: { channel: string; payload?: string }) => void): unknown;
 }
 

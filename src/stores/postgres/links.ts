@@ -1,26 +1,30 @@
 // The connections of one store
 // A lane of commits has its own, as it waits for the disk; so have heartbeats, which must not wait behind anything; the rest shares a few.
-import { loadDriver } from "./driver.ts";
+import { type Driver, loadDriver, type PgClient } from "./driver.ts";
 import { Hints } from "./hints.ts";
 import { Link, type LinkOptions } from "./link.ts";
+import { assertPoolSize, type PgPool, PooledClient } from "./pooled-client.ts";
 
 /** A commit, a heartbeat or a new connection that takes longer has no answer any more. */
 const ANSWER_LIMIT_MS = 10_000;
 const QUERY_LIMIT_MS = 60_000;
 const SHARED = 2;
+/** Heartbeats, and hints. */
+const OWN = 2;
 
 export class Links {
   /** Says which database it is, without a password. */
   readonly where: string;
   readonly hints: Hints;
   readonly presence: Link;
-  readonly #url: string;
+  readonly #database: string | PgPool;
   readonly #lanes: readonly Link[];
   readonly #shared: readonly Link[];
 
-  constructor(url: string, schema: string, lanes: number) {
-    this.#url = url;
-    this.where = url.replace(/\/\/[^@/]*@/, "//…@").replace(/\?.*$/, "");
+  constructor(database: string | PgPool, schema: string, lanes: number) {
+    this.#database = database;
+    this.where = typeof database === "string" ? shownUrl(database) : "of the given pool";
+    if (typeof database !== "string") assertPoolSize(database, lanes + SHARED + OWN);
     const several = (count: number, limitMs: number) =>
       Array.from({ length: count }, () => new Link(this.#options(limitMs)));
     this.#lanes = several(lanes, ANSWER_LIMIT_MS);
@@ -33,16 +37,20 @@ export class Links {
     return {
       where: this.where,
       driver: loadDriver,
-      client: (driver) =>
-        driver.client({
-          connectionString: this.#url,
-          pipeline: true,
-          application_name: "pawl",
-          keepAlive: true,
-          connectionTimeoutMillis: ANSWER_LIMIT_MS,
-          query_timeout: limitMs,
-        }),
+      client: (driver) => this.#client(driver, limitMs),
     };
+  }
+
+  #client(driver: Driver, limitMs: number): PgClient {
+    if (typeof this.#database !== "string") return new PooledClient(this.#database);
+    return driver.client({
+      connectionString: this.#database,
+      pipeline: true,
+      application_name: "pawl",
+      keepAlive: true,
+      connectionTimeoutMillis: ANSWER_LIMIT_MS,
+      query_timeout: limitMs,
+    });
   }
 
   lane(lane: number): Link {
@@ -61,4 +69,9 @@ export class Links {
     await this.hints.close();
     await Promise.all([...this.#lanes, ...this.#shared, this.presence].map((link) => link.close()));
   }
+}
+
+/** Without its password and its settings. */
+function shownUrl(url: string): string {
+  return url.replace(/\/\/[^@/]*@/, "//…@").replace(/\?.*$/, "");
 }

@@ -11,6 +11,7 @@ import { claim, take } from "./claim.ts";
 import { commit } from "./commit.ts";
 import { Links } from "./links.ts";
 import { migrate } from "./migrate.ts";
+import type { PgPool } from "./pooled-client.ts";
 import { Queries } from "./queries.ts";
 import { StoreClock } from "./store-clock.ts";
 import { adopt, inspect, orphans, purge } from "./upkeep.ts";
@@ -29,12 +30,12 @@ export interface PostgresStoreOptions {
 const MOST_LANES = 16;
 const SCHEMA_BYTES = 63;
 
-/** A store in a PostgreSQL database. Engines of one process may share it: the last one closes it. */
-export function postgresStore(url: string, options: PostgresStoreOptions = {}): Store {
+/** A store in a PostgreSQL database, by its URL or through a pool of `pg`. Engines of one process may share it: the last one closes it. */
+export function postgresStore(database: string | PgPool, options: PostgresStoreOptions = {}): Store {
   const { schema = "pawl", lanes = 1, clock = new StoreClock(), leaseClock = systemClock } = options;
   assertOptions(schema, lanes);
   const s = `"${schema.replaceAll('"', '""')}"`;
-  const links = new Links(url, schema, lanes);
+  const links = new Links(database, schema, lanes);
   const { hints, presence, where } = links;
   const shared = () => links.shared();
   const now = () => (clock instanceof StoreClock ? null : clock.now());

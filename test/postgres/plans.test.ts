@@ -1,0 +1,134 @@
+// What runs often is found by an index, however many runs there are. The server itself says how it goes about it (auto_explain).
+import { afterAll, beforeAll, expect, inject, it } from "vitest";
+import { loadDriver, type PgClient, type PgValue } from "../../src/stores/postgres/driver.ts";
+import { postgresStore } from "../../src/stores/postgres/postgres-store.ts";
+import { mailQuery } from "../../src/stores/postgres/rows.ts";
+
+const S = `plans_${process.pid}`;
+const SLEEPING = 20_000;
+const FINISHED = 20_000;
+const READY = 500;
+
+let client: PgClient;
+const plans: string[] = [];
+
+beforeAll(async () => {
+  const url = inject("postgresUrl");
+  const store = postgresStore(url, { schema: S });
+  await store.open();
+  await store.close();
+  client = (await loadDriver()).client({ connectionString: url });
+  client.on("notice", ({ message }) => plans.push(message));
+  await client.connect();
+  await client.query({ text: seed() });
+  await client.query({
+    text: `load 'auto_explain'; set auto_explain.log_min_duration = 0; set auto_explain.log_nested_statements = on;
+      set client_min_messages = log`,
+  });
+}, 120_000);
+
+afterAll(async () => {
+  await client.query({ text: `set client_min_messages = error; drop schema ${S} cascade` });
+  await client.end();
+});
+
+function seed(): string {
+  const columns = `id, workflow, version, line, patch, state, trace_id, tags, priority, created_at, ended_at, head, head_hash, owner, ready_at,
+    wake_at, claims, claimed_head, codec, parent, parent_key, parent_generation, detached`;
+  const insert = (prefix: string, count: number, state: string, ended: string, owner: string, ready: string, wake: string) =>
+    `insert into ${S}.runs (${columns}) select '${prefix}' || i, 'w' || i % 20, '1.0.0', '1.0', 0, '${state}', 't', '{}', 0, i, ${ended}, 3, 'h',
+      ${owner}, ${ready}, ${wake}, 0, 0, 'json', 'p' || i, 'k', 0, false from generate_series(1, ${count}) as i;`;
+  return `
+    ${insert("asleep", SLEEPING, "waiting", "null", "null", "null", "1e13 + i")}
+    ${insert("done", FINISHED, "succeeded", "i", "null", "null", "null")}
+    ${insert("ready", READY, "accepted", "null", "null", "i", "null")}
+    ${insert("owned", READY, "running", "null", "'w' || i % 5", "null", "null")}
+    insert into ${S}.journal (run, seq, at, type, hash) select n, seq, 0, 'note', 'h' from ${S}.runs, generate_series(0, 2) as seq;
+    insert into ${S}.inbox (run, n, id, kind, name, at) select n, 1, 'm', 'signal', 's', 0 from ${S}.runs where ended_at is null;
+    update ${S}.runs set unread = 1 where state = 'running' and n % 50 = 0;
+    insert into ${S}.waits (run, key, kind, name) select n, 'signal:s', 'signal', 's' from ${S}.runs where state = 'waiting';
+    insert into ${S}.state (run, key, data) select n, 'k', '1' from ${S}.runs;
+    insert into ${S}.keys (space, key, run, digest) select 'start', id, n, 'd' from ${S}.runs;
+    insert into ${S}.tags (tag, run) select 't' || n % 100, n from ${S}.runs;
+    insert into ${S}.counters (key, value) select 'c' || i, 1 from generate_series(1, 5000) as i;
+    insert into ${S}.holds (run, key, amount) select n, 'c1', 1 from ${S}.runs where state = 'waiting';
+    insert into ${S}.workers (id, name, process, handles, started_at, lease_ms, renewed_at) select 'w' || i, 'n', '{}', '[]', 0, 1e15, 0
+      from generate_series(0, 4) as i;
+    insert into ${S}.fences (worker, lane, server) select 'w' || i, lane, pg_postmaster_start_time() from generate_series(0, 4) as i,
+      generate_series(-1, 0) as lane;
+    analyze;`;
+}
+
+/** The plans of everything that this statement did. */
+async function plansOf(text: string, values: readonly PgValue[] = []): Promise<string> {
+  plans.length = 0;
+  await client.query({ text, values });
+  return plans.join("\n");
+}
+
+const document = (part: object) => JSON.stringify([part]);
+
+const HOT: readonly (readonly [what: string, text: string, values: readonly PgValue[]])[] = [
+  [
+    "a claim",
+    `select ${S}.claim_1('w1', 0, array['w1', 'w2'], array['1.0', '1.0'], array[0, 0]::bigint[], 10, true)`,
+    [],
+  ],
+  ["a claim that finds nothing", `select ${S}.claim_1('w1', 0, array['nobody'], array['1.0'], array[0]::bigint[], 10, true)`, []],
+  ["timers that are due", `select ${S}.claim_1('w1', 1e13 + 100, array['w1'], array['1.0'], array[0]::bigint[], 10, true)`, []],
+  ["the next timer", `select ${S}.next_wake_1()`, []],
+  ["a take", `select ${S}.take_1('w1', 'asleep77')`, []],
+  ["a delivery", `select ${S}.deliver_1('asleep9', 'new', 'signal', 's', '1', null, 0)`, []],
+  ["a cancel", `select ${S}.deliver_1('asleep9', 'new', 'cancel', 's', '1', null, 0)`, []],
+  ["the news of a worker", mailQuery(S, "owner = $1 and owner is not null and (unread > 0 or (cancel is not null and not cancelling))"), ["w1"]],
+  ["the runs of a worker", mailQuery(S, "owner = $1"), ["w1"]],
+  [
+    "an append",
+    `select * from ${S}.commit_1('w1', 0, 0, array[(select n from ${S}.runs where id = 'owned1')], '{1}', '{3}', '{0}', '{note}', '{null}', '{1}',
+      null, '{h}', null, null, null, null, null, null)`,
+    [],
+  ],
+  [
+    "an end",
+    `select * from ${S}.commit_1('w1', 0, 0, array[(select n from ${S}.runs where id = 'owned6')], '{1}', '{3}', '{0}', '{note}', '{null}', '{1}',
+      null, '{h}', null, json_build_array(json_build_object('part', 1, 'n', (select n from ${S}.runs where id = 'owned6'), 'state', 'succeeded',
+      'head', 4, 'head_hash', 'h', 'claims', 0, 'ended_at', 1, 'stop_reason', 'completed'))::jsonb, null, null, null, null)`,
+    [],
+  ],
+  [
+    "a part of everything",
+    `select * from ${S}.commit_1('w1', 0, 0, '{null}', '{1}', '{3}', '{0}', '{note}', '{null}', '{1}', null, '{h}', null, null, $1, null, '{1,1}', null)`,
+    [
+      document({
+        part: 1,
+        run: "owned11",
+        head: 3,
+        ifWake: 0,
+        consumes: ["m"],
+        row: { state: "waiting", release: true, wakeAt: 5 },
+        waits: [{ close: "x" }, { open: { key: "y", kind: "timer", name: "t", due: 5, detail: null } }],
+        state: [{ key: "k", value: 1 }],
+        keys: [{ space: "start", key: "fresh", digest: "d" }],
+        counters: [{ key: "c7", by: 1, max: 9, held: true }],
+        messages: [{ to: "asleep11", id: "child:x", kind: "child", name: "k", value: 2 }],
+      }),
+    ],
+  ],
+  [
+    "an end with all that belongs to it",
+    `select * from ${S}.commit_1('w1', 0, 0, '{null}', '{1}', '{3}', '{0}', '{note}', '{null}', '{1}', null, '{h}', null, null, $1, null, '{1}', null)`,
+    [document({ part: 1, run: "owned16", head: 3, row: { state: "succeeded", ended: true } })],
+  ],
+  ["a run by its id", `select * from ${S}.runs where id = $1`, ["done5"]],
+  ["a journal", `select * from ${S}.journal where run = (select n from ${S}.runs where id = $1) and seq >= 0 order by seq`, ["done5"]],
+  ["a key", `select runs.id from ${S}.keys join ${S}.runs on runs.n = keys.run where space = 'start' and keys.key = $1`, ["done5"]],
+  ["what a dead worker leaves", `select ${S}.fence_1(array['w2'], true, null, 1, 0, 2e15)`, []],
+];
+
+for (const [what, text, values] of HOT) {
+  it(`P36 I19 ${what} walks no table`, async () => {
+    const told = await plansOf(text, values);
+    expect(told).toContain("Index");
+    expect(told.match(/Seq Scan on (?:journal|runs|inbox|waits|state|keys|tags|counters|holds).*/g) ?? []).toEqual([]);
+  });
+}
