@@ -18,6 +18,13 @@ export function nextMessage(child) {
   });
 }
 
+/** Sends something to a child, unless it is null, and gives its next message. */
+export function answerOf(child, message) {
+  const next = nextMessage(child);
+  if (message !== null) child.send(message);
+  return next;
+}
+
 /** What a child answers, once it has ended. */
 export async function runChild(script, argument, execArgv) {
   const child = startChild(script, argument, execArgv);

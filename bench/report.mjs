@@ -1,11 +1,11 @@
 import { cpus, totalmem, type } from "node:os";
 import { loadDriver } from "../dist/stores/sqlite/driver.js";
 
-const HEAD = ["Scenario", "Pawl", "Bare", "Ratio", "Target", "Met"];
+export const HEAD = ["Scenario", "Pawl", "Bare", "Ratio", "Target", "Met"];
 
 /** The table as it is printed: columns aligned, marks in words. */
 export function table(rows) {
-  const lines = [HEAD, ...rows.map(cells)];
+  const lines = [HEAD, ...rows.map(rowCells)];
   const widths = HEAD.map((_, column) => Math.max(...lines.map((line) => line[column].length)));
   return lines
     .map((line) =>
@@ -17,10 +17,14 @@ export function table(rows) {
     .join("\n");
 }
 
+/** A line of a table in Markdown. */
+export function line(columns) {
+  return `| ${columns.join(" | ")} |`;
+}
+
 /** The engine's section of RESULTS.md. */
 export function results(rows, command) {
   const { version, name } = loadDriver();
-  const line = (columns) => `| ${columns.join(" | ")} |`;
   return [
     "# Bench results",
     "",
@@ -30,7 +34,7 @@ export function results(rows, command) {
     "",
     line(HEAD),
     line(HEAD.map(() => "---")),
-    ...rows.map((row) => line(cells(row))),
+    ...rows.map((row) => line(rowCells(row))),
     "",
     "Medians, with the least and the most of all rounds in brackets; the ratio is the median of the rounds' ratios. **Bare** is a plain loop that inserts the",
     "rows which Pawl wrote, already encoded, into the same schema, with the same driver, commit boundaries and sync settings; it is measured in",
@@ -41,6 +45,6 @@ export function results(rows, command) {
   ].join("\n");
 }
 
-function cells({ what, pawl, bare, ratio, target, isMet }) {
+export function rowCells({ what, pawl, bare, ratio, target, isMet }) {
   return [what, pawl, bare, ratio, target, isMet === null ? "" : isMet ? "yes" : "no"];
 }

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 
 const FILE = new URL("./RESULTS.md", import.meta.url);
-const ORDER = ["engine", "peers"];
+const ORDER = ["engine", "postgres", "peers"];
 
 /** Replaces one section of RESULTS.md. */
 export function writeSection(name, text) {

@@ -191,7 +191,7 @@ function createCluster({ bin, home, user, password }) {
     chmodSync(home, 0o755);
     for (const path of [home, data, passwordFile]) chownSync(path, user.uid, user.gid);
   }
-  const args = ["-D", data, "-U", "postgres", "-A", "scram-sha-256", "--pwfile", passwordFile, "-E", "UTF8"];
+  const args = ["-D", data, "-U", "postgres", "-A", "password", "--pwfile", passwordFile, "-E", "UTF8"];
   const { status, stdout, stderr } = spawnSync(join(bin, `initdb${suffix}`), [...args, "--locale=C"], {
     ...user,
     cwd: home,

@@ -43,7 +43,8 @@ export const PEERS = {
 /** What a reader must know to judge the figures of a peer. */
 export const NOTES = {
   pawl: "SQLite in WAL with `synchronous=FULL`; client and worker in one process, `concurrency: 4096`.",
-  "pawl-postgres": "As on SQLite; one lane of commits, so that at most one is under way, with whatever has come together meanwhile.",
+  "pawl-postgres":
+    "As on SQLite; one lane of commits, so that at most one is under way, with whatever has come together meanwhile.",
   "openworkflow-sqlite":
     "`node:sqlite` in WAL, `synchronous` at SQLite's default, FULL; client and worker in one process, its `concurrency` what is in flight, as every free place costs a query at each look. The worker looks for new runs every 100 to 1,000 ms when it has found none, and takes over a dead worker's runs when their lease of 30 s has run out; neither can be set. A run may have 1,000 steps.",
   "openworkflow-postgres":

@@ -70,7 +70,11 @@ export function section({ sizes, rows, peers, samples, remarks, skipped, circums
     line(head),
     line(head.map(() => "---")),
     ...rows.map((row) =>
-      line([`${row.what} (${row.unit})`, ...peers.map((peer) => cell(samples, peer, row)), ...leads(row, peers, samples)]),
+      line([
+        `${row.what} (${row.unit})`,
+        ...peers.map((peer) => cell(samples, peer, row)),
+        ...leads(row, peers, samples),
+      ]),
     ),
     "",
     ...explanation(sizes),

@@ -191,6 +191,16 @@ export class Pawl {
     this.#undo.push(this.#machine.protect(this.#log));
     if (options.handleSignals ?? true) this.#undo.push(onStopSignals(() => this.close()));
     await this.#worker.start();
+    void this.#tellOfFaults();
+  }
+
+  /** What is wrong with the store is told at the start, not when something was lost by it (P36). */
+  async #tellOfFaults(): Promise<void> {
+    try {
+      for (const fault of (await this.store.inspect({ quick: true })).faults) this.#log.warn(fault);
+    } catch {
+      // Whoever needs the store next finds out by itself.
+    }
   }
 
   /** Accepts a run, durably. With `key` or `id` a repeated start gives the same run. */

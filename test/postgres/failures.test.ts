@@ -134,7 +134,7 @@ describe("a connection that is cut", () => {
       await admin.query({
         text: "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'pawl'",
       });
-      await expect.poll(backends).toBeGreaterThan(2);
+      await expect.poll(backends, { timeout: 10_000 }).toBeGreaterThan(2);
     }
     expect(new Set(await over)).toEqual(new Set([SUM]));
   }, 60_000);

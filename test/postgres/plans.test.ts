@@ -35,7 +35,15 @@ afterAll(async () => {
 function seed(): string {
   const columns = `id, workflow, version, line, patch, state, trace_id, tags, priority, created_at, ended_at, head, head_hash, owner, ready_at,
     wake_at, claims, claimed_head, codec, parent, parent_key, parent_generation, detached`;
-  const insert = (prefix: string, count: number, state: string, ended: string, owner: string, ready: string, wake: string) =>
+  const insert = (
+    prefix: string,
+    count: number,
+    state: string,
+    ended: string,
+    owner: string,
+    ready: string,
+    wake: string,
+  ) =>
     `insert into ${S}.runs (${columns}) select '${prefix}' || i, 'w' || i % 20, '1.0.0', '1.0', 0, '${state}', 't', '{}', 0, i, ${ended}, 3, 'h',
       ${owner}, ${ready}, ${wake}, 0, 0, 'json', 'p' || i, 'k', 0, false from generate_series(1, ${count}) as i;`;
   return `
@@ -44,7 +52,8 @@ function seed(): string {
     ${insert("ready", READY, "accepted", "null", "null", "i", "null")}
     ${insert("owned", READY, "running", "null", "'w' || i % 5", "null", "null")}
     insert into ${S}.journal (run, seq, at, type, hash) select n, seq, 0, 'note', 'h' from ${S}.runs, generate_series(0, 2) as seq;
-    insert into ${S}.inbox (run, n, id, kind, name, at) select n, 1, 'm', 'signal', 's', 0 from ${S}.runs where ended_at is null;
+    insert into ${S}.inbox (run, n, id, kind, name, at) select n, i, 'm' || i, 'signal', 's', 0 from ${S}.runs, generate_series(1, 8) as i
+      where ended_at is null;
     update ${S}.runs set unread = 1 where state = 'running' and n % 50 = 0;
     insert into ${S}.waits (run, key, kind, name) select n, 'signal:s', 'signal', 's' from ${S}.runs where state = 'waiting';
     insert into ${S}.state (run, key, data) select n, 'k', '1' from ${S}.runs;
@@ -74,13 +83,25 @@ const HOT: readonly (readonly [what: string, text: string, values: readonly PgVa
     `select ${S}.claim_1('w1', 0, array['w1', 'w2'], array['1.0', '1.0'], array[0, 0]::bigint[], 10, true)`,
     [],
   ],
-  ["a claim that finds nothing", `select ${S}.claim_1('w1', 0, array['nobody'], array['1.0'], array[0]::bigint[], 10, true)`, []],
-  ["timers that are due", `select ${S}.claim_1('w1', 1e13 + 100, array['w1'], array['1.0'], array[0]::bigint[], 10, true)`, []],
+  [
+    "a claim that finds nothing",
+    `select ${S}.claim_1('w1', 0, array['nobody'], array['1.0'], array[0]::bigint[], 10, true)`,
+    [],
+  ],
+  [
+    "timers that are due",
+    `select ${S}.claim_1('w1', 1e13 + 100, array['w1'], array['1.0'], array[0]::bigint[], 10, true)`,
+    [],
+  ],
   ["the next timer", `select ${S}.next_wake_1()`, []],
   ["a take", `select ${S}.take_1('w1', 'asleep77')`, []],
   ["a delivery", `select ${S}.deliver_1('asleep9', 'new', 'signal', 's', '1', null, 0)`, []],
   ["a cancel", `select ${S}.deliver_1('asleep9', 'new', 'cancel', 's', '1', null, 0)`, []],
-  ["the news of a worker", mailQuery(S, "owner = $1 and owner is not null and (unread > 0 or (cancel is not null and not cancelling))"), ["w1"]],
+  [
+    "the news of a worker",
+    mailQuery(S, "owner = $1 and owner is not null and (unread > 0 or (cancel is not null and not cancelling))"),
+    ["w1"],
+  ],
   ["the runs of a worker", mailQuery(S, "owner = $1"), ["w1"]],
   [
     "an append",
@@ -104,7 +125,7 @@ const HOT: readonly (readonly [what: string, text: string, values: readonly PgVa
         run: "owned11",
         head: 3,
         ifWake: 0,
-        consumes: ["m"],
+        consumes: ["m1"],
         row: { state: "waiting", release: true, wakeAt: 5 },
         waits: [{ close: "x" }, { open: { key: "y", kind: "timer", name: "t", due: 5, detail: null } }],
         state: [{ key: "k", value: 1 }],
@@ -120,8 +141,16 @@ const HOT: readonly (readonly [what: string, text: string, values: readonly PgVa
     [document({ part: 1, run: "owned16", head: 3, row: { state: "succeeded", ended: true } })],
   ],
   ["a run by its id", `select * from ${S}.runs where id = $1`, ["done5"]],
-  ["a journal", `select * from ${S}.journal where run = (select n from ${S}.runs where id = $1) and seq >= 0 order by seq`, ["done5"]],
-  ["a key", `select runs.id from ${S}.keys join ${S}.runs on runs.n = keys.run where space = 'start' and keys.key = $1`, ["done5"]],
+  [
+    "a journal",
+    `select * from ${S}.journal where run = (select n from ${S}.runs where id = $1) and seq >= 0 order by seq`,
+    ["done5"],
+  ],
+  [
+    "a key",
+    `select runs.id from ${S}.keys join ${S}.runs on runs.n = keys.run where space = 'start' and keys.key = $1`,
+    ["done5"],
+  ],
   ["what a dead worker leaves", `select ${S}.fence_1(array['w2'], true, null, 1, 0, 2e15)`, []],
 ];
 
@@ -129,6 +158,7 @@ for (const [what, text, values] of HOT) {
   it(`P36 I19 ${what} walks no table`, async () => {
     const told = await plansOf(text, values);
     expect(told).toContain("Index");
-    expect(told.match(/Seq Scan on (?:journal|runs|inbox|waits|state|keys|tags|counters|holds).*/g) ?? []).toEqual([]);
+    // The partitions that are still empty are in a plan, but are never read.
+    expect(told.match(/Seq Scan on (?:journal_0|runs|inbox|waits|state|keys|tags|counters|holds).*/g) ?? []).toEqual([]);
   });
 }

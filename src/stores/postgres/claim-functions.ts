@@ -64,9 +64,10 @@ export function claimFunctions(s: string): string {
     declare
       r record;
     begin
+      -- Before the run, as everywhere: whoever fences takes the fence first and the runs after it.
+      if not ${HOLDS_FENCE(s)} then return null; end if;
       select n, owner, state in ('succeeded', 'failed', 'cancelled') as has_ended into r from ${s}.runs where id = p_run for no key update;
       if r.n is null or r.has_ended or (r.owner is not null and r.owner <> p_worker) then return null; end if;
-      if not ${HOLDS_FENCE(s)} then return null; end if;
       if r.owner is null then update ${s}.runs set ${OWN} where n = r.n; end if;
       return r.n;
     end $$;`;

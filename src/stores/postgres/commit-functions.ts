@@ -4,7 +4,7 @@
 //
 //   K1. The worker's fence row of this lane is locked first, so that whoever deletes it waits for this commit, or this commit finds it gone
 //       (P20, P21). It names the server that it was written on: after a hidden failover or restart it counts as gone (P15).
-//   K2. Rows of other runs are locked in the order of their number, whoever needs them (P24).
+//   K2. Rows of runs are locked in the order of their number, whoever needs them, and before anything is done to them (P24).
 //   K3. Most parts only append to a run that the caller surely owns, create one, or end one that nothing from outside has reached. These are done
 //       all at once. The others follow one by one, in the order of the commit, in \`commit_part_1\`.
 //   K4. A part whose condition does not hold leaves no trace. Entries are written last, for the parts that are left.
@@ -238,8 +238,10 @@ function commit(s: string): string {
       v_now := ${s}.time_1(p_now);
       numbers := p_numbers;
       answers := '{}';
+      -- All at once and in order, ends as well: in two goes, two commits could each have what the other one waits for (K2).
       if p_locks is not null then
-        perform 1 from ${s}.runs where id = any (p_locks) order by n for no key update;
+        perform 1 from ${s}.runs where n in (select n from ${s}.runs where id = any (p_locks)
+          union all select (e ->> 'n')::bigint from jsonb_array_elements(p_ends) as e) order by n for no key update;
       end if;
       if p_creates is not null then
         for r in select part, number from ${s}.insert_runs_1(p_worker, v_now, p_creates) loop
@@ -250,7 +252,6 @@ function commit(s: string): string {
         end loop;
       end if;
       if p_ends is not null then
-        perform 1 from ${s}.runs where n in (select (e ->> 'n')::bigint from jsonb_array_elements(p_ends) as e) order by n for no key update;
         with ended as (
           update ${s}.runs set state = e.state, head = e.head, head_hash = e.head_hash, claims = e.claims, ended_at = e.ended_at,
             stop_reason = e.stop_reason, owner = null

@@ -162,7 +162,7 @@ export class CommitStatement {
       listJson(this.#creates),
       listJson(this.#ends),
       listJson(this.#parts),
-      this.#locks.size > 1 ? [...this.#locks] : null,
+      this.#locks.size + this.#ends.length > 1 ? [...this.#locks] : null,
       this.#values.texts,
       this.#values.bytesOrNone,
     ];

@@ -23,7 +23,7 @@ export class Links {
 
   constructor(database: string | PgPool, schema: string, lanes: number) {
     this.#database = database;
-    this.where = typeof database === "string" ? shownUrl(database) : "of the given pool";
+    this.where = whereOf(database);
     if (typeof database !== "string") assertPoolSize(database, lanes + SHARED + OWN);
     const several = (count: number, limitMs: number) =>
       Array.from({ length: count }, () => new Link(this.#options(limitMs)));
@@ -33,24 +33,13 @@ export class Links {
     this.hints = new Hints(schema, () => this.shared(), this.#options(ANSWER_LIMIT_MS));
   }
 
-  #options(limitMs: number): LinkOptions {
-    return {
-      where: this.where,
-      driver: loadDriver,
-      client: (driver) => this.#client(driver, limitMs),
-    };
+  /** A pool stays where it is; a URL can go to another thread. */
+  get url(): string | null {
+    return typeof this.#database === "string" ? this.#database : null;
   }
 
-  #client(driver: Driver, limitMs: number): PgClient {
-    if (typeof this.#database !== "string") return new PooledClient(this.#database);
-    return driver.client({
-      connectionString: this.#database,
-      pipeline: true,
-      application_name: "pawl",
-      keepAlive: true,
-      connectionTimeoutMillis: ANSWER_LIMIT_MS,
-      query_timeout: limitMs,
-    });
+  #options(limitMs: number): LinkOptions {
+    return optionsOf(this.#database, limitMs);
   }
 
   lane(lane: number): Link {
@@ -71,7 +60,30 @@ export class Links {
   }
 }
 
+/** One connection of its own. */
+export function linkTo(url: string, limitMs: number): Link {
+  return new Link(optionsOf(url, limitMs));
+}
+
+function optionsOf(database: string | PgPool, limitMs: number): LinkOptions {
+  return { where: whereOf(database), driver: loadDriver, client: (driver) => clientOf(driver, database, limitMs) };
+}
+
+function clientOf(driver: Driver, database: string | PgPool, limitMs: number): PgClient {
+  if (typeof database !== "string") return new PooledClient(database);
+  return driver.client({
+    connectionString: database,
+    pipeline: true,
+    application_name: "pawl",
+    keepAlive: true,
+    connectionTimeoutMillis: ANSWER_LIMIT_MS,
+    query_timeout: limitMs,
+  });
+}
+
 /** Without its password and its settings. */
-function shownUrl(url: string): string {
-  return url.replace(/\/\/[^@/]*@/, "//…@").replace(/\?.*$/, "");
+function whereOf(database: string | PgPool): string {
+  return typeof database === "string"
+    ? database.replace(/\/\/[^@/]*@/, "//…@").replace(/\?.*$/, "")
+    : "of the given pool";
 }

@@ -2,6 +2,15 @@ import { PawlError } from "../../base/errors.ts";
 import type { PgClient } from "./driver.ts";
 import { MIGRATIONS, type Migration } from "./schema.ts";
 
+/** How long a step waits for a table. Whoever wants it for itself holds up all who come later, so it gives up soon and tries again. */
+const LOCK_LIMIT = "2s";
+const ATTEMPTS = 30;
+const LOCK_NOT_AVAILABLE = "55P03";
+const DEADLOCK = "40P01";
+
+// Captured at load: the determinism guard replaces the globals later.
+const { setTimeout: startTimer } = globalThis;
+
 /** Brings the schema up to the newest version, one transaction per step, or refuses one that this Pawl is too old for. */
 export async function migrate(
   client: PgClient,
@@ -11,29 +20,43 @@ export async function migrate(
   const latest = migrations.at(-1)?.version ?? 0;
   const found = await schemaVersion(client, schema);
   if (found.since > latest) throw newerSchema(schema, found.version, latest);
-  for (const migration of migrations) if (migration.version > found.version) await step(client, schema, migration);
+  for (const migration of migrations)
+    if (migration.version > found.version) await patiently(() => step(client, schema, migration));
+}
+
+async function patiently(attempt: () => Promise<void>): Promise<void> {
+  for (let failures = 0; ; ) {
+    try {
+      return await attempt();
+    } catch (error) {
+      const { code } = error as { readonly code?: unknown };
+      if ((code !== LOCK_NOT_AVAILABLE && code !== DEADLOCK) || ++failures >= ATTEMPTS) throw error;
+      await new Promise<void>((resolve) => void startTimer(resolve, 50 + Math.random() * 200));
+    }
+  }
 }
 
 // Another process may have taken the step since we looked, so the version is read again under the lock.
 async function step(client: PgClient, schema: string, { version, since, sql }: Migration): Promise<void> {
-  await client.query({ text: "begin" });
+  const run = (text: string, ...values: string[]) => client.query({ text, values });
+  await run("begin");
   try {
-    await client.query({ text: "select pg_advisory_xact_lock(hashtext($1))", values: [`pawl ${schema}`] });
-    await client.query({ text: `create schema if not exists ${schema}` });
-    await client.query({
-      text: `create table if not exists ${schema}.meta (key text primary key, value text not null)`,
-    });
+    await run("select pg_advisory_xact_lock(hashtext($1))", `pawl ${schema}`);
+    await run(`set local lock_timeout = '${LOCK_LIMIT}'`);
+    await run(`create schema if not exists ${schema}`);
+    await run(`create table if not exists ${schema}.meta (key text primary key, value text not null)`);
     if ((await schemaVersion(client, schema)).version < version) {
       await client.query({ text: sql(schema) });
-      await client.query({
-        text: `insert into ${schema}.meta (key, value) values ('schema_version', $1), ('works_since', $2)
-          on conflict (key) do update set value = excluded.value`,
-        values: [String(version), String(since)],
-      });
+      await run(
+        `insert into ${schema}.meta (key, value) values ('schema_version', $1), ('works_since', $2)
+         on conflict (key) do update set value = excluded.value`,
+        String(version),
+        String(since),
+      );
     }
-    await client.query({ text: "commit" });
+    await run("commit");
   } catch (error) {
-    await client.query({ text: "rollback" }).catch(() => {});
+    await run("rollback").catch(() => {});
     throw error;
   }
 }

@@ -9,8 +9,11 @@ import { concernsOthers } from "../concerns-others.ts";
 import { OwnedRuns } from "../owned-runs.ts";
 import { claim, take } from "./claim.ts";
 import { commit } from "./commit.ts";
+import { unavailable } from "./database-error.ts";
+import type { PgClient } from "./driver.ts";
 import { Links } from "./links.ts";
 import { migrate } from "./migrate.ts";
+import { Partitions } from "./partitions.ts";
 import type { PgPool } from "./pooled-client.ts";
 import { Queries } from "./queries.ts";
 import { StoreClock } from "./store-clock.ts";
@@ -36,14 +39,18 @@ export function postgresStore(database: string | PgPool, options: PostgresStoreO
   assertOptions(schema, lanes);
   const s = `"${schema.replaceAll('"', '""')}"`;
   const links = new Links(database, schema, lanes);
-  const { hints, presence, where } = links;
+  const { hints, presence, where, url } = links;
   const shared = () => links.shared();
   const now = () => (clock instanceof StoreClock ? null : clock.now());
   const leaseNow = () => (leaseClock === systemClock ? null : leaseClock.monotonic());
   const owned = new OwnedRuns();
   const queries = new Queries(s, shared);
-  const workers = new Workers({ schema: s, lanes, owned, link: () => presence, now, leaseNow });
-  const committing = { schema: s, owned, link: (lane: number) => links.lane(lane), now };
+  // A measurement that fails is made with the next beat.
+  const beaten = () => void measureTime().catch(() => {});
+  const workers = new Workers({ schema: s, lanes, owned, link: () => presence, now, leaseNow, beaten });
+  const partitions = new Partitions(s, shared);
+  const created = (n: number) => partitions.created(n);
+  const committing = { schema: s, owned, link: (lane: number) => links.lane(lane), now, created };
   const claiming = { schema: s, owned, link: shared, now };
   let users = 0;
 
@@ -53,6 +60,14 @@ export function postgresStore(database: string | PgPool, options: PostgresStoreO
     const sentAt = systemClock.now();
     const [row] = await presence.read(`select ${s}.time_1(null) as time`);
     clock.measured(row?.["time"] as number, sentAt);
+  }
+
+  async function bringUpToDate(client: PgClient): Promise<void> {
+    try {
+      await migrate(client, s);
+    } catch (error) {
+      throw error instanceof PawlError ? error : unavailable(error, where);
+    }
   }
 
   async function deliver(message: Message): Promise<Delivery> {
@@ -76,22 +91,29 @@ export function postgresStore(database: string | PgPool, options: PostgresStoreO
 
     async open() {
       const { client } = await presence.connect();
-      if (users === 0) await migrate(client, s);
+      await assertIsolation(client, where);
+      if (users === 0) await bringUpToDate(client);
       users += 1;
       await measureTime();
     },
     async close() {
       users = Math.max(0, users - 1);
-      if (users === 0) await links.close();
+      if (users > 0) return;
+      await workers.stopPulses();
+      await links.close();
     },
 
     async register(worker) {
       await workers.register(worker);
     },
-    async heartbeat(worker) {
-      const [reply] = await Promise.all([workers.heartbeat(worker), measureTime()]);
-      return reply;
+    heartbeat(worker) {
+      beaten();
+      return workers.heartbeat(worker);
     },
+    ...(url !== null &&
+      leaseClock === systemClock && {
+        pulse: (worker: string, everyMs: number, stallMs: number) => workers.pulse(url, worker, everyMs, stallMs),
+      }),
     workers: () => workers.list(),
     async fence(request) {
       const reply = await workers.fence(request);
@@ -139,6 +161,18 @@ export function postgresStore(database: string | PgPool, options: PostgresStoreO
     hints: (listener) => hints.listen(listener),
     inspect: () => inspect(shared(), s, where),
   };
+}
+
+/** The functions rely on a new snapshot for each of their statements. */
+async function assertIsolation(client: PgClient, where: string): Promise<void> {
+  const { rows } = await client.query({ text: "select current_setting('transaction_isolation') as isolation" });
+  const isolation = rows[0]?.["isolation"];
+  if (isolation === "read committed") return;
+  throw new PawlError(
+    "invalid_argument",
+    `The default isolation of ${where} is "${isolation}". Pawl needs "read committed": set default_transaction_isolation for its user (alter role … set …).`,
+    { fields: { isolation } },
+  );
 }
 
 function assertOptions(schema: string, lanes: number): void {

@@ -90,5 +90,25 @@ export function upkeepFunctions(s: string): string {
           end if;
         end if;
       end loop;
+    end $$;
+
+    /* Old partitions without a run go. That needs the whole journal for a moment: if it cannot be had at once, another time will do. */
+    create function ${s}.drop_partitions_1() returns void language plpgsql as $$
+    declare
+      v_current bigint := coalesce((select max(n) from ${s}.runs), 0) / ${RUNS_PER_PARTITION};
+      r record;
+    begin
+      for r in select relname, substring(relname from 'journal_([0-9]+)$')::bigint as i from pg_inherits
+        join pg_class on pg_class.oid = inhrelid where inhparent = '${s}.journal'::regclass
+      loop
+        continue when r.i >= v_current - 1 or exists (select 1 from ${s}.runs
+          where n >= r.i * ${RUNS_PER_PARTITION} and n < (r.i + 1) * ${RUNS_PER_PARTITION});
+        begin
+          perform set_config('lock_timeout', '100ms', true);
+          execute format('drop table ${s}.%I', r.relname);
+        exception when lock_not_available then
+          return;
+        end;
+      end loop;
     end $$;`;
 }

@@ -12,10 +12,10 @@ export async function adopt(link: Link, s: string, runs: readonly string[], now:
   return row?.["adopted"] as number;
 }
 
-/** Whoever takes runs away also sees to it that there is room for new ones. */
+/** Partitions whose last run is gone go as a whole. */
 export async function purge(link: Link, s: string, request: PurgeRequest): Promise<number> {
   const { succeededBefore, failedBefore, limit } = request;
-  const [row] = await link.query(`select ${s}.purge_1($1, $2, $3) as purged, ${s}.partition_1()`, [
+  const [row] = await link.query(`select ${s}.purge_1($1, $2, $3) as purged, ${s}.drop_partitions_1()`, [
     succeededBefore,
     failedBefore,
     limit,

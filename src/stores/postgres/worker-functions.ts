@@ -5,6 +5,9 @@
 //   W2. A lease is counted on the database's clock alone. Whoever ends a worker because its lease is over looks while it holds the row (I9).
 import { FINAL_FAILURE, PROGRESS_TYPES } from "../progress.ts";
 
+/** How long fencing waits for a commit that hangs, as one does whose standby is away: then it is tried again later (P22). */
+const LOCK_LIMIT = "2s";
+
 /** A claim must not wait for the commits of a lane. */
 const CLAIMS_LANE = -1;
 
@@ -63,6 +66,7 @@ export function workerFunctions(s: string): string {
     declare
       v_workers text[] := p_workers;
     begin
+      perform set_config('lock_timeout', '${LOCK_LIMIT}', true);
       if p_if_expired then
         perform 1 from ${s}.workers where id = any (p_workers) order by id for update;
         select array_agg(named) into v_workers from unnest(p_workers) as named left join ${s}.workers on id = named
@@ -79,6 +83,7 @@ export function workerFunctions(s: string): string {
 
     create function ${s}.retire_1(p_worker text, p_now double precision) returns void language plpgsql as $$
     begin
+      perform set_config('lock_timeout', '${LOCK_LIMIT}', true);
       delete from ${s}.fences where worker = p_worker;
       delete from ${s}.workers where id = p_worker;
       perform ${s}.release_1(array[p_worker], ${s}.time_1(p_now), true);

@@ -1,5 +1,8 @@
-import type { FenceReply, FenceRequest, Mail, NewWorker, ProcessIdentity, WorkerRow } from "../../core/store.ts";
+import { systemClock } from "../../base/clock.ts";
+import type { FenceReply, FenceRequest, Mail, NewWorker, ProcessIdentity, Pulse, WorkerRow } from "../../core/store.ts";
 import type { OwnedRuns } from "../owned-runs.ts";
+import { startPulse, threadFile } from "../pulse/pulse.ts";
+import type { PulseSignals } from "../pulse/pulse-signals.ts";
 import type { PgValue, Row } from "./driver.ts";
 import type { Link } from "./link.ts";
 import { mailQuery, mailRows } from "./rows.ts";
@@ -12,11 +15,16 @@ export interface WorkersContext {
   /** What a test gives as store time and as lease time, or nulls. */
   now(): number | null;
   leaseNow(): number | null;
+  /** Called as often as the lease is renewed. */
+  beaten(): void;
 }
 
 export class Workers {
   readonly #context: WorkersContext;
   readonly #s: string;
+  readonly #pulses = new Set<Pulse>();
+  /** When the last confirmed registration of each worker was sent. */
+  readonly #registered = new Map<string, number>();
 
   constructor(context: WorkersContext) {
     this.#context = context;
@@ -35,13 +43,56 @@ export class Workers {
     const { owned, lanes, now, leaseNow } = this.#context;
     // An id that was fenced before no longer owns what it had.
     owned.forgetAll();
+    const sentAt = systemClock.monotonic();
     await this.#ask(`select ${this.#s}.register_1($1, $2, $3, $4)`, workerJson(worker), lanes, now(), leaseNow());
+    this.#registered.set(worker.id, sentAt);
+  }
+
+  get #heartbeat(): string {
+    return `select alive, others from ${this.#s}.heartbeat_1($1, $2)`;
   }
 
   async heartbeat(worker: string): Promise<{ alive: boolean; others: number }> {
-    const { leaseNow } = this.#context;
-    const [row] = await this.#ask(`select alive, others from ${this.#s}.heartbeat_1($1, $2)`, worker, leaseNow());
+    const [row] = await this.#ask(this.#heartbeat, worker, this.#context.leaseNow());
     return { alive: row?.["alive"] === true, others: row?.["others"] as number };
+  }
+
+  /** Renews the lease from a thread with a connection of its own. */
+  pulse(url: string, worker: string, everyMs: number, stallMs: number): Pulse {
+    const task = { worker, everyMs, stallMs, url, heartbeat: this.#heartbeat };
+    const pulse = startPulse(task, {
+      confirmedAt: this.#registered.get(worker) ?? 0,
+      beatHere: (signals) => void this.#beat(worker, signals),
+      file: threadFile("#pulse-postgres"),
+    });
+    const own: Pulse = {
+      confirmedAt: () => pulse.confirmedAt(),
+      beat: () => {
+        pulse.beat();
+        this.#context.beaten();
+      },
+      stop: async () => {
+        this.#pulses.delete(own);
+        await pulse.stop();
+      },
+    };
+    this.#pulses.add(own);
+    return own;
+  }
+
+  /** Threads whose worker was never stopped would go on renewing. */
+  async stopPulses(): Promise<void> {
+    await Promise.all([...this.#pulses].map((pulse) => pulse.stop()));
+  }
+
+  // An error is no answer: the lease runs on, or out, and the next beat tries again.
+  async #beat(worker: string, signals: PulseSignals): Promise<void> {
+    const sentAt = systemClock.monotonic();
+    try {
+      const { alive, others } = await this.heartbeat(worker);
+      if (alive) signals.confirm(sentAt, others);
+      else signals.fenced();
+    } catch {}
   }
 
   async list(): Promise<WorkerRow[]> {
@@ -66,6 +117,7 @@ export class Workers {
   async fence({ workers, successor, ifExpired = false }: FenceRequest): Promise<FenceReply> {
     const { owned, lanes, now, leaseNow } = this.#context;
     owned.forgetAll();
+    const sentAt = systemClock.monotonic();
     const [row] = await this.#ask(
       `select ${this.#s}.fence_1($1, $2, $3, $4, $5, $6) as released`,
       workers,
@@ -75,7 +127,9 @@ export class Workers {
       now(),
       leaseNow(),
     );
+    for (const worker of workers) this.#registered.delete(worker);
     if (successor === undefined) return { moved: [], released: row?.["released"] as number };
+    this.#registered.set(successor.id, sentAt);
     return { moved: await this.mail(successor.id), released: 0 };
   }
 

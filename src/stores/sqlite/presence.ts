@@ -3,9 +3,9 @@ import { type Clock, systemClock } from "../../base/clock.ts";
 import type { FenceReply, FenceRequest, NewWorker, Pulse, WorkerRow } from "../../core/store.ts";
 import { leaseLeftMs } from "../lease.ts";
 import type { OwnedRuns } from "../owned-runs.ts";
+import { type CountingPulse, startPulse, threadFile } from "../pulse/pulse.ts";
+import type { PulseSignals } from "../pulse/pulse-signals.ts";
 import { type Connection, SYNCHRONOUS } from "./connection.ts";
-import { type CountingPulse, startPulse } from "./pulse.ts";
-import type { PulseSignals } from "./pulse-signals.ts";
 import { countOthers, fence, heartbeat, listWorkers, type Moment, register, retire } from "./workers.ts";
 
 export class Presence {
@@ -82,7 +82,11 @@ export class Presence {
     const { path, durability } = this.#db;
     const task = { path, worker, everyMs, stallMs, synchronous: SYNCHRONOUS[durability] };
     const confirmedAt = this.#registered.get(worker) ?? 0;
-    const pulse = startPulse(task, { confirmedAt, beatHere: (signals) => void this.#beat(worker, signals) });
+    const pulse = startPulse(task, {
+      confirmedAt,
+      beatHere: (signals) => void this.#beat(worker, signals),
+      file: threadFile("#pulse"),
+    });
     this.#pulses.add(pulse);
     return {
       confirmedAt: () => pulse.confirmedAt(),

@@ -6,23 +6,20 @@
 //   T3. A row that is gone means fenced: it says so and stops. Any other trouble is tried again; the lease runs out by itself.
 import { isMainThread, workerData } from "node:worker_threads";
 import { systemClock } from "../../base/clock.ts";
+import type { PulseTask } from "../pulse/pulse.ts";
+import { PulseSignals } from "../pulse/pulse-signals.ts";
 import { type Database, loadDriver, type Statement } from "./driver.ts";
-import { type PulseMemory, PulseSignals } from "./pulse-signals.ts";
 import { isBusy } from "./storage-error.ts";
 import { COUNT_OTHERS, RENEW } from "./workers.ts";
 
-export interface PulseTask {
+interface FilePulseTask extends PulseTask {
   readonly path: string;
-  readonly worker: string;
-  readonly everyMs: number;
-  readonly stallMs: number;
   readonly synchronous: number;
-  readonly memory: PulseMemory;
 }
 
 const RETRY_MS = 1;
 
-function pulse(task: PulseTask, signals: PulseSignals): void {
+function pulse(task: FilePulseTask, signals: PulseSignals): void {
   let lastBeats = signals.beats();
   let movedAt = systemClock.monotonic();
   for (let isOver = signals.isToStop; !isOver; isOver = signals.waitForStop(task.everyMs)) {
@@ -35,7 +32,7 @@ function pulse(task: PulseTask, signals: PulseSignals): void {
 }
 
 /** One heartbeat; it is tried until it goes through or the next one is due. */
-function renew(task: PulseTask, signals: PulseSignals): "renewed" | "fenced" | "failed" {
+function renew(task: FilePulseTask, signals: PulseSignals): "renewed" | "fenced" | "failed" {
   const giveUpAt = systemClock.monotonic() + task.everyMs;
   for (;;) {
     const sentAt = systemClock.monotonic();
@@ -61,7 +58,7 @@ interface Opened {
 let opened: Opened | null = null;
 
 /** Returns how many other workers there are, or `null` if this one is gone. */
-function beatOnce(task: PulseTask, sentAt: number): number | null {
+function beatOnce(task: FilePulseTask, sentAt: number): number | null {
   opened ??= openDatabase(task);
   const { renew, countOthers } = opened;
   // A single statement is a transaction of its own, which a lock held by others fails as a whole.
@@ -70,7 +67,7 @@ function beatOnce(task: PulseTask, sentAt: number): number | null {
   return countOthers.get(task.worker)?.others as number;
 }
 
-function openDatabase({ path, synchronous }: PulseTask): Opened {
+function openDatabase({ path, synchronous }: FilePulseTask): Opened {
   const db = loadDriver().open(path);
   db.exec(`pragma busy_timeout = 0; pragma synchronous = ${synchronous}; pragma mmap_size = 0`);
   return { db, renew: db.prepare(RENEW), countOthers: db.prepare(COUNT_OTHERS) };
@@ -88,7 +85,7 @@ function forgetDatabase(): void {
 }
 
 if (!isMainThread) {
-  const task = workerData as PulseTask;
+  const task = workerData as FilePulseTask;
   const signals = new PulseSignals(task.memory);
   try {
     pulse(task, signals);

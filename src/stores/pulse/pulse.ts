@@ -1,8 +1,15 @@
 import { createRequire } from "node:module";
 import { Worker } from "node:worker_threads";
 import type { Pulse } from "../../core/store.ts";
-import { PulseSignals, pulseMemory } from "./pulse-signals.ts";
-import type { PulseTask } from "./pulse-thread.ts";
+import { type PulseMemory, PulseSignals, pulseMemory } from "./pulse-signals.ts";
+
+/** What every pulse thread is told; a store adds how it is reached. */
+export interface PulseTask {
+  readonly worker: string;
+  readonly everyMs: number;
+  readonly stallMs: number;
+  readonly memory: PulseMemory;
+}
 
 export interface CountingPulse extends Pulse {
   /** How many other workers the last heartbeat saw. */
@@ -14,14 +21,17 @@ export interface PulseOptions {
   readonly confirmedAt: number;
   /** One heartbeat from the main thread, for when there is no thread, or none yet. */
   readonly beatHere: (signals: PulseSignals) => void;
-  /** By its name in package.json, so that sources under test use the built thread as well: Node 20 runs no TypeScript. */
-  readonly file?: () => string;
+  /** The thread's file; see `threadFile`. */
+  readonly file: () => string;
 }
 
 /** How long the exit of the process waits for a thread; a disk that hangs must not hang it. */
 const EXIT_WAIT_MS = 1000;
 
-const threadFile = (): string => createRequire(import.meta.url).resolve("#pulse");
+/** By its name in package.json, so that sources under test use the built thread as well: Node 20 runs no TypeScript. */
+export function threadFile(name: "#pulse" | "#pulse-postgres"): () => string {
+  return () => createRequire(import.meta.url).resolve(name);
+}
 
 /**
  * Starts the thread that renews a worker's lease. It never keeps the process alive. Where there can be no thread, or it dies
@@ -30,7 +40,7 @@ const threadFile = (): string => createRequire(import.meta.url).resolve("#pulse"
  */
 export function startPulse(
   task: Omit<PulseTask, "memory">,
-  { confirmedAt, beatHere, file = threadFile }: PulseOptions,
+  { confirmedAt, beatHere, file }: PulseOptions,
 ): CountingPulse {
   const memory = pulseMemory(confirmedAt);
   const signals = new PulseSignals(memory);

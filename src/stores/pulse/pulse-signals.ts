@@ -10,6 +10,16 @@ const UP = 4;
 /** No time of a monotonic clock is negative. */
 const FENCED = -1n;
 
+// In every Node that Pawl runs on, but not in the type library of our target.
+const { waitAsync } = Atomics as unknown as {
+  waitAsync(
+    numbers: Int32Array,
+    index: number,
+    value: number,
+    ms: number,
+  ): { readonly value: Promise<string> | string };
+};
+
 export interface PulseMemory {
   readonly numbers: SharedArrayBuffer;
   readonly time: SharedArrayBuffer;
@@ -91,6 +101,12 @@ export class PulseSignals {
   /** Blocks this thread until the other one is done, but not for ever. */
   waitForDone(ms: number): void {
     Atomics.wait(this.#numbers, DONE, 0, ms);
+  }
+
+  /** Like `waitForStop`, for a thread that has other things to do meanwhile. */
+  async stopWithin(ms: number): Promise<boolean> {
+    if (!this.isToStop) await waitAsync(this.#numbers, STOP, 0, ms).value;
+    return this.isToStop;
   }
 
   /** Blocks this thread for so long, or until it is to stop; returns whether it is. */
