@@ -4,7 +4,7 @@ import { manualClock } from "../../src/base/clock.ts";
 import type { Commit, Store, Verdict } from "../../src/core/store.ts";
 import { workflow } from "../../src/core/workflow.ts";
 import { type CommitFault, faultStore } from "../../src/testing/fault-store.ts";
-import { gate, openWorld, STORES, type World } from "../behaviour/harness.ts";
+import { gate, openWorld, STORES, STORES_AT_ONCE, type World } from "../behaviour/harness.ts";
 import { lost, noting, openOn, rounds, tick } from "./rig.ts";
 
 const noHints = { hints: () => () => {} };
@@ -88,7 +88,7 @@ describe.each(STORES)("a pass whose run was lost on %s", (kind) => {
   });
 });
 
-describe.each(STORES)("the answer to a commit was lost on %s", (kind) => {
+describe.each(STORES_AT_ONCE)("the answer to a commit was lost on %s", (kind) => {
   /** An engine that loses the answer to the commit that begins step b, applied or not; `meanwhile` is what happens before it knows. */
   async function losing(applies: boolean, meanwhile: (world: World) => Promise<void> = async () => {}) {
     const leaseClock = manualClock();

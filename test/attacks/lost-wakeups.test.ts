@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { manualClock } from "../../src/base/clock.ts";
 import type { Commit, RunCommit } from "../../src/core/store.ts";
 import { workflow } from "../../src/core/workflow.ts";
-import { DAY, errorOf, HOUR, MINUTE, openWorld, STORES } from "../behaviour/harness.ts";
+import { DAY, errorOf, HOUR, MINUTE, openWorld, STORES_AT_ONCE } from "../behaviour/harness.ts";
 import { openOn } from "./rig.ts";
 
 const sleeper = workflow("sleeper", async (ctx) => ctx.sleep("1h"));
@@ -29,7 +29,7 @@ function losing(change: (wakeAt: number) => number | null): (commit: Commit) => 
   return ({ worker, runs }) => ({ worker, runs: runs.map(spoil) });
 }
 
-describe.each(STORES)("a lost alarm on %s", (kind) => {
+describe.each(STORES_AT_ONCE)("a lost alarm on %s", (kind) => {
   it.each<[string, (wakeAt: number) => number | null]>([
     ["missing", () => null],
     ["late", (wakeAt) => wakeAt + DAY],

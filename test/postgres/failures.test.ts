@@ -6,7 +6,7 @@ import { workflow } from "../../src/core/workflow.ts";
 import { loadDriver, type PgClient } from "../../src/stores/postgres/driver.ts";
 import { postgresStore } from "../../src/stores/postgres/postgres-store.ts";
 import { openPostgres, type PostgresServer } from "../postgres.ts";
-import { type Fate, Wire } from "./wire.ts";
+import { type Fate, Wire, work } from "./wire.ts";
 
 const STEPS = 6;
 const QUICK = { lease: "2s", poll: "150ms", handleSignals: false } as const;
@@ -44,7 +44,7 @@ const counting = workflow("counting", async (ctx, pauseMs: number) => {
   for (let i = 0; i < STEPS; i++) {
     sum += await ctx.step(`s${i}`, async ({ key }) => {
       begun.set(key, (begun.get(key) ?? 0) + 1);
-      if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      if (pauseMs > 0) await work(pauseMs);
       return i;
     });
   }

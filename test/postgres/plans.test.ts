@@ -159,6 +159,8 @@ for (const [what, text, values] of HOT) {
     const told = await plansOf(text, values);
     expect(told).toContain("Index");
     // The partitions that are still empty are in a plan, but are never read.
-    expect(told.match(/Seq Scan on (?:journal_0|runs|inbox|waits|state|keys|tags|counters|holds).*/g) ?? []).toEqual([]);
+    expect(told.match(/Seq Scan on (?:journal_0|runs|inbox|waits|state|keys|tags|counters|holds).*/g) ?? []).toEqual(
+      [],
+    );
   });
 }

@@ -114,3 +114,8 @@ class Pair {
     this.#server.destroy();
   }
 }
+
+/** What a step does meanwhile: it takes its time, so that there is something in flight. */
+export function work(ms: number): Promise<void> {
+  return new Promise((resolve) => void setTimeout(resolve, ms));
+}
