@@ -29,6 +29,16 @@ export type {
 export type { Entry, EntryType, Parked } from "./core/journal.ts";
 export type { Retry, RetryOptions } from "./core/retry.ts";
 export type { StandardSchema } from "./core/schema.ts";
+export type {
+  Isolation,
+  Sql,
+  SqlClient,
+  SqlInput,
+  SqlQuery,
+  SqlResult,
+  SqlRow,
+  TransactionOptions,
+} from "./core/sql.ts";
 export type { Store } from "./core/store.ts";
 export type { PublicStatus, RunState } from "./core/transition.ts";
 export { type Guard, type Handler, type Workflow, type WorkflowOptions, workflow } from "./core/workflow.ts";

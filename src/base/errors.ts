@@ -33,6 +33,7 @@ export type ErrorCode =
   | "step_timeout"
   | "storage_unavailable"
   | "too_large"
+  | "transaction_failed"
   | "unknown_outcome"
   | "unknown_workflow"
   | "wait_timeout";

@@ -4,7 +4,7 @@
 import { toMs } from "../base/duration.ts";
 import { PawlError } from "../base/errors.ts";
 import { assertName } from "../base/ids.ts";
-import { ChildCall, SignalCall, StepCall, type StepPolicy, TimerCall } from "./call.ts";
+import { ChildCall, SignalCall, StepCall, type StepPolicy, TimerCall, TransactionCall } from "./call.ts";
 import type {
   CallOptions,
   Context,
@@ -27,6 +27,8 @@ import { mapItems } from "./map-items.ts";
 import type { Pass } from "./pass.ts";
 import { type Duration, retryPolicy } from "./retry.ts";
 import { type StandardSchema, validateNow } from "./schema.ts";
+import type { Isolation, Sql, TransactionOptions } from "./sql.ts";
+import { transactionFunction } from "./transaction-function.ts";
 import type { Workflow } from "./workflow.ts";
 
 const LAST_DATE_MS = 8.64e15;
@@ -104,6 +106,24 @@ export class BodyContext implements Context {
       retry: retryPolicy(retry, definition.stepPolicy.retry),
       recovery: recovery ?? "rerun",
     };
+  }
+
+  transaction<T>(
+    name: string,
+    fn: (sql: Sql, info: StepInfo) => T | Promise<T>,
+    options: TransactionOptions = {},
+  ): Promise<T> {
+    const { ports, seed } = this.#pass;
+    const work = transactionFunction(ports, name, fn);
+    const { key: explicit, timeout, retry } = options;
+    const isolation = isolationOf(options.isolation);
+    const key = this.#key("step.started", name, explicit);
+    const policy = this.#policy(name, {
+      kind: "database",
+      ...(timeout !== undefined && { timeout }),
+      ...(retry !== undefined && { retry }),
+    });
+    return this.#pass.issue(new TransactionCall(key, name, work, policy, isolation, seed)) as Promise<T>;
   }
 
   sleep(duration: Duration): Promise<void> {
@@ -300,6 +320,14 @@ export class BodyContext implements Context {
       { fields: { run: this.#pass.id, key: explicit } },
     );
   }
+}
+
+const ISOLATIONS: readonly Isolation[] = ["read committed", "repeatable read", "serializable"];
+
+function isolationOf(given: Isolation = "read committed"): Isolation {
+  if (ISOLATIONS.includes(given)) return given;
+  const message = `isolation is "${given}". Give one of ${ISOLATIONS.map((one) => `"${one}"`).join(", ")}.`;
+  throw new PawlError("invalid_argument", message, { fields: { isolation: given } });
 }
 
 function checkCallOptions({ tags, priority }: CallOptions): void {

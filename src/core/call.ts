@@ -5,6 +5,7 @@ import type { CallOptions, StepInfo } from "./context.ts";
 import type { RetryPolicy } from "./retry.ts";
 import type { StandardSchema } from "./schema.ts";
 import { idempotencyKey } from "./seeds.ts";
+import type { Isolation, Sql } from "./sql.ts";
 import type { Workflow } from "./workflow.ts";
 
 class OpenCall {
@@ -64,6 +65,25 @@ export class StepCall extends OpenCall {
   /** What outside systems may use to recognise a repeated attempt. */
   get idempotencyKey(): string {
     return idempotencyKey(this.#seed, this.key);
+  }
+}
+
+/** A step whose outcome is written by the transaction that its function runs in. */
+export class TransactionCall extends StepCall {
+  readonly isolation: Isolation;
+  /** The transaction, while one is open. */
+  sql: Sql | null = null;
+
+  constructor(
+    key: string,
+    name: string,
+    fn: (sql: Sql, info: StepInfo) => unknown,
+    policy: StepPolicy,
+    isolation: Isolation,
+    seed: string,
+  ) {
+    super(key, name, (info) => fn(this.sql as Sql, info), policy, null, seed);
+    this.isolation = isolation;
   }
 }
 

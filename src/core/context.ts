@@ -1,5 +1,6 @@
 import type { Duration, Retry } from "./retry.ts";
 import type { SchemaOutput, StandardSchema } from "./schema.ts";
+import type { Sql, TransactionOptions } from "./sql.ts";
 import type { Workflow } from "./workflow.ts";
 
 /** What a step's function receives. */
@@ -84,6 +85,16 @@ export interface Context {
   step<T>(name: string, fn: (info: StepInfo) => T | Promise<T>, options?: StepOptions): Promise<T>;
   /** Runs a named function with arguments that are recorded and compared in replay. */
   step<A extends readonly unknown[], T>(fn: (...args: A) => T | Promise<T>, ...args: A): Promise<T>;
+
+  /**
+   * Runs SQL in the store's database, in one transaction with the record of its outcome: both are there, or neither. On PostgreSQL `fn` may be
+   * async; on SQLite it must be synchronous. Other stores have no transactions.
+   */
+  transaction<T>(
+    name: string,
+    fn: (sql: Sql, info: StepInfo) => T | Promise<T>,
+    options?: TransactionOptions,
+  ): Promise<T>;
 
   /** Sleeps any length, without memory or a worker. */
   sleep(duration: Duration): Promise<void>;

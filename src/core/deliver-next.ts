@@ -5,11 +5,17 @@ import { wakeupOf } from "./pass-wakeup.ts";
 import { recordWakeup } from "./wakeup-delivery.ts";
 
 /**
- * Gives a live body the one outcome of its turn: a cancel before all else, then what lenient replay has found, then steps' outcomes and
+ * Gives a live body the one outcome of its turn: what a transaction has recorded before all else, then a cancel, then what lenient replay has found, then steps' outcomes and
  * wake-ups by turns: a loop of steps that are over at once must not keep a timer or a signal waiting for ever (I12). It joins the journal
  * here, so that the calls it causes follow it (P2).
  */
 export function deliverNext(pass: Pass): void {
+  const committed = pass.steps.takeCommitted();
+  if (committed !== null) {
+    pass.delivered("step.completed", committed.call.key, committed.payload);
+    pass.now = committed.at;
+    return;
+  }
   const wakeup = wakeupOf(pass);
   if (wakeup === "cancel" || wakeup === "deadline")
     return pass.delivered("run.cancelling", null, recordCancel(pass, wakeup));

@@ -32,6 +32,8 @@ export interface Batch {
   /** What remains of it when the end of the run is taken back because a cancel came first (P19). */
   readonly withoutEnd: { readonly entries: number; readonly after: number; readonly commit: OpenCommit | null } | null;
   readonly from: Chain;
+  /** A transaction decides on it: it cannot be offered again without the user's SQL, and is taken back (`reopen`). */
+  readonly isTransaction?: true;
 }
 
 export class Draft {
@@ -47,6 +49,8 @@ export class Draft {
   /** All but its entries; made when there is more than those. */
   #commit: OpenCommit | null = null;
   #withoutEnd: Batch["withoutEnd"] = null;
+  /** What wants to join while a transaction decides on the last batch; `null` while none does. */
+  #held: (() => void)[] | null = null;
 
   constructor(run: string, chain: Chain, host: Host, codec: Codec) {
     this.#run = run;
@@ -80,6 +84,33 @@ export class Draft {
     return this.#entries.length;
   }
 
+  /** The run itself is among what waits here. */
+  get isCreating(): boolean {
+    return this.#commit?.create !== undefined;
+  }
+
+  /** A transaction decides on the last batch: nothing joins before it has, so that the batch can be taken back. */
+  get isHeld(): boolean {
+    return this.#held !== null;
+  }
+
+  hold(): void {
+    this.#held ??= [];
+  }
+
+  /** Lets join what was held back, in its order. */
+  release(): void {
+    const held = this.#held ?? [];
+    this.#held = null;
+    for (const join of held) join();
+  }
+
+  #isHolding(join: () => void): boolean {
+    if (this.#held === null) return false;
+    this.#held.push(join);
+    return true;
+  }
+
   /** Appends an entry with this payload; returns its position. */
   append(at: number, type: EntryType, key: string | null, payload: unknown): number {
     return this.appendText(at, type, key, payload === null ? null : encodeRecord(payload, type));
@@ -88,6 +119,7 @@ export class Draft {
   /** Appends an entry whose payload is encoded already. */
   appendText(at: number, type: EntryType, key: string | null, text: string | null): number {
     const seq = this.#head;
+    if (this.#isHolding(() => this.appendText(at, type, key, text))) return seq;
     const time = at > this.#at ? at : this.#at;
     const data = text === null ? null : this.#codec.seal(text, { run: this.#run, seq, field: "data" });
     const entry = { seq, at: time, type, key, data, hash: "" };
@@ -103,6 +135,7 @@ export class Draft {
 
   /** Runs `fn` when everything written so far is durable. */
   onDurable(fn: () => void): void {
+    if (this.#isHolding(() => this.onDurable(fn))) return;
     if (this.#after.length === 0) this.#after = [fn];
     else this.#after.push(fn);
   }
@@ -119,31 +152,37 @@ export class Draft {
   }
 
   row(patch: RowPatch): void {
+    if (this.#isHolding(() => this.row(patch))) return;
     const commit = this.#open();
     commit.row = commit.row === undefined ? patch : { ...commit.row, ...patch };
   }
 
   wait(change: WaitChange): void {
+    if (this.#isHolding(() => this.wait(change))) return;
     const commit = this.#open();
     commit.waits = [...(commit.waits ?? NOTHING), change];
   }
 
   state(row: StateRow): void {
+    if (this.#isHolding(() => this.state(row))) return;
     const commit = this.#open();
     commit.state = [...(commit.state ?? NOTHING), row];
   }
 
   child(child: NewChild): void {
+    if (this.#isHolding(() => this.child(child))) return;
     const commit = this.#open();
     commit.children = [...(commit.children ?? NOTHING), child];
   }
 
   send(message: Message): void {
+    if (this.#isHolding(() => this.send(message))) return;
     const commit = this.#open();
     commit.messages = [...(commit.messages ?? NOTHING), message];
   }
 
   consume(id: string): void {
+    if (this.#isHolding(() => this.consume(id))) return;
     const commit = this.#open();
     commit.consumes = [...(commit.consumes ?? NOTHING), id];
   }
@@ -160,6 +199,7 @@ export class Draft {
 
   /** What follows belongs to the end of the run, which holds only if no cancel came first. */
   beginEnd(): void {
+    if (this.#isHolding(() => this.beginEnd())) return;
     const commit = this.#commit;
     this.#withoutEnd = { entries: this.#entries.length, after: this.#after.length, commit };
     if (commit !== null) this.#commit = { ...commit };
@@ -187,6 +227,19 @@ export class Draft {
     return batch;
   }
 
+  /** Closes it with the outcome of a transaction as its last entry. What comes later is held back until that is decided. */
+  takeWithOutcome(at: number, key: string, text: string, landed: () => void): Batch {
+    const held = this.#held ?? [];
+    this.#held = null;
+    const commit = this.#commit === null ? null : { ...this.#commit };
+    this.#withoutEnd = { entries: this.#entries.length, after: this.#after.length, commit };
+    this.appendText(at, "step.completed", key, text);
+    this.onDurable(landed);
+    const batch: Batch = { ...this.take(), isTransaction: true };
+    this.#held = held;
+    return batch;
+  }
+
   #close(): RunCommit {
     const commit = this.#open();
     commit.entries = this.#entries;
@@ -196,7 +249,7 @@ export class Draft {
     return commit;
   }
 
-  /** Takes back a final batch that a cancel has overtaken, all but the end itself. */
+  /** Takes back a batch, all but its end: that of the run which a cancel has overtaken, or the outcome of a transaction that was rolled back. */
   reopen(batch: Batch): void {
     const kept = batch.withoutEnd;
     if (kept === null) return;

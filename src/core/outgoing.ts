@@ -29,9 +29,19 @@ export class Outgoing {
     return (this.#inFlight ?? this.#offer)?.from.head ?? this.#draft.from.head;
   }
 
+  /** A batch is on its way, or has to go again. */
+  get isBusy(): boolean {
+    return this.#inFlight !== null || this.#offer !== null;
+  }
+
+  /** The batch of a transaction goes by itself. */
+  send(batch: Batch): void {
+    this.#inFlight = batch;
+  }
+
   /** The next batch, unless one is in flight. */
   take(source: { nextBatch(): Batch | null }): Batch | null {
-    if (this.#inFlight !== null) return null;
+    if (this.#inFlight !== null || this.#draft.isHeld) return null;
     this.#wasOffered = this.#offer !== null;
     this.#inFlight = this.#offer ?? source.nextBatch();
     this.#offer = null;
@@ -42,12 +52,18 @@ export class Outgoing {
   land(): Batch | null {
     const batch = this.#inFlight;
     this.#inFlight = null;
+    if (batch?.isTransaction) this.#draft.release();
     return batch;
   }
 
-  /** The same bytes again. */
+  /** The same bytes again; those of a transaction that was rolled back without its outcome. */
   offerAgain(): void {
-    this.#offer = this.land() ?? this.#offer;
+    if (!this.#inFlight?.isTransaction) {
+      this.#offer = this.land() ?? this.#offer;
+      return;
+    }
+    this.#draft.reopen(this.#inFlight);
+    this.land();
   }
 
   /** Takes back what was overtaken: the end of a run by a cancel, a suspension by mail. False if nothing was in flight. */

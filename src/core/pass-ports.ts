@@ -1,14 +1,17 @@
 import type { Clock } from "../base/clock.ts";
 import type { Codec } from "../base/envelope.ts";
 import type { Alarms } from "./alarms.ts";
+import type { TransactionCall } from "./call.ts";
 import type { Log } from "./context.ts";
-import type { Chain, Draft } from "./draft.ts";
+import type { Batch, Chain, Draft } from "./draft.ts";
 import type { Host } from "./host.ts";
 import type { Entry, StoredEntry } from "./journal.ts";
 import type { MailState } from "./mailbox.ts";
 import type { Pass } from "./pass.ts";
-import type { NewRun, RunRow } from "./store.ts";
+import type { Sql } from "./sql.ts";
+import type { NewRun, RunRow, Store } from "./store.ts";
 import type { Timeouts } from "./timeouts.ts";
+import type { Undone } from "./transactions.ts";
 import type { Turns } from "./turns.ts";
 import type { Workflow } from "./workflow.ts";
 
@@ -47,6 +50,10 @@ export interface PassPorts {
   mayStart(): boolean;
   /** Calls back once it does, unless the pass was lost meanwhile. */
   whenSafe(fn: () => void): void;
+  /** What the store has of transactions. */
+  readonly transactions: Store["transactions"] | null;
+  /** Runs `work` in a transaction, with the batch that it gives. Resolves when that has landed, was taken back, or the pass is lost; never rejects. */
+  transact(pass: Pass, call: TransactionCall, work: (sql: Sql) => Batch | Promise<Batch>): Promise<Undone>;
   /** Asks for a fresh read of the run's inbox. */
   readMail(pass: Pass): void;
   /** Whether this worker would take a child of this workflow on the spot. */

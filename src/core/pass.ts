@@ -136,6 +136,10 @@ export class Pass implements TurnTaker {
     return this.#outgoing.inFlight;
   }
 
+  get outgoing(): Outgoing {
+    return this.#outgoing;
+  }
+
   get durableHead(): number {
     return this.#outgoing.durableHead;
   }
@@ -182,7 +186,7 @@ export class Pass implements TurnTaker {
 
   openTurn(): void {
     this.#requested = false;
-    if (this.isClosed || this.#hasForgotten) return;
+    if (this.isClosed || this.#hasForgotten || this.draft.isHeld) return;
     this.#turnOpen = true;
     try {
       if (this.#isLive) deliverNext(this);
@@ -322,7 +326,8 @@ export class Pass implements TurnTaker {
   evaluate(): void {
     if (!this.#isLive || this.#turnOpen || this.isClosed || this.#hasForgotten) return;
     try {
-      this.#evaluate();
+      this.steps.goOn();
+      if (!this.draft.isHeld) this.#evaluate();
     } catch (error) {
       this.#break(error);
     }
@@ -456,13 +461,14 @@ export class Pass implements TurnTaker {
     const batch = this.#outgoing.land();
     if (batch === null) return;
     for (const fn of batch.after) fn();
+    this.steps.goOn();
     // What was asked for while the last batch was under way has nothing else to wait for.
     if (this.#final !== null && this.draft.size === 0) for (const fn of this.draft.takeCallbacks()) fn();
     if (!this.#outgoing.isEmpty) this.ports.dirty(this);
     else if (this.#final !== null) {
       this.#close();
       this.ports.over(this, this.#final);
-    } else if (this.#outgoing.wasOffered) this.evaluate();
+    } else if (this.#outgoing.wasOffered || batch.isTransaction) this.evaluate();
   }
 
   /** Mail came before the suspension, or a cancel before the end: nothing was applied, and the run goes on from there. */

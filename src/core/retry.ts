@@ -112,6 +112,9 @@ const NETWORK_CODES: ReadonlySet<unknown> = new Set([
   "UND_ERR_SOCKET",
 ]);
 
+/** A database could not bring this transaction into line with others, and has undone it: serialization failure and deadlock. */
+const CONFLICT_CODES: ReadonlySet<unknown> = new Set(["40001", "40P01"]);
+
 interface ErrorFacts {
   readonly name: unknown;
   readonly code: unknown;
@@ -129,8 +132,9 @@ function factsOf(error: unknown): ErrorFacts {
 function isTransient(facts: ErrorFacts): boolean {
   if (facts.name === "RetryableError" || facts.name === "TimeoutError" || facts.code === "step_timeout") return true;
   if (NETWORK_CODES.has(facts.code) || isTransientStatus(facts.status)) return true;
-  // fetch reports a refused connection as TypeError("fetch failed") with the network error as its cause.
-  return NETWORK_CODES.has(readProperty(facts.cause, "code"));
+  // fetch reports a refused connection as TypeError("fetch failed") with the network error as its cause; query builders do the like.
+  const causeCode = readProperty(facts.cause, "code");
+  return NETWORK_CODES.has(causeCode) || CONFLICT_CODES.has(facts.code) || CONFLICT_CODES.has(causeCode);
 }
 
 function isTransientStatus(status: unknown): boolean {

@@ -2,12 +2,13 @@
 // What becomes of a step's attempts: an outcome in line for its turn, or another attempt at a recorded time.
 import { PawlError } from "../base/errors.ts";
 import { type AttemptEvents, Attempts } from "./attempts.ts";
-import type { StepCall } from "./call.ts";
+import { type StepCall, TransactionCall } from "./call.ts";
 import { decodePayload, encodePayload } from "./draft.ts";
 import type { StepFailed, StepStarted } from "./journal.ts";
 import type { Pass } from "./pass.ts";
 import { stepFailure } from "./recovery.ts";
 import { isRetryable, retryDelayMs } from "./retry.ts";
+import { type Committed, Transactions } from "./transactions.ts";
 import { encodeFailure } from "./values.ts";
 
 /** An outcome in hand, waiting for its turn. */
@@ -22,6 +23,8 @@ export class Steps implements AttemptEvents {
   readonly #pass: Pass;
   readonly #attempts: Attempts;
   readonly #ready: Outcome[] = [];
+  /** Made on demand: most runs have none. */
+  #transactions: Transactions | null = null;
   /** The last turn brought a step's outcome. */
   hadTurn = false;
 
@@ -42,17 +45,36 @@ export class Steps implements AttemptEvents {
   }
 
   get hasOutcome(): boolean {
-    return this.#ready.length > 0;
+    return this.#ready.length > 0 || this.#transactions?.hasCommitted === true;
   }
 
   /** Nothing runs, and no outcome waits for its turn. */
   get isQuiet(): boolean {
-    return this.#ready.length === 0 && this.#attempts.isEmpty;
+    return this.#ready.length === 0 && this.#attempts.isEmpty && this.#transactions?.isQuiet !== false;
   }
 
-  /** Starts the function behind the barrier: once everything written so far is durable. */
+  /** Starts the function behind the barrier: once everything written so far is durable. A transaction needs none (TX1). */
   startBehindBarrier(call: StepCall): void {
+    if (call instanceof TransactionCall) return this.#transactionsOf().add(call);
     this.#pass.draft.onDurable(() => this.#attempts.start(call));
+  }
+
+  #transactionsOf(): Transactions {
+    this.#transactions ??= new Transactions(this.#pass, {
+      start: (call) => this.#attempts.start(call),
+      failed: (call, error) => this.failed(call, error),
+    });
+    return this.#transactions;
+  }
+
+  /** Lets transactions begin, and write their outcomes, as far as they can. */
+  goOn(): void {
+    this.#transactions?.goOn();
+  }
+
+  /** An outcome that is in the journal already: its turn is the next (TX3). */
+  takeCommitted(): Committed | null {
+    return this.#transactions?.takeCommitted() ?? null;
   }
 
   /** Begins another attempt, behind a barrier of its own. A rerun follows a crash and uses up no retry (P28). */
@@ -108,6 +130,7 @@ export class Steps implements AttemptEvents {
 
   abortAll(reason: () => unknown): void {
     this.#attempts.abortAll(reason);
+    this.#transactions?.abortAll();
   }
 
   heartbeat(detail: unknown): void {
@@ -126,11 +149,14 @@ export class Steps implements AttemptEvents {
     } catch (error) {
       return this.failed(call, error);
     }
-    this.settle({ call, type: "step.completed", text, payload: isPlain(value) ? value : decodePayload(text) });
+    const payload = isPlain(value) ? value : decodePayload(text);
+    if (call instanceof TransactionCall) return this.#transactions?.returned(call, { text, payload });
+    this.settle({ call, type: "step.completed", text, payload });
   }
 
   failed(call: StepCall, error: unknown): void {
     if (this.#pass.isClosed || !call.open) return;
+    if (call instanceof TransactionCall && this.#transactions?.threw(call, error) === true) return;
     this.#pass.guarded(() => this.#failed(call, error));
   }
 

@@ -10,6 +10,7 @@
 //        Any other rejection means: the outcome is unknown, fence yourself before you look (P17).
 import type { Clock } from "../base/clock.ts";
 import type { StoredEntry } from "./journal.ts";
+import type { Isolation, Sql } from "./sql.ts";
 import type { RunState } from "./transition.ts";
 
 export interface Store {
@@ -48,6 +49,16 @@ export interface Store {
 
   commit(commit: Commit): Promise<Verdict[]>;
   deliver(message: Message): Promise<Delivery>;
+
+  /** Whether `transact` and `enlist` are there, and whether work in a transaction may wait for anything but SQL (P22). */
+  readonly transactions?: "synchronous" | "asynchronous";
+  /**
+   * Runs a user's SQL and the commit that it leads to as one transaction: both or neither (I7). Any verdict but `applied` means that it was
+   * rolled back, as does a rejection with what `work` threw; for others see ST5. The fence is looked at after the user's last statement (P22).
+   */
+  transact?(request: TransactRequest, work: (sql: Sql) => Sealed | Promise<Sealed>): Promise<Verdict>;
+  /** Creates a run in a transaction that the user has opened: it is there if theirs commits. Throws at once if that is none of this store's. */
+  enlist?(transaction: unknown, commit: RunCommit): Promise<Verdict>;
 
   run(id: string): Promise<RunRow | null>;
   runs(query: RunQuery): Promise<RunRow[]>;
@@ -218,6 +229,21 @@ export interface Commit {
   /** Which of the lanes it goes through (default 0). All commits of a run go through one. */
   readonly lane?: number;
   readonly runs: readonly RunCommit[];
+}
+
+export interface TransactRequest {
+  readonly lane: number;
+  readonly isolation: Isolation;
+  /** For each statement. */
+  readonly timeoutMs: number;
+  /** How long the transaction may do nothing; below the lease, so that a dead one does not block fencing (P22). */
+  readonly idleMs: number;
+}
+
+/** What a transaction writes besides the user's SQL, and who it is that writes. */
+export interface Sealed {
+  readonly worker: string;
+  readonly commit: RunCommit;
 }
 
 /** Everything one run has to write. Applied whole or not at all. */

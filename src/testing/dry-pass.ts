@@ -136,6 +136,8 @@ class DryPass {
       random: () => 0,
       dirty: () => this.#dirty(),
       mayStart: () => false,
+      transactions: "asynchronous",
+      transact: () => new Promise(() => {}),
       whenSafe: () => {},
       readMail: () => {},
       adopts: () => false,

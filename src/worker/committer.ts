@@ -63,7 +63,7 @@ export class Committer {
 
   /** `source` has something to write. */
   dirty(source: CommitSource): void {
-    this.#laneOf(source.id).add(source);
+    this.#lanes[this.laneOf(source.id)]?.add(source);
   }
 
   /** Writes one run's commit by itself; resolves with the store's verdict, rejects only if it surely was not applied. */
@@ -144,9 +144,9 @@ export class Committer {
     return this.#lanes.some((lane) => lane.isBusy);
   }
 
-  #laneOf(run: string): Lane {
-    const lane = this.#lanes.length === 1 ? 0 : hashOf(run) % this.#lanes.length;
-    return this.#lanes[lane] as Lane;
+  /** The lane that all commits of a run go through. */
+  laneOf(run: string): number {
+    return this.#lanes.length === 1 ? 0 : hashOf(run) % this.#lanes.length;
   }
 
   /** Commits what the sources offer. */

@@ -31,6 +31,7 @@ import type { Registry } from "./registry.ts";
 import { RunLoader } from "./run-loader.ts";
 import { SelfFence } from "./self-fence.ts";
 import { Sweeper } from "./sweeper.ts";
+import { Transactor } from "./transactor.ts";
 
 export interface WorkerOptions {
   readonly name: string;
@@ -74,6 +75,7 @@ export class Worker {
   readonly #sweeper: Sweeper;
   readonly #passes: PassTable;
   readonly #mailReader: MailReader;
+  readonly #transactor: Transactor;
   #isStarted = false;
   #isStopping = false;
   #forgetHints: () => void = () => {};
@@ -113,6 +115,14 @@ export class Worker {
       isStopping: () => this.#isStopping,
       unavailable: (error, failures) => this.#unavailable(error, failures),
       renewed: () => this.#renewed(),
+    });
+    this.#transactor = new Transactor({
+      store,
+      committer: this.committer,
+      selfFence: this.#selfFence,
+      leaseMs,
+      unavailable: (error, failures) => this.#unavailable(error, failures),
+      verdict: (pass, verdict) => this.#verdict(pass, verdict, () => {}),
     });
     this.#claims = new Claims(store, options, this.#passes, {
       worker: () => (this.#isStopping || this.committer.isPaused ? null : this.#lease.id),
@@ -366,6 +376,8 @@ export class Worker {
       },
       mayStart: () => this.#lease.isSure && !this.#selfFence.isUnderWay,
       whenSafe: (fn) => this.#selfFence.whenSafe(fn),
+      transactions: this.#store.transactions ?? null,
+      transact: (pass, call, work) => this.#transactor.run(pass, call, work),
       readMail: (pass) => {
         this.#mailReader.want(pass);
         void this.#mail.tick();

@@ -118,6 +118,14 @@ async function send(
   return verdicts;
 }
 
+/** The answer to a commit of one run that was applied. */
+export function readAnswer(to: Committing, worker: string | null, part: RunCommit, row: Row | undefined): Verdict {
+  const { numbers, answers } = row as { numbers: number[]; answers: Record<string, Answer> };
+  const answer = answers[1] ?? { kind: "applied", n: numbers[0] as number, children: [] };
+  if (answer.kind === "applied") remember(to, worker, part, answer);
+  return { run: part.run, kind: "applied" };
+}
+
 /** Whether a part has to do with another one's run: then their order counts (P24). */
 function concernEachOther(parts: readonly RunCommit[]): boolean {
   const isSpeaking = parts.some(({ messages, children }) => messages !== undefined || children !== undefined);

@@ -26,6 +26,16 @@ export function isStatementFault(error: unknown): boolean {
   return isRefusal(error) && ["22", "23", "42", "54", "P0"].some((group) => code.startsWith(group));
 }
 
+/** The code of the server's answer; `null` for a lost one. */
+export function sqlState(error: unknown): string | null {
+  return faultOf(error)?.code ?? null;
+}
+
+/** True for errors that say nothing about the statement: no resources (53), shutdown (57P), the system (58), read-only (25006). */
+export function isAway(state: string | null): boolean {
+  return state !== null && (/^(53|57P|58|08)/.test(state) || state === "25006");
+}
+
 const NEXT: Readonly<Record<string, string>> = {
   "25006": "It is read-only, as a standby is: it goes on when the database takes writes again.",
   "28": "Check user and password of the store's URL.",

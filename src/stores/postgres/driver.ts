@@ -7,6 +7,8 @@ export type Row = Readonly<Record<string, unknown>>;
 export interface PgQuery {
   readonly text: string;
   readonly values?: readonly PgValue[];
+  /** Milliseconds; the connection's own limit otherwise. */
+  readonly query_timeout?: number;
   readonly types?: { getTypeParser(oid: number, format?: string): (text: string) => unknown };
 }
 
@@ -23,6 +25,7 @@ export interface PgClient {
   on(event: "error" | "end", listener: (error?: Error) => void): unknown;
   on(event: "notice", listener: (notice: { message: string }) => void): unknown;
   on(event: "notification", listener: (message: { channel: string; payload?: string }) => void): unknown;
+  off(event: "error" | "end", listener: (error?: Error) => void): unknown;
 }
 
 interface PgModule {

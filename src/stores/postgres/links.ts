@@ -4,6 +4,7 @@ import { type Driver, loadDriver, type PgClient } from "./driver.ts";
 import { Hints } from "./hints.ts";
 import { Link, type LinkOptions } from "./link.ts";
 import { assertPoolSize, type PgPool, PooledClient } from "./pooled-client.ts";
+import { Sessions } from "./sessions.ts";
 
 /** A commit, a heartbeat or a new connection that takes longer has no answer any more. */
 const ANSWER_LIMIT_MS = 10_000;
@@ -17,6 +18,7 @@ export class Links {
   readonly where: string;
   readonly hints: Hints;
   readonly presence: Link;
+  readonly sessions: Sessions;
   readonly #database: string | PgPool;
   readonly #lanes: readonly Link[];
   readonly #shared: readonly Link[];
@@ -30,6 +32,7 @@ export class Links {
     this.#lanes = several(lanes, ANSWER_LIMIT_MS);
     this.#shared = several(SHARED, QUERY_LIMIT_MS);
     this.presence = new Link(this.#options(ANSWER_LIMIT_MS));
+    this.sessions = new Sessions(this.#options(QUERY_LIMIT_MS));
     this.hints = new Hints(schema, () => this.shared(), this.#options(ANSWER_LIMIT_MS));
   }
 
@@ -56,6 +59,7 @@ export class Links {
 
   async close(): Promise<void> {
     await this.hints.close();
+    await this.sessions.close();
     await Promise.all([...this.#lanes, ...this.#shared, this.presence].map((link) => link.close()));
   }
 }

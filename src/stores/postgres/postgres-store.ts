@@ -3,7 +3,7 @@
 // schema, and so one transaction.
 import { type Clock, systemClock } from "../../base/clock.ts";
 import { PawlError } from "../../base/errors.ts";
-import type { Delivery, Message, Store } from "../../core/store.ts";
+import type { Delivery, Message, RunCommit, Store } from "../../core/store.ts";
 import { checkMessage } from "../commit-fault.ts";
 import { concernsOthers } from "../concerns-others.ts";
 import { OwnedRuns } from "../owned-runs.ts";
@@ -17,6 +17,7 @@ import { Partitions } from "./partitions.ts";
 import type { PgPool } from "./pooled-client.ts";
 import { Queries } from "./queries.ts";
 import { StoreClock } from "./store-clock.ts";
+import { transact } from "./transact.ts";
 import { adopt, inspect, orphans, purge } from "./upkeep.ts";
 import { Workers } from "./workers.ts";
 
@@ -83,6 +84,11 @@ export function postgresStore(database: string | PgPool, options: PostgresStoreO
     return row?.["delivery"] as Delivery;
   }
 
+  function tell(runs: readonly RunCommit[]): void {
+    if (runs.some(concernsOthers)) hints.announceWork();
+    for (const { run, row } of runs) if (row?.ended === true) hints.announceChanged(run);
+  }
+
   return {
     kind: "postgres",
     clock,
@@ -135,11 +141,22 @@ export function postgresStore(database: string | PgPool, options: PostgresStoreO
 
     async commit(request) {
       const verdicts = await commit(committing, request);
-      if (request.runs.some(concernsOthers)) hints.announceWork();
-      for (const { run, row } of request.runs) if (row?.ended === true) hints.announceChanged(run);
+      tell(request.runs);
       return verdicts;
     },
     deliver,
+
+    transactions: "asynchronous",
+    async transact(request, work) {
+      let sealed: RunCommit | null = null;
+      const verdict = await transact({ ...committing, sessions: links.sessions }, request, async (sql) => {
+        const { worker, commit } = await work(sql);
+        sealed = commit;
+        return { worker, commit };
+      });
+      if (verdict.kind === "applied" && sealed !== null) tell([sealed]);
+      return verdict;
+    },
 
     run: (id) => queries.run(id),
     runs: (query) => queries.runs(query),

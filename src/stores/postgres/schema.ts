@@ -7,6 +7,7 @@ import { commitFunctions } from "./commit-functions.ts";
 import { mailFunctions } from "./mail-functions.ts";
 import { tables } from "./tables.ts";
 import { timeFunctions } from "./time-functions.ts";
+import { transactFunctions } from "./transact-functions.ts";
 import { upkeepFunctions } from "./upkeep-functions.ts";
 import { workerFunctions } from "./worker-functions.ts";
 
@@ -23,6 +24,7 @@ const FIRST = [
   timeFunctions,
   mailFunctions,
   commitFunctions,
+  transactFunctions,
   claimFunctions,
   workerFunctions,
   upkeepFunctions,

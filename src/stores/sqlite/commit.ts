@@ -51,6 +51,19 @@ export function commit(db: Connection, owned: OwnedRuns, request: Commit, clock:
   });
 }
 
+/** Commits one run's part inside a transaction that is open already. */
+export function commitNow(
+  db: Connection,
+  owned: OwnedRuns,
+  worker: string | null,
+  part: RunCommit,
+  clock: Clock,
+): Verdict {
+  const batch = { db, rows: new EntryRows(db), owned, worker, now: clock.now(), isCareful: true };
+  const [verdict] = commitParts(batch, [part], commitOrFail);
+  return verdict as Verdict;
+}
+
 function commitParts(batch: Batch, runs: readonly RunCommit[], commitPart: typeof commitRun): Verdict[] {
   const { db, owned, worker } = batch;
   if (worker !== null && !isRegistered(db, worker)) {

@@ -116,6 +116,15 @@ export class Connection {
     return statement;
   }
 
+  /** A statement of the user's, who may have any number of them: it is not kept. */
+  prepare(sql: string): Statement {
+    return this.#database().prepare(sql);
+  }
+
+  get isTransaction(): boolean {
+    return this.#db?.isTransaction === true;
+  }
+
   /** Changes rows; returns how many. */
   run(sql: string, ...values: SqlValue[]): number {
     return Number(this.insert(sql, ...values).changes);

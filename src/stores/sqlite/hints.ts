@@ -51,6 +51,10 @@ export class Hints {
     const version = this.#version();
     if (version === null || version === this.#seen) return;
     this.#seen = version;
+    this.tell();
+  }
+
+  tell(): void {
     for (const listener of [...this.#listeners]) listener(ANYTHING);
   }
 

@@ -17,6 +17,7 @@ import { adopt, orphans } from "./orphans.ts";
 import { Presence } from "./presence.ts";
 import { purge } from "./purge.ts";
 import { listCounters, listRuns, listStateRows, listWaits, readInbox, readJournal, readRun } from "./queries.ts";
+import { enlist, transact } from "./transact.ts";
 import { mailOfOwned, newsOf } from "./workers.ts";
 
 export interface SqliteStoreOptions {
@@ -82,6 +83,10 @@ export function sqliteStore(file: string, options: SqliteStoreOptions = {}): Sto
       checkMessage(message);
       return db.write(() => deliver(db, message, clock.now()));
     },
+
+    transactions: "synchronous",
+    transact: (_request, work) => transact({ db, owned, clock, announce: () => hints.tell() }, work),
+    enlist: (transaction, part) => enlist(db, transaction, part),
 
     run: (id) => db.read(() => readRun(db, id)),
     runs: (query) => db.snapshot(() => listRuns(db, query)),

@@ -2,7 +2,19 @@ import type { Store } from "../../core/store.ts";
 
 export type Method = Exclude<
   keyof Store,
-  "kind" | "clock" | "leaseClock" | "lanes" | "open" | "close" | "pulse" | "hints" | "inspect" | "backup"
+  | "kind"
+  | "clock"
+  | "leaseClock"
+  | "lanes"
+  | "open"
+  | "close"
+  | "pulse"
+  | "hints"
+  | "inspect"
+  | "backup"
+  | "transactions"
+  | "transact"
+  | "enlist"
 >;
 
 /** The methods that simulated processes call, and whether they write. */

@@ -1,0 +1,32 @@
+// The last statement of a transaction that holds a user's SQL
+// It does what a commit does, for one run, and raises an error where that would be refused: the user's part goes with it. The commit that the
+// caller sends right behind it is a rollback then.
+
+/** Refused; the message is the answer. */
+export const REFUSED = "PAWL2";
+/** The transaction is not the one that was begun. */
+export const OTHER_TRANSACTION = "PAWL3";
+
+const PARAMETERS = `p_worker text, p_lane int, p_now double precision, p_numbers bigint[],
+      e_part int[], e_seq bigint[], e_at double precision[], e_type text[], e_key text[], e_data text[], e_bytes bytea[], e_hash text[],
+      p_creates jsonb, p_ends jsonb, p_parts jsonb, p_locks text[], v_data text[], v_bytes bytea[]`;
+
+const ARGUMENTS = `p_worker, p_lane, p_now, p_numbers, e_part, e_seq, e_at, e_type, e_key, e_data, e_bytes, e_hash, p_creates, p_ends, p_parts,
+        p_locks, v_data, v_bytes`;
+
+export function transactFunctions(s: string): string {
+  return `
+    create function ${s}.transact_1(p_transaction text, ${PARAMETERS}, out numbers bigint[], out answers jsonb) language plpgsql as $$
+    declare
+      v_answer jsonb;
+    begin
+      if current_setting('pawl.transaction', true) is distinct from p_transaction then
+        raise exception sqlstate '${OTHER_TRANSACTION}' using message = 'The transaction was ended before its time.';
+      end if;
+      select done.numbers, done.answers into numbers, answers from ${s}.commit_1(${ARGUMENTS}) as done;
+      v_answer := case when numbers is null then '{"kind":"refused","why":"fenced"}' else answers -> '1' end;
+      if v_answer ->> 'kind' <> 'applied' then
+        raise exception sqlstate '${REFUSED}' using message = v_answer::text;
+      end if;
+    end $$;`;
+}

@@ -1,0 +1,133 @@
+// Transactions that hold a user's SQL as well
+//
+//   TR1. Fence, journal and the rest of the run's commit are the last statement (P22), sent together with COMMIT: whoever freezes or dies before
+//        has locked nothing that fencing waits for, and nobody can freeze in between.
+//   TR2. Nothing is applied unless COMMIT says COMMIT: after a failed statement it answers ROLLBACK.
+//   TR3. A connection that is lost before the last statement was sent leaves nothing behind. After that the outcome is unknown.
+import { randomUUID } from "node:crypto";
+import { hasCode } from "../../base/errors.ts";
+import type { Isolation, Sql } from "../../core/sql.ts";
+import type { RunCommit, Sealed, TransactRequest, Verdict } from "../../core/store.ts";
+import { commitFault } from "../commit-fault.ts";
+import { transactionIsOver } from "../sql-errors.ts";
+import { type Committing, readAnswer } from "./commit.ts";
+import { CommitStatement } from "./commit-statement.ts";
+import { isAway, isRefusal, lostAnswer, sqlState, unavailable } from "./database-error.ts";
+import { loadDriver, type PgClient, type PgResult } from "./driver.ts";
+import { PgSql } from "./pg-sql.ts";
+import type { Sessions } from "./sessions.ts";
+import { OTHER_TRANSACTION, REFUSED } from "./transact-functions.ts";
+
+export interface Transacting extends Committing {
+  readonly sessions: Sessions;
+}
+
+const ANSWER_LIMIT_MS = 10_000;
+const FAILED_TRANSACTION = "25P02";
+
+const BEGIN: Readonly<Record<Isolation, string>> = {
+  "read committed": "begin isolation level read committed",
+  "repeatable read": "begin isolation level repeatable read",
+  serializable: "begin isolation level serializable",
+};
+
+export async function transact(
+  to: Transacting,
+  request: TransactRequest,
+  work: (sql: Sql) => Sealed | Promise<Sealed>,
+): Promise<Verdict> {
+  const client = await to.sessions.take();
+  const token = randomUUID();
+  const sql = new PgSql(client, request, to.sessions.where);
+  let sealed: Sealed | null = null;
+  try {
+    await begin(client, request, token, to.sessions.where);
+    sealed = await work(sql);
+    if (sql.fault === null) return await finish(to, client, token, request.lane, sealed);
+  } catch (error) {
+    if (sealed !== null) throw error;
+    await rollBack(to.sessions, client, sql.isBusy || sql.fault !== null);
+    throw sql.fault ?? error;
+  } finally {
+    sql.close();
+  }
+  // Lost before its last statement was sent.
+  to.sessions.discard(client);
+  if (hasCode(sql.fault, "storage_unavailable")) throw sql.fault;
+  return { run: sealed.commit.run, kind: "failed", error: sql.fault };
+}
+
+/** The settings last as long as the transaction. One of them names it, so that its last statement can tell that it is still the same. */
+async function begin(client: PgClient, request: TransactRequest, token: string, where: string): Promise<void> {
+  const { isolation, timeoutMs, idleMs } = request;
+  const settings = `select set_config('pawl.transaction', $1, true), set_config('statement_timeout', $2, true),
+    set_config('idle_in_transaction_session_timeout', $3, true)`;
+  const values = [token, String(Math.ceil(timeoutMs)), String(idleMs)];
+  try {
+    await Promise.all([
+      client.query({ text: BEGIN[isolation], query_timeout: ANSWER_LIMIT_MS }),
+      client.query({ text: settings, values, query_timeout: ANSWER_LIMIT_MS }),
+    ]);
+  } catch (error) {
+    throw unavailable(error, where);
+  }
+}
+
+/** A statement that is still under way is not waited for. */
+async function rollBack(sessions: Sessions, client: PgClient, isLost: boolean): Promise<void> {
+  if (isLost) return sessions.discard(client);
+  try {
+    await client.query({ text: "rollback", query_timeout: ANSWER_LIMIT_MS });
+    sessions.giveBack(client);
+  } catch {
+    sessions.discard(client);
+  }
+}
+
+async function finish(
+  to: Transacting,
+  client: PgClient,
+  token: string,
+  lane: number,
+  { worker, commit }: Sealed,
+): Promise<Verdict> {
+  const { schema, owned } = to;
+  const { run } = commit;
+  const fault = commitFault(commit);
+  if (fault !== null) {
+    await rollBack(to.sessions, client, false);
+    return { run, kind: "failed", error: fault };
+  }
+  const values = [token, ...new CommitStatement([commit], true, { worker, lane, now: to.now(), owned }).arguments()];
+  const marks = values.map((_value, i) => `$${i + 1}`).join(", ");
+  const text = `select numbers, answers from ${schema}.transact_1(${marks})`;
+  const { types } = await loadDriver();
+  const [last, end] = await Promise.allSettled([
+    client.query({ text, values, types, query_timeout: ANSWER_LIMIT_MS }),
+    client.query({ text: "commit", query_timeout: ANSWER_LIMIT_MS }),
+  ]);
+  if (end.status === "rejected" && !isRefusal(end.reason)) {
+    owned.forgetAll();
+    to.sessions.discard(client);
+    throw lostAnswer(end.reason, to.sessions.where);
+  }
+  to.sessions.giveBack(client);
+  if (isCommitted(end) && last.status === "fulfilled") return readAnswer(to, worker, commit, last.value.rows[0]);
+  owned.forget(run);
+  return refusal(to, commit, last.status === "rejected" ? last.reason : end.status === "rejected" ? end.reason : null);
+}
+
+function isCommitted(end: PromiseSettledResult<PgResult>): boolean {
+  return end.status === "fulfilled" && end.value.command === "COMMIT";
+}
+
+/** Why nothing was applied: the run's own condition, the state of the database, or something that the user's SQL has led to. */
+function refusal(to: Transacting, { run }: RunCommit, error: unknown): Verdict {
+  const state = sqlState(error);
+  if (state === REFUSED) return { run, ...(JSON.parse((error as Error).message) as object) } as Verdict;
+  if (state === FAILED_TRANSACTION || state === OTHER_TRANSACTION || error === null) {
+    return { run, kind: "failed", error: transactionIsOver(error ?? undefined) };
+  }
+  if (isAway(state)) throw unavailable(error, to.sessions.where);
+  return { run, kind: "failed", error };
+}
