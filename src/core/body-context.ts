@@ -28,7 +28,7 @@ import type { Pass } from "./pass.ts";
 import { type Duration, retryPolicy } from "./retry.ts";
 import { type StandardSchema, validateNow } from "./schema.ts";
 import type { Isolation, Sql, TransactionOptions } from "./sql.ts";
-import { transactionFunction } from "./transaction-function.ts";
+import { assertFunction } from "./transaction-function.ts";
 import type { Workflow } from "./workflow.ts";
 
 const LAST_DATE_MS = 8.64e15;
@@ -113,8 +113,7 @@ export class BodyContext implements Context {
     fn: (sql: Sql, info: StepInfo) => T | Promise<T>,
     options: TransactionOptions = {},
   ): Promise<T> {
-    const { ports, seed } = this.#pass;
-    const work = transactionFunction(ports, name, fn);
+    assertFunction(name, fn);
     const { key: explicit, timeout, retry } = options;
     const isolation = isolationOf(options.isolation);
     const key = this.#key("step.started", name, explicit);
@@ -123,7 +122,7 @@ export class BodyContext implements Context {
       ...(timeout !== undefined && { timeout }),
       ...(retry !== undefined && { retry }),
     });
-    return this.#pass.issue(new TransactionCall(key, name, work, policy, isolation, seed)) as Promise<T>;
+    return this.#pass.issue(new TransactionCall(key, name, fn, policy, isolation, this.#pass.seed)) as Promise<T>;
   }
 
   sleep(duration: Duration): Promise<void> {

@@ -6,6 +6,7 @@ import type { RetryPolicy } from "./retry.ts";
 import type { StandardSchema } from "./schema.ts";
 import { idempotencyKey } from "./seeds.ts";
 import type { Isolation, Sql } from "./sql.ts";
+import { assertNoPromise, type TransactionFunction } from "./transaction-function.ts";
 import type { Workflow } from "./workflow.ts";
 
 class OpenCall {
@@ -70,20 +71,30 @@ export class StepCall extends OpenCall {
 
 /** A step whose outcome is written by the transaction that its function runs in. */
 export class TransactionCall extends StepCall {
+  readonly work: TransactionFunction;
   readonly isolation: Isolation;
   /** The transaction, while one is open. */
   sql: Sql | null = null;
+  /** Whether its function may return a promise in this store. */
+  mayWait = true;
 
   constructor(
     key: string,
     name: string,
-    fn: (sql: Sql, info: StepInfo) => unknown,
+    work: TransactionFunction,
     policy: StepPolicy,
     isolation: Isolation,
     seed: string,
   ) {
-    super(key, name, (info) => fn(this.sql as Sql, info), policy, null, seed);
+    super(key, name, (info) => this.#run(info), policy, null, seed);
+    this.work = work;
     this.isolation = isolation;
+  }
+
+  #run(info: StepInfo): unknown {
+    const value = this.work(this.sql as Sql, info);
+    if (!this.mayWait) assertNoPromise(this.name, value);
+    return value;
   }
 }
 

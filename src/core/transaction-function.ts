@@ -1,28 +1,31 @@
 import { PawlError } from "../base/errors.ts";
 import type { StepInfo } from "./context.ts";
-import type { PassPorts } from "./pass-ports.ts";
 import type { Sql } from "./sql.ts";
+import type { Store } from "./store.ts";
 
-type Work = (sql: Sql, info: StepInfo) => unknown;
+export type TransactionFunction = (sql: Sql, info: StepInfo) => unknown;
 
-/** Says at the call what would not work later: a store without transactions, or an async function where none may wait (P22). */
-export function transactionFunction({ transactions }: Pick<PassPorts, "transactions">, name: string, fn: Work): Work {
-  if (typeof fn !== "function") {
-    const shown = `ctx.transaction("${name}"`;
-    throw invalid(`${shown}) needs a function as second argument: ${shown}, (sql) => …).`, name);
-  }
-  if (transactions === undefined || transactions === null) {
-    const next = "Use a SQLite file or PostgreSQL, in tests as well, or a step whose function is idempotent.";
-    throw invalid(`ctx.transaction("${name}") needs a store with transactions, and this one has none. ${next}`, name);
-  }
-  if (transactions === "asynchronous") return fn;
-  if (fn.constructor.name === "AsyncFunction") throw mayNotWait(name);
-  return (sql, info) => refusePromise(name, fn(sql, info));
+export function assertFunction(name: string, fn: unknown): void {
+  if (typeof fn === "function") return;
+  const shown = `ctx.transaction("${name}"`;
+  throw invalid(`${shown}) needs a function as second argument: ${shown}, (sql) => …).`, name);
 }
 
-function refusePromise(name: string, value: unknown): unknown {
-  if (typeof (value as { then?: unknown } | null)?.then !== "function") return value;
-  // Whatever becomes of it: its transaction is over.
+/**
+ * Why the function cannot run in this store, before it has: there are no transactions, or it is async where none may wait (P22). The step fails
+ * with it, and that is recorded: replay elsewhere must not depend on the store.
+ */
+export function whyNot(transactions: Store["transactions"] | null, name: string, fn: TransactionFunction): PawlError | null {
+  if (transactions === undefined || transactions === null) {
+    const next = "Use a SQLite file or PostgreSQL, in tests as well, or a step whose function is idempotent.";
+    return invalid(`ctx.transaction("${name}") needs a store with transactions, and this one has none. ${next}`, name);
+  }
+  return transactions === "synchronous" && fn.constructor.name === "AsyncFunction" ? mayNotWait(name) : null;
+}
+
+/** Refuses a promise where none may be waited for: its transaction is over, whatever becomes of it. */
+export function assertNoPromise(name: string, value: unknown): void {
+  if (typeof (value as { then?: unknown } | null)?.then !== "function") return;
   Promise.resolve(value).catch(() => {});
   throw mayNotWait(name);
 }

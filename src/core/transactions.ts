@@ -14,6 +14,7 @@ import type { Batch } from "./draft.ts";
 import type { Pass } from "./pass.ts";
 import type { Sql } from "./sql.ts";
 import type { Outcome } from "./steps.ts";
+import { whyNot } from "./transaction-function.ts";
 
 /** What its function returned, on its way to the journal. */
 type Returned = Pick<Outcome, "text" | "payload">;
@@ -97,6 +98,7 @@ export class Transactions {
   /** Begins what can begin, and lets one transaction write its outcome if the run has nothing under way. */
   goOn(): void {
     if (!this.#mayWrite) return;
+    this.#refuse();
     for (const call of this.#take((one) => !this.#isExclusive(one))) this.#begin(call, false);
     const returned = [...this.#tries.values()].find((one) => one.seal !== null && one.returned !== null && !one.isSealed);
     const isHeld = this.#pass.draft.isHeld && returned?.isExclusive !== true;
@@ -120,6 +122,13 @@ export class Transactions {
     const ready = this.#ready.splice(0);
     this.#ready.push(...ready.filter((call, i) => !isMeant(call, i)));
     return ready.filter((call, i) => isMeant(call, i) && call.open);
+  }
+
+  /** Fails what cannot run in this store at all. */
+  #refuse(): void {
+    const { transactions } = this.#pass.ports;
+    const why = (call: TransactionCall) => whyNot(transactions, call.name, call.work);
+    for (const call of this.#take((one) => why(one) !== null)) this.#events.failed(call, why(call));
   }
 
   #beginAlone(call: TransactionCall): void {
@@ -150,6 +159,7 @@ export class Transactions {
   }
 
   #workNow(attempt: Try, sql: Sql): Batch {
+    attempt.call.mayWait = false;
     if (!this.#pass.isClosed && this.#pass.ports.mayStart()) this.#start(attempt, sql);
     if (attempt.returned === null) throw new RollBack();
     return this.#seal(attempt);

@@ -38,15 +38,24 @@ export class Transactor {
   async run(pass: Pass, call: TransactionCall, work: (sql: Sql) => Batch | Promise<Batch>): Promise<Undone> {
     const { committer } = this.#parts;
     let sealed: Batch | null = null;
+    let hasThrown = false;
+    const threw = (error: unknown): never => {
+      hasThrown = true;
+      throw error;
+    };
     const seal = (batch: Batch): Sealed => {
       sealed = batch;
       return { worker: committer.worker as string, commit: batch.commit };
     };
     const answer = await this.#ask(pass, call, (sql) => {
-      const batch = work(sql);
-      return batch instanceof Promise ? batch.then(seal) : seal(batch);
+      try {
+        const batch = work(sql);
+        return batch instanceof Promise ? batch.then(seal, threw) : seal(batch);
+      } catch (error) {
+        return threw(error);
+      }
     });
-    if (sealed === null) return this.#rolledBack(answer);
+    if (sealed === null) return this.#rolledBack(answer, hasThrown);
     return this.#decide(pass, sealed, answer);
   }
 
@@ -69,8 +78,8 @@ export class Transactor {
   }
 
   /** It never came to its last statement. */
-  async #rolledBack(answer: Answer): Promise<Undone> {
-    if (!("error" in answer) || !hasCode(answer.error, "storage_unavailable")) return DECIDED;
+  async #rolledBack(answer: Answer, hasThrown: boolean): Promise<Undone> {
+    if (!("error" in answer) || (hasThrown && !hasCode(answer.error, "storage_unavailable"))) return DECIDED;
     await this.#parts.unavailable(answer.error, ++this.#failures);
     return AGAIN;
   }

@@ -1,8 +1,8 @@
 // A world whose store has transactions, with a table of the user's beside those of the engine.
-import { onTestFinished } from "vitest";
+import { inject, onTestFinished } from "vitest";
 import type { Sql } from "../../src/core/sql.ts";
+import type { Store, Verdict } from "../../src/core/store.ts";
 import { loadDriver as loadPg } from "../../src/stores/postgres/driver.ts";
-import { inject } from "vitest";
 import { openWorld, type World } from "../behaviour/harness.ts";
 
 export const SQL_STORES = ["sqlite", "postgres"] as const;
@@ -84,4 +84,43 @@ async function sqliteAccounts(world: World): Promise<Accounts> {
 export async function openSqlWorld(kind: SqlStoreKind): Promise<{ world: World; accounts: Accounts }> {
   const world = await openWorld(kind);
   return { world, accounts: await accountsOf(kind, world) };
+}
+
+/** The store with something done around its first transaction, or around all of them until one is let through. */
+export function transacting(
+  store: Store,
+  around: (transact: () => Promise<Verdict>, rollBack: () => Promise<void>) => Promise<Verdict>,
+): Store {
+  let isOver = false;
+  return {
+    ...store,
+    open: async () => {},
+    close: async () => {},
+    async transact(request, work) {
+      const transact = () => store.transact?.(request, work) as Promise<Verdict>;
+      if (isOver) return transact();
+      const letThrough = () => {
+        isOver = true;
+        return transact();
+      };
+      /** Its work is done to the end, and nothing is left of it. */
+      const rollBack = async () => {
+        const undo = new Error("undo");
+        const undone = store.transact?.(request, (sql) => {
+          const sealed = work(sql);
+          if (!(sealed instanceof Promise)) throw undo;
+          return sealed.then(() => {
+            throw undo;
+          });
+        });
+        await undone?.catch((error: unknown) => {
+          if (error !== undo) throw error;
+        });
+      };
+      return around(letThrough, rollBack).catch((error: { code?: unknown }) => {
+        if (error.code === "unknown_outcome") isOver = true;
+        throw error;
+      });
+    },
+  };
 }
