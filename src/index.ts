@@ -31,6 +31,7 @@ export type { Retry, RetryOptions } from "./core/retry.ts";
 export type { StandardSchema } from "./core/schema.ts";
 export type {
   Isolation,
+  OpenTransaction,
   Sql,
   SqlClient,
   SqlInput,

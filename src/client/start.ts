@@ -9,8 +9,9 @@ import { Draft, decodePayload, encodePayload } from "../core/draft.ts";
 import type { Host } from "../core/host.ts";
 import type { Entry, RunStarted } from "../core/journal.ts";
 import { DEFAULTS } from "../core/limits.ts";
-import { validate } from "../core/schema.ts";
-import type { NewRun, RunRow, Store, Verdict } from "../core/store.ts";
+import { validate, validateNow } from "../core/schema.ts";
+import type { OpenTransaction } from "../core/sql.ts";
+import type { NewRun, RunCommit, RunRow, Store, Verdict } from "../core/store.ts";
 import { openEntry } from "../core/values.ts";
 import type { Workflow } from "../core/workflow.ts";
 import type { Registry } from "../worker/registry.ts";
@@ -28,6 +29,8 @@ export interface StartOptions {
   readonly delay?: Duration;
   /** Higher goes first. Default 0. */
   readonly priority?: number;
+  /** Starts the run in this transaction: it is there exactly if yours commits. */
+  readonly transaction?: OpenTransaction;
   /** Only for a workflow given by name that this process does not know. */
   readonly version?: string;
 }
@@ -67,6 +70,9 @@ export function startRun(
   const target = targetHere(known);
   const schema = known.definition.input;
   if (schema === undefined) return startChecked(ports, target, input, options);
+  // The transaction may be over when a promise has been waited for.
+  if (options.transaction !== undefined)
+    return startChecked(ports, target, validateNow(schema, input, `The input of workflow "${target.name}"`), options);
   return validate(schema, input, `The input of workflow "${target.name}"`).then((checked) =>
     startChecked(ports, target, checked, options),
   );
@@ -105,7 +111,7 @@ async function startUnlessThere(
   const { key } = options;
   if (key !== undefined) draft.key({ space: startSpace(target.name), key, digest: ports.host.digest(text) });
   const { commit } = draft.take();
-  const verdict = await ports.worker.committer.write(commit);
+  const verdict = await write(ports, commit, options);
   if (verdict.kind !== "applied") return existing(ports, verdict, target.name, text, options);
   const { run } = commit;
   const [entry] = commit.entries;
@@ -113,6 +119,15 @@ async function startUnlessThere(
     ports.worker.adopt({ run, workflow: target.workflow, create, entry });
   else ports.worker.hint();
   return run;
+}
+
+function write({ store, worker }: StartPorts, commit: RunCommit, { transaction }: StartOptions): Promise<Verdict> {
+  if (transaction === undefined) return worker.committer.write(commit);
+  if (store.enlist !== undefined) return store.enlist(transaction, commit);
+  const next = "Use a SQLite file or PostgreSQL, or start the run when your transaction has committed.";
+  throw new PawlError("invalid_argument", `A store of kind "${store.kind}" has no transactions. ${next}`, {
+    fields: { store: store.kind },
+  });
 }
 
 /** The text of a `RunStarted` whose input is encoded already: it may be large, and once is enough. */
@@ -190,7 +205,11 @@ function newRun(
     parent: null,
     origin: null,
     deadline,
-    claimed: delayMs === 0 && target.workflow !== null && ports.worker.hasRoomFor(target.name, target.version),
+    claimed:
+      options.transaction === undefined &&
+      delayMs === 0 &&
+      target.workflow !== null &&
+      ports.worker.hasRoomFor(target.name, target.version),
     readyAt: now + delayMs,
     codec: ports.codec.id,
   };

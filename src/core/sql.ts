@@ -6,8 +6,8 @@ export type SqlRow = Record<string, unknown>;
 
 export interface SqlResult<R = SqlRow> {
   readonly rows: R[];
-  readonly rowCount: number | null;
-  readonly command: string;
+  readonly rowCount: number;
+  readonly command: "SELECT" | "INSERT" | "UPDATE" | "DELETE" | "MERGE" | "COMMIT" | "ROLLBACK";
 }
 
 /** A statement as `pg` takes it. */
@@ -21,9 +21,12 @@ export interface SqlQuery {
 /** The transaction's connection in the shape of a client and of a pool of `pg`: for query builders such as Kysely and Drizzle. */
 export interface SqlClient {
   query<R = SqlRow>(query: string | SqlQuery, values?: readonly unknown[]): Promise<SqlResult<R>>;
+  /** There are no cursors. */
+  query(cursor: { close(): unknown }): never;
   connect(): Promise<SqlClient>;
   release(): void;
   end(): Promise<void>;
+  readonly options: object;
 }
 
 /** The transaction that a function of `ctx.transaction` runs in. */
@@ -42,6 +45,16 @@ export interface Sql {
 
 /** What SQLite can hold. */
 export type SqlInput = string | number | bigint | Uint8Array | null;
+
+/**
+ * A transaction that the user has opened: the `sql` of ctx.transaction, a client of `pg`, or a transaction of Kysely or Drizzle on PostgreSQL.
+ * Known by their shape, so that none of these packages is needed.
+ */
+export type OpenTransaction =
+  | Sql
+  | { query(text: string, values: unknown[]): Promise<{ readonly rows: unknown[] }> }
+  | { executeQuery(query: never): Promise<{ readonly rows: unknown[] }> }
+  | { execute(query: never): PromiseLike<unknown> };
 
 export type Isolation = "read committed" | "repeatable read" | "serializable";
 

@@ -15,7 +15,11 @@ export function assertFunction(name: string, fn: unknown): void {
  * Why the function cannot run in this store, before it has: there are no transactions, or it is async where none may wait (P22). The step fails
  * with it, and that is recorded: replay elsewhere must not depend on the store.
  */
-export function whyNot(transactions: Store["transactions"] | null, name: string, fn: TransactionFunction): PawlError | null {
+export function whyNot(
+  transactions: Store["transactions"] | null,
+  name: string,
+  fn: TransactionFunction,
+): PawlError | null {
   if (transactions === undefined || transactions === null) {
     const next = "Use a SQLite file or PostgreSQL, in tests as well, or a step whose function is idempotent.";
     return invalid(`ctx.transaction("${name}") needs a store with transactions, and this one has none. ${next}`, name);

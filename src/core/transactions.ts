@@ -9,7 +9,7 @@
 //   TX3. The next turn is the outcome's, before any other and before a cancel: its place in the journal is taken (P2).
 //   TX4. Other work of the run goes on beside a transaction, unless that may not wait for anything, or sees the journal as it was when it began:
 //        such a one begins when the run could write its outcome, and nothing joins the draft before it is decided.
-import { TransactionCall } from "./call.ts";
+import type { TransactionCall } from "./call.ts";
 import type { Batch } from "./draft.ts";
 import type { Pass } from "./pass.ts";
 import type { Sql } from "./sql.ts";
@@ -100,7 +100,9 @@ export class Transactions {
     if (!this.#mayWrite) return;
     this.#refuse();
     for (const call of this.#take((one) => !this.#isExclusive(one))) this.#begin(call, false);
-    const returned = [...this.#tries.values()].find((one) => one.seal !== null && one.returned !== null && !one.isSealed);
+    const returned = [...this.#tries.values()].find(
+      (one) => one.seal !== null && one.returned !== null && !one.isSealed,
+    );
     const isHeld = this.#pass.draft.isHeld && returned?.isExclusive !== true;
     if (isHeld || this.#pass.outgoing.isBusy || this.#pass.draft.isCreating) return;
     if (returned !== undefined) return this.#isSafe() ? returned.seal?.(this.#seal(returned)) : undefined;

@@ -7,6 +7,7 @@ import { claimCases } from "./store-cases/claims.ts";
 import { commitCases } from "./store-cases/commit.ts";
 import { keyAndCounterCases } from "./store-cases/keys-and-counters.ts";
 import { mailCases } from "./store-cases/mail.ts";
+import { transactionCases } from "./store-cases/transactions.ts";
 import { upkeepCases } from "./store-cases/upkeep.ts";
 import { workerCases } from "./store-cases/workers.ts";
 
@@ -18,5 +19,6 @@ export const storeCases: readonly StoreCase[] = [
   ...claimCases,
   ...workerCases,
   ...keyAndCounterCases,
+  ...transactionCases,
   ...upkeepCases,
 ];

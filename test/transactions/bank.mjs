@@ -27,7 +27,10 @@ export const bank = workflow("bank", async (ctx, { table, gate }) => {
   const pay = (name) => {
     const who = `${ctx.run.id} ${name}`;
     const isLater = table.includes(".");
-    return ctx.transaction(name, isLater ? async (sql) => payLater(sql, table, who, gate) : (sql) => payNow(sql, table, who));
+    return ctx.transaction(
+      name,
+      isLater ? async (sql) => payLater(sql, table, who, gate) : (sql) => payNow(sql, table, who),
+    );
   };
   const first = await pay("first");
   const [second, beside] = await Promise.all([pay("second"), ctx.step("beside", async () => "beside")]);

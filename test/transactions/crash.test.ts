@@ -84,7 +84,8 @@ describe("sqlite", () => {
 
   async function newPlace(): Promise<Place> {
     const file = join(folder, `${++files}.db`);
-    const open = (at: string) => Pawl.open(sqliteStore(at), { workflows: [bank], logger: SILENT, handleSignals: false });
+    const open = (at: string) =>
+      Pawl.open(sqliteStore(at), { workflows: [bank], logger: SILENT, handleSignals: false });
     await (await Pawl.open(sqliteStore(file))).close();
     const db = loadSqlite().open(file);
     db.exec("create table accounts (who text primary key)");

@@ -41,7 +41,10 @@ for (const kind of SQL_STORES) {
       const { world, accounts } = await openSqlWorld(kind);
       const bodies: unknown[] = [];
       const pay = workflow("pay", async (ctx) => {
-        const paid = await ctx.transaction("pay", async_(kind, (sql) => accounts.pay(sql, "ada")));
+        const paid = await ctx.transaction(
+          "pay",
+          async_(kind, (sql) => accounts.pay(sql, "ada")),
+        );
         const refused = await ctx
           .transaction("refuse", () => {
             throw new Error("no such account");
@@ -116,8 +119,14 @@ for (const kind of SQL_STORES) {
         };
         await Promise.all(
           Array.from({ length: 6 }, (_, i) => [
-            noted(`step ${i}`, ctx.step(`step ${i}`, async () => i)),
-            noted(`pay ${i}`, ctx.transaction(`pay ${i}`, (sql) => accounts.pay(sql, `${i}`))),
+            noted(
+              `step ${i}`,
+              ctx.step(`step ${i}`, async () => i),
+            ),
+            noted(
+              `pay ${i}`,
+              ctx.transaction(`pay ${i}`, (sql) => accounts.pay(sql, `${i}`)),
+            ),
           ]).flat(),
         );
         orders.push(order);
@@ -298,7 +307,10 @@ describe("postgres", () => {
         await accounts.pay(sql, "ada");
         await accounts.pay(sql, "ada");
       };
-      return [await refusalOf(ctx.transaction("pay", work)), await ctx.transaction("pay", (sql) => accounts.pay(sql, "bob"))];
+      return [
+        await refusalOf(ctx.transaction("pay", work)),
+        await ctx.transaction("pay", (sql) => accounts.pay(sql, "bob")),
+      ];
     });
     const pawl = await world.open([twice]);
     expect(await pawl.run(twice)).toEqual(["23505", 1]);

@@ -22,7 +22,7 @@ export interface Committing {
   created(n: number): void;
 }
 
-type Answer =
+export type Answer =
   | { readonly kind: "applied"; readonly n: number; readonly children: readonly (number | null)[] }
   | { readonly kind: "again" }
   | { readonly kind: "conflict"; readonly head: number }
@@ -137,7 +137,7 @@ function concernEachOther(parts: readonly RunCommit[]): boolean {
   );
 }
 
-function verdictOf({ run }: RunCommit, answer: Exclude<Answer, { kind: "again" }>): Verdict {
+export function verdictOf({ run }: RunCommit, answer: Exclude<Answer, { kind: "again" }>): Verdict {
   if (answer.kind === "applied") return { run, kind: "applied" };
   if (answer.kind === "conflict") return { run, kind: "conflict", head: answer.head };
   const { why, holder, key } = answer;

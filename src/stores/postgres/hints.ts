@@ -19,7 +19,7 @@ const { setTimeout: startTimer, clearTimeout: stopTimer } = globalThis;
 type Listener = (hint: Hint) => void;
 
 export class Hints {
-  readonly #channel: string;
+  readonly channel: string;
   readonly #sender: () => Link;
   readonly #receiver: Link;
   readonly #listeners = new Set<Listener>();
@@ -30,7 +30,7 @@ export class Hints {
 
   /** `sender` gives the connection that hints go out on; `receiver` says how to open the one that listens. */
   constructor(schema: string, sender: () => Link, receiver: LinkOptions) {
-    this.#channel = `pawl ${schema}`;
+    this.channel = `pawl ${schema}`;
     this.#sender = sender;
     this.#receiver = new Link({ ...receiver, opened: (client) => this.#listenOn(client) });
   }
@@ -59,7 +59,7 @@ export class Hints {
     this.#changed.clear();
     // A hint that is lost is no loss.
     void this.#sender()
-      .query("select pg_notify($1, $2)", [this.#channel, payload])
+      .query("select pg_notify($1, $2)", [this.channel, payload])
       .catch(() => {});
   }
 
@@ -75,7 +75,7 @@ export class Hints {
 
   async #listenOn(client: PgClient): Promise<void> {
     client.on("notification", ({ payload }) => this.#heard(hintOf(payload ?? "")));
-    await client.query({ text: `listen ${quoted(this.#channel)}` });
+    await client.query({ text: `listen ${quoted(this.channel)}` });
     // Whatever was said before is not repeated.
     this.#heard({ isWork: true, runs: null });
   }

@@ -25,19 +25,20 @@ export class PgSql implements Sql {
   #pending = 0;
   /** Why the transaction is lost, whoever has caught it since: the database is away, or it did nothing for too long. */
   fault: unknown = null;
-  hasStarted = false;
   readonly client: SqlClient;
 
   constructor(client: PgClient, request: TransactRequest, where: string) {
     this.#client = client;
     this.#request = request;
     this.#where = where;
+    const query = <R>(given: string | SqlQuery, values?: readonly unknown[]) =>
+      this.#ask<R>(typeof given === "string" ? { text: given } : given, values);
     this.client = {
-      query: <R>(query: string | SqlQuery, values?: readonly unknown[]) =>
-        this.#ask<R>(typeof query === "string" ? { text: query } : query, values),
+      query: query as SqlClient["query"],
       connect: async () => this.client,
       release: () => {},
       end: async () => {},
+      options: {},
     };
     client.on("error", this.#lost);
     client.on("end", this.#lost);

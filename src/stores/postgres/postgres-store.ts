@@ -1,6 +1,7 @@
 // The PostgreSQL store
 // One schema of one database, any number of processes on any number of machines. What changes anything is one call of a function of that
 // schema, and so one transaction.
+import { randomUUID } from "node:crypto";
 import { type Clock, systemClock } from "../../base/clock.ts";
 import { PawlError } from "../../base/errors.ts";
 import type { Delivery, Message, RunCommit, Store } from "../../core/store.ts";
@@ -11,6 +12,7 @@ import { claim, take } from "./claim.ts";
 import { commit } from "./commit.ts";
 import { unavailable } from "./database-error.ts";
 import type { PgClient } from "./driver.ts";
+import { enlist } from "./enlist.ts";
 import { Links } from "./links.ts";
 import { migrate } from "./migrate.ts";
 import { Partitions } from "./partitions.ts";
@@ -53,6 +55,7 @@ export function postgresStore(database: string | PgPool, options: PostgresStoreO
   const created = (n: number) => partitions.created(n);
   const committing = { schema: s, owned, link: (lane: number) => links.lane(lane), now, created };
   const claiming = { schema: s, owned, link: shared, now };
+  const enlisting = { schema: s, channel: hints.channel, token: randomUUID(), now };
   let users = 0;
 
   /** How far the database's clock is away from ours. */
@@ -157,6 +160,7 @@ export function postgresStore(database: string | PgPool, options: PostgresStoreO
       if (verdict.kind === "applied" && sealed !== null) tell([sealed]);
       return verdict;
     },
+    enlist: (transaction, part) => enlist(enlisting, transaction, part),
 
     run: (id) => queries.run(id),
     runs: (query) => queries.runs(query),

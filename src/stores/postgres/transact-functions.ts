@@ -1,11 +1,14 @@
 // The last statement of a transaction that holds a user's SQL
 // It does what a commit does, for one run, and raises an error where that would be refused: the user's part goes with it. The commit that the
-// caller sends right behind it is a rollback then.
+// caller sends right behind it is a rollback then. And the statement that starts a run in a transaction of the user's.
 
 /** Refused; the message is the answer. */
 export const REFUSED = "PAWL2";
 /** The transaction is not the one that was begun. */
 export const OTHER_TRANSACTION = "PAWL3";
+
+/** A run was to be started in a transaction, and there is none. */
+export const NO_TRANSACTION = "PAWL4";
 
 const PARAMETERS = `p_worker text, p_lane int, p_now double precision, p_numbers bigint[],
       e_part int[], e_seq bigint[], e_at double precision[], e_type text[], e_key text[], e_data text[], e_bytes bytea[], e_hash text[],
@@ -28,5 +31,19 @@ export function transactFunctions(s: string): string {
       if v_answer ->> 'kind' <> 'applied' then
         raise exception sqlstate '${REFUSED}' using message = v_answer::text;
       end if;
+    end $$;
+
+    /* Creates a run in the caller's transaction, and says so to others when that commits. A setting of the statement before tells that there is one. */
+    create function ${s}.enlist_1(p_transaction text, p_channel text, ${PARAMETERS}) returns text language plpgsql as $$
+    declare
+      v_answer jsonb;
+    begin
+      if current_setting('pawl.enlisted', true) is distinct from p_transaction then
+        raise exception sqlstate '${NO_TRANSACTION}' using message = 'No transaction is open on this connection.';
+      end if;
+      select done.answers -> '1' into v_answer from ${s}.commit_1(${ARGUMENTS}) as done;
+      if v_answer ->> 'kind' <> 'applied' then return v_answer::text; end if;
+      perform pg_notify(p_channel, '{"isWork":true,"runs":[]}');
+      return '{"kind":"applied"}';
     end $$;`;
 }

@@ -37,7 +37,8 @@ export async function transact(to: Transacting, work: (sql: Sql) => Sealed | Pro
   try {
     const verdict = await to.db.write(() => {
       // A user's function runs once. If the lock was lost at the last moment, the whole is begun again by whoever asked for it.
-      if (sql !== null) throw new PawlError("storage_unavailable", `The database ${to.db.path} was locked by another process.`);
+      if (sql !== null)
+        throw new PawlError("storage_unavailable", `The database ${to.db.path} was locked by another process.`);
       sql = new SqliteSql(to);
       return runIn(to, sql, work);
     });
