@@ -25,7 +25,6 @@ export interface PgClient {
   on(event: "error" | "end", listener: (error?: Error) => void): unknown;
   on(event: "notice", listener: (notice: { message: string }) => void): unknown;
   on(event: "notification", listener: (message: { channel: string; payload?: string }) => void): unknown;
-  off(event: "error" | "end", listener: (error?: Error) => void): unknown;
 }
 
 interface PgModule {

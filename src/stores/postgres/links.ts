@@ -10,8 +10,9 @@ import { Sessions } from "./sessions.ts";
 const ANSWER_LIMIT_MS = 10_000;
 const QUERY_LIMIT_MS = 60_000;
 const SHARED = 2;
-/** Heartbeats, and hints. */
-const OWN = 2;
+/** Heartbeats, hints, and at least one for transactions with a user's SQL. */
+const OWN = 3;
+const KEPT_SESSIONS = 10;
 
 export class Links {
   /** Says which database it is, without a password. */
@@ -32,7 +33,8 @@ export class Links {
     this.#lanes = several(lanes, ANSWER_LIMIT_MS);
     this.#shared = several(SHARED, QUERY_LIMIT_MS);
     this.presence = new Link(this.#options(ANSWER_LIMIT_MS));
-    this.sessions = new Sessions(this.#options(QUERY_LIMIT_MS));
+    const kept = typeof database === "string" ? KEPT_SESSIONS : 1;
+    this.sessions = new Sessions({ ...this.#options(QUERY_LIMIT_MS), kept });
     this.hints = new Hints(schema, () => this.shared(), this.#options(ANSWER_LIMIT_MS));
   }
 

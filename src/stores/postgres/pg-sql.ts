@@ -10,7 +10,8 @@ import {
 import type { TransactRequest } from "../../core/store.ts";
 import { notThisWay, transactionIsOver, transactionRefused } from "../sql-errors.ts";
 import { isAway, isRefusal, sqlState, unavailable } from "./database-error.ts";
-import type { PgClient, PgQuery } from "./driver.ts";
+import type { PgQuery } from "./driver.ts";
+import type { Session } from "./sessions.ts";
 
 const IDLE_TOO_LONG = "25P03";
 /** The server's own limit comes first; this is for one that no longer answers. */
@@ -18,7 +19,7 @@ const GRACE_MS = 5000;
 
 /** The user's side of a transaction. */
 export class PgSql implements Sql {
-  readonly #client: PgClient;
+  readonly #session: Session;
   readonly #request: TransactRequest;
   readonly #where: string;
   #isOpen = true;
@@ -27,8 +28,8 @@ export class PgSql implements Sql {
   fault: unknown = null;
   readonly client: SqlClient;
 
-  constructor(client: PgClient, request: TransactRequest, where: string) {
-    this.#client = client;
+  constructor(session: Session, request: TransactRequest, where: string) {
+    this.#session = session;
     this.#request = request;
     this.#where = where;
     const query = <R>(given: string | SqlQuery, values?: readonly unknown[]) =>
@@ -40,8 +41,7 @@ export class PgSql implements Sql {
       end: async () => {},
       options: {},
     };
-    client.on("error", this.#lost);
-    client.on("end", this.#lost);
+    session.lost = (error) => this.#lost(error);
   }
 
   /** A statement waits for its answer. */
@@ -51,8 +51,6 @@ export class PgSql implements Sql {
 
   close(): void {
     this.#isOpen = false;
-    this.#client.off("error", this.#lost);
-    this.#client.off("end", this.#lost);
   }
 
   async query<R = SqlRow>(text: string, values?: readonly unknown[]): Promise<R[]> {
@@ -81,7 +79,7 @@ export class PgSql implements Sql {
       const { timeoutMs } = this.#request;
       // One statement at a time, with or without values: a second one could be the end of the transaction.
       const sent = { ...query, values, queryMode: "extended", query_timeout: timeoutMs + GRACE_MS } as PgQuery;
-      return (await this.#client.query(sent)) as unknown as SqlResult<R>;
+      return (await this.#session.client.query(sent)) as unknown as SqlResult<R>;
     } catch (error) {
       if (!isRefusal(error)) this.#lost(error);
       else if (isAway(sqlState(error))) this.fault ??= unavailable(error, this.#where);
@@ -91,9 +89,9 @@ export class PgSql implements Sql {
     }
   }
 
-  readonly #lost = (error?: unknown): void => {
+  #lost(error: unknown): void {
     this.fault ??= sqlState(error) === IDLE_TOO_LONG ? this.#idleTooLong() : unavailable(error, this.#where);
-  };
+  }
 
   #idleTooLong(): PawlError {
     const seconds = this.#request.idleMs / 1000;

@@ -7,12 +7,24 @@ const MOST = 10;
 
 export interface SessionsOptions {
   readonly where: string;
+  /** How many are kept for the next transactions. */
+  readonly kept: number;
   client(driver: Driver): PgClient;
+}
+
+export class Session {
+  readonly client: PgClient;
+  /** Told when the connection is gone. */
+  lost: (error?: unknown) => void = () => {};
+
+  constructor(client: PgClient) {
+    this.client = client;
+  }
 }
 
 export class Sessions {
   readonly #options: SessionsOptions;
-  readonly #idle: PgClient[] = [];
+  readonly #idle: Session[] = [];
   readonly #waiting: (() => void)[] = [];
   #taken = 0;
   #isClosed = false;
@@ -25,21 +37,21 @@ export class Sessions {
     return this.#options.where;
   }
 
-  async take(): Promise<PgClient> {
+  async take(): Promise<Session> {
     this.#isClosed = false;
     if (this.#taken >= MOST) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     else this.#taken++;
     return this.#idle.pop() ?? this.#connect();
   }
 
-  async #connect(): Promise<PgClient> {
+  async #connect(): Promise<Session> {
     let client: PgClient | null = null;
     try {
       client = this.#options.client(await loadDriver());
-      const own = client;
-      for (const event of ["error", "end"] as const) own.on(event, () => this.#forget(own));
-      await own.connect();
-      return own;
+      const session = new Session(client);
+      for (const event of ["error", "end"] as const) client.on(event, (error) => this.#lost(session, error));
+      await client.connect();
+      return session;
     } catch (error) {
       this.#free();
       if (client === null) throw error;
@@ -48,20 +60,22 @@ export class Sessions {
     }
   }
 
-  #forget(client: PgClient): void {
-    const at = this.#idle.indexOf(client);
+  #lost(session: Session, error: unknown): void {
+    const at = this.#idle.indexOf(session);
     if (at >= 0) this.#idle.splice(at, 1);
+    session.lost(error);
   }
 
   /** Its transaction is over. */
-  giveBack(client: PgClient): void {
-    if (this.#isClosed) leave(client);
-    else this.#idle.push(client);
+  giveBack(session: Session): void {
+    session.lost = () => {};
+    if (this.#isClosed || this.#idle.length >= this.#options.kept) leave(session.client);
+    else this.#idle.push(session);
     this.#free();
   }
 
   /** Whatever its transaction has done is rolled back with the connection. */
-  discard(client: PgClient): void {
+  discard({ client }: Session): void {
     leave(client);
     this.#free();
   }
@@ -74,7 +88,7 @@ export class Sessions {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    await Promise.all(this.#idle.splice(0).map((client) => client.end().catch(() => {})));
+    await Promise.all(this.#idle.splice(0).map(({ client }) => client.end().catch(() => {})));
   }
 }
 

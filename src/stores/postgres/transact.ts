@@ -15,7 +15,7 @@ import { CommitStatement } from "./commit-statement.ts";
 import { isAway, isRefusal, lostAnswer, sqlState, unavailable } from "./database-error.ts";
 import { loadDriver, type PgClient, type PgResult } from "./driver.ts";
 import { PgSql } from "./pg-sql.ts";
-import type { Sessions } from "./sessions.ts";
+import type { Session, Sessions } from "./sessions.ts";
 import { OTHER_TRANSACTION, REFUSED } from "./transact-functions.ts";
 
 export interface Transacting extends Committing {
@@ -36,23 +36,23 @@ export async function transact(
   request: TransactRequest,
   work: (sql: Sql) => Sealed | Promise<Sealed>,
 ): Promise<Verdict> {
-  const client = await to.sessions.take();
+  const session = await to.sessions.take();
   const token = randomUUID();
-  const sql = new PgSql(client, request, to.sessions.where);
+  const sql = new PgSql(session, request, to.sessions.where);
   let sealed: Sealed | null = null;
   try {
-    await begin(client, request, token, to.sessions.where);
+    await begin(session.client, request, token, to.sessions.where);
     sealed = await work(sql);
-    if (sql.fault === null) return await finish(to, client, token, request.lane, sealed);
+    if (sql.fault === null) return await finish(to, session, token, request.lane, sealed);
   } catch (error) {
     if (sealed !== null) throw error;
-    await rollBack(to.sessions, client, sql.isBusy || sql.fault !== null);
+    await rollBack(to.sessions, session, sql.isBusy || sql.fault !== null);
     throw sql.fault ?? error;
   } finally {
     sql.close();
   }
   // Lost before its last statement was sent.
-  to.sessions.discard(client);
+  to.sessions.discard(session);
   if (hasCode(sql.fault, "storage_unavailable")) throw sql.fault;
   return { run: sealed.commit.run, kind: "failed", error: sql.fault };
 }
@@ -74,19 +74,19 @@ async function begin(client: PgClient, request: TransactRequest, token: string, 
 }
 
 /** A statement that is still under way is not waited for. */
-async function rollBack(sessions: Sessions, client: PgClient, isLost: boolean): Promise<void> {
-  if (isLost) return sessions.discard(client);
+async function rollBack(sessions: Sessions, session: Session, isLost: boolean): Promise<void> {
+  if (isLost) return sessions.discard(session);
   try {
-    await client.query({ text: "rollback", query_timeout: ANSWER_LIMIT_MS });
-    sessions.giveBack(client);
+    await session.client.query({ text: "rollback", query_timeout: ANSWER_LIMIT_MS });
+    sessions.giveBack(session);
   } catch {
-    sessions.discard(client);
+    sessions.discard(session);
   }
 }
 
 async function finish(
   to: Transacting,
-  client: PgClient,
+  session: Session,
   token: string,
   lane: number,
   { worker, commit }: Sealed,
@@ -95,7 +95,7 @@ async function finish(
   const { run } = commit;
   const fault = commitFault(commit);
   if (fault !== null) {
-    await rollBack(to.sessions, client, false);
+    await rollBack(to.sessions, session, false);
     return { run, kind: "failed", error: fault };
   }
   const values = [token, ...new CommitStatement([commit], true, { worker, lane, now: to.now(), owned }).arguments()];
@@ -103,15 +103,15 @@ async function finish(
   const text = `select numbers, answers from ${schema}.transact_1(${marks})`;
   const { types } = await loadDriver();
   const [last, end] = await Promise.allSettled([
-    client.query({ text, values, types, query_timeout: ANSWER_LIMIT_MS }),
-    client.query({ text: "commit", query_timeout: ANSWER_LIMIT_MS }),
+    session.client.query({ text, values, types, query_timeout: ANSWER_LIMIT_MS }),
+    session.client.query({ text: "commit", query_timeout: ANSWER_LIMIT_MS }),
   ]);
   if (end.status === "rejected" && !isRefusal(end.reason)) {
     owned.forgetAll();
-    to.sessions.discard(client);
+    to.sessions.discard(session);
     throw lostAnswer(end.reason, to.sessions.where);
   }
-  to.sessions.giveBack(client);
+  to.sessions.giveBack(session);
   if (isCommitted(end) && last.status === "fulfilled") return readAnswer(to, worker, commit, last.value.rows[0]);
   owned.forget(run);
   return refusal(to, commit, last.status === "rejected" ? last.reason : end.status === "rejected" ? end.reason : null);
