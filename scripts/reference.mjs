@@ -73,6 +73,17 @@ const INTERFACES = [
     },
   },
   {
+    name: "TransactionOptions",
+    file: "src/core/sql.ts",
+    about: "`ctx.transaction(name, fn, options?)`",
+    defaults: {
+      key: "the name; `name#2` for its second use",
+      timeout: `the workflow's, else ${duration(TIMEOUTS.values.database)}`,
+      retry: "the workflow's",
+      isolation: '`"read committed"`',
+    },
+  },
+  {
     name: "RetryOptions",
     file: "src/core/retry.ts",
     about: "`retry` of a workflow or a step. A number is `max`; `false` means no retries.",
@@ -96,6 +107,7 @@ const INTERFACES = [
       deadline: `the workflow's (${duration(DEFAULTS.values.runDeadlineMs)})`,
       delay: "none",
       priority: "0",
+      transaction: "none",
       version: "the newest of a live worker",
     },
   },

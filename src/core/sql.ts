@@ -61,7 +61,7 @@ export type Isolation = "read committed" | "repeatable read" | "serializable";
 export interface TransactionOptions {
   /** Overrides the key that is derived from the name. May be used once in a run. */
   readonly key?: string;
-  /** Time for one attempt, and for each of its statements. Default 15 s. */
+  /** Time for one attempt, and for each of its statements. */
   readonly timeout?: Duration;
   /** Serialization failures and deadlocks count as transient. */
   readonly retry?: Retry;
