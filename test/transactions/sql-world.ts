@@ -24,7 +24,7 @@ export async function accountsOf(kind: SqlStoreKind, world: World): Promise<Acco
   return kind === "sqlite" ? sqliteAccounts(world) : postgresAccounts();
 }
 
-async function postgresAccounts(): Promise<Accounts> {
+export async function postgresAccounts(): Promise<Accounts & { drop(schema: string): Promise<void> }> {
   const table = `accounts_${process.pid}_${++tables}`;
   const client = (await loadPg()).client({ connectionString: inject("postgresUrl") });
   await client.connect();
@@ -43,6 +43,9 @@ async function postgresAccounts(): Promise<Accounts> {
     async paid() {
       const { rows } = await client.query({ text: `select who from ${table} order by n` });
       return rows.map((row) => row["who"] as string);
+    },
+    async drop(schema) {
+      await client.query({ text: `drop schema ${schema} cascade` });
     },
   };
 }

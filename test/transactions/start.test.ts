@@ -143,7 +143,7 @@ for (const kind of SQL_STORES) {
       const start = (sql: Sql) => pawl.start(greet, `try ${++tries}`, { transaction: sql, id: `child-${tries}` });
       const now = (sql: Sql) => {
         void start(sql).catch(() => {});
-        accounts.pay(sql, `${tries}`);
+        void accounts.pay(sql, `${tries}`);
         if (tries === 1) throw new Error("not yet");
         return tries;
       };

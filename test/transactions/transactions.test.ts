@@ -3,6 +3,8 @@ import { describe, expect, it } from "vitest";
 import { PawlError } from "../../src/base/errors.ts";
 import type { Sql } from "../../src/core/sql.ts";
 import { memoryStore, Pawl, RetryableError, workflow } from "../../src/index.ts";
+import { crashEverywhere } from "../../src/testing/index.ts";
+import { rounds } from "../attacks/rig.ts";
 import { errorOf, gate } from "../behaviour/harness.ts";
 import { openSqlWorld, SQL_STORES, transacting } from "./sql-world.ts";
 
@@ -205,6 +207,33 @@ for (const kind of SQL_STORES) {
       await first.close();
     });
 
+    it("I7 P2 P19 a cancel that comes while the outcome is being written is seen after it, live and in replay", async () => {
+      const { world, accounts } = await openSqlWorld(kind);
+      const seen: unknown[] = [];
+      const pay = workflow("pay", async (ctx) => {
+        seen.push(await ctx.transaction("pay", (sql) => accounts.pay(sql, "ada")));
+        await ctx.step("after", () => seen.push("after"));
+      });
+      const store = transacting(world.store, async (transact) => {
+        const verdict = await transact();
+        void pawl.cancel("r");
+        while ((await world.store.run("r"))?.cancel === null);
+        await rounds();
+        return verdict;
+      });
+      const pawl = await Pawl.open(store, { workflows: [pay], logger: SILENT, handleSignals: false });
+      const run = await pawl.start(pay, undefined, { id: "r" });
+      expect((await errorOf(run.result()))["code"]).toBe("cancelled");
+      expect(seen).toEqual([1]);
+      expect((await world.journal(run)).slice(1, 4)).toEqual([
+        "step.started pay",
+        "step.completed pay",
+        expect.stringMatching(/run.cancelling|step.started after/),
+      ]);
+      expect(await accounts.paid()).toEqual(["ada"]);
+      await pawl.close();
+    });
+
     it("X-4 statements that would end the transaction, and those that come too late, are refused", async () => {
       const { world, accounts } = await openSqlWorld(kind);
       let kept: Sql | null = null;
@@ -373,6 +402,12 @@ it("P22 a store without transactions says so at the call, and names those that h
   expect(error["code"]).toBe("invalid_argument");
   expect(error.message).toMatch(/SQLite.*PostgreSQL/);
   await pawl.close();
+});
+
+it("P22 the crash explorer refuses what it cannot play", async () => {
+  const pay = workflow("pay", async (ctx) => ctx.transaction("pay", () => 1));
+  const error = await errorOf(crashEverywhere(pay, undefined));
+  expect([error["code"], error.message]).toEqual(["invalid_argument", expect.stringContaining("crashEverywhere")]);
 });
 
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };

@@ -1,5 +1,5 @@
 // An exploration: which histories are played, in which order, and until when.
-import { PawlError } from "../../base/errors.ts";
+import { PawlError, readProperty } from "../../base/errors.ts";
 import { seededRandom } from "../../base/random.ts";
 import { type CrashMode, modesAt } from "./crash-point.ts";
 import { type Blow, blowsAt, type Explored, Explorer, type RecordedPoint, sample } from "./explorer.ts";
@@ -35,6 +35,7 @@ export async function exploreAll(explored: Explored, options: ExplorationOptions
   const isTime = () => performance.now() < end;
   const explorer = new Explorer(explored);
   const { outcome: undisturbed, points } = await explorer.record();
+  assertNoTransaction(undisturbed.ends.get(RUN_ID)?.value);
   const variation = new Variation(undisturbed);
   const findings = new Findings(undisturbed, variation);
   const vain = waitedInVain(undisturbed, explored.scene.workflow);
@@ -150,4 +151,15 @@ function shuffled<T>(list: readonly T[], seed: number): readonly T[] {
     .map((one) => ({ one, place: chance.next() }))
     .sort((a, b) => a.place - b.place)
     .map(({ one }) => one);
+}
+
+/** Histories are played on a store in memory, which has no transactions: a run that fails for that tells nothing about its crashes. */
+function assertNoTransaction(error: unknown): void {
+  const transaction = readProperty(readProperty(error, "fields"), "transaction");
+  if (readProperty(error, "code") !== "invalid_argument" || typeof transaction !== "string") return;
+  throw new PawlError(
+    "invalid_argument",
+    `crashEverywhere cannot explore ctx.transaction("${transaction}"): it plays in memory, where there are no transactions. Kill real processes on a SQLite file or PostgreSQL instead.`,
+    { fields: { transaction } },
+  );
 }
