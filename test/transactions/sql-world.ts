@@ -95,8 +95,9 @@ export function transacting(
   around: (transact: () => Promise<Verdict>, rollBack: () => Promise<void>) => Promise<Verdict>,
 ): Store {
   let isOver = false;
+  const { pulse: _, ...methods } = store;
   return {
-    ...store,
+    ...methods,
     open: async () => {},
     close: async () => {},
     async transact(request, work) {
