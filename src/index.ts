@@ -13,6 +13,7 @@ export type {
   RunWait,
   SignalOptions,
 } from "./client/run.ts";
+export type { ScheduleOptions, ScheduleSummary } from "./client/schedules.ts";
 export type { StartOptions } from "./client/start.ts";
 export type {
   CallOptions,
@@ -28,6 +29,7 @@ export type {
 } from "./core/context.ts";
 export type { Entry, EntryType, Parked } from "./core/journal.ts";
 export type { Retry, RetryOptions } from "./core/retry.ts";
+export type { Misfire, Overlap } from "./core/schedule.ts";
 export type { StandardSchema } from "./core/schema.ts";
 export type {
   Isolation,

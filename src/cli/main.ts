@@ -16,6 +16,7 @@ import { addReplay } from "./replay.ts";
 import { addResolve } from "./resolve.ts";
 import { addRetry } from "./retry.ts";
 import { addRun } from "./run.ts";
+import { addSchedules } from "./schedules.ts";
 import { addShow } from "./show.ts";
 import { addSignal } from "./signal.ts";
 import { addStart } from "./start.ts";
@@ -27,6 +28,7 @@ const GROUPS: readonly (readonly [title: string, commands: readonly ((program: C
   ["Run workflows:", [addInit, addRun, addWorker, addStart]],
   ["Look:", [addLs, addShow, addWhy, addJournal, addExport]],
   ["Act on a run:", [addSignal, addCancel, addRetry, addFork, addResolve]],
+  ["Schedules:", [addSchedules]],
   ["Test:", [addTest, addReplay]],
   ["Look after the store:", [addDoctor, addBackup]],
   ["Help:", [addExitCodes]],

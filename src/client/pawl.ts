@@ -35,6 +35,7 @@ import {
   type SignalOptions,
   summaryOf,
 } from "./run.ts";
+import { pageOf, type ScheduleOptions, type ScheduleSummary, Schedules, scheduleWorkflow } from "./schedules.ts";
 import { type StartOptions, type StartPorts, startRun, startSpace } from "./start.ts";
 import { isCovered } from "./stranded.ts";
 
@@ -86,6 +87,8 @@ export type Choice = string | { readonly choice: string; readonly value?: unknow
 
 type StartInput<I> = undefined extends I ? [input?: I, options?: StartOptions] : [input: I, options?: StartOptions];
 
+type InputOf<I> = undefined extends I ? { readonly input?: NoInfer<I> } : { readonly input: NoInfer<I> };
+
 /** The engine: starts runs, works on them, and tells about them. */
 export class Pawl {
   readonly store: Store;
@@ -98,6 +101,7 @@ export class Pawl {
   readonly #worker: Worker;
   readonly #ports: StartPorts;
   readonly #source: RunSource;
+  readonly #schedules: Schedules;
   readonly #undo: (() => void)[] = [];
   #closing: Promise<void> | null = null;
 
@@ -118,7 +122,7 @@ export class Pawl {
 
   private constructor(store: Store, options: PawlOptions) {
     this.store = store;
-    this.#registry = new Registry((options.workflows ?? []) as readonly Workflow[]);
+    this.#registry = new Registry(withSchedules((options.workflows ?? []) as readonly Workflow[]));
     this.#codec = options.codec ?? compressing(jsonCodec, brotli);
     this.#log = harmless(options.logger ?? consoleLog);
     this.#machine = machineOf(options);
@@ -148,6 +152,7 @@ export class Pawl {
       isHere: (id) => this.#worker.holds(id),
       assertOpen: () => this.#assertOpen(),
     };
+    this.#schedules = new Schedules({ ...this.#ports, cancel: (run, reason) => this.cancel(run, { reason }) });
   }
 
   #workerOptions(options: PawlOptions, pollMs: number): ConstructorParameters<typeof Worker>[1] {
@@ -238,18 +243,17 @@ export class Pawl {
     this.#assertOpen();
     const limit = Math.min(positive("limit", query.limit ?? LIMITS.listPage), LIMITS.listPageMax);
     const states = statesOf(query);
-    const rows = await this.store.runs({
-      limit: limit + 1,
+    const filter = {
       ...(query.workflow === undefined ? {} : { workflow: query.workflow }),
       ...(states === null ? {} : { states }),
       ...(query.tag === undefined ? {} : { tag: query.tag }),
       ...(query.parent === undefined ? {} : { parent: query.parent }),
       ...(query.after === undefined ? {} : { createdAfter: query.after.getTime() }),
       ...(query.before === undefined ? {} : { createdBefore: query.before.getTime() }),
-      ...(query.cursor === undefined ? {} : { before: query.cursor }),
-    });
-    const runs = rows.slice(0, limit).map(summaryOf);
-    return { runs, cursor: rows.length > limit ? (runs.at(-1)?.id ?? null) : null };
+    };
+    const runs = await pageOf(this.store, filter, query.cursor, limit + 1);
+    const shown = runs.slice(0, limit).map(summaryOf);
+    return { runs: shown, cursor: runs.length > limit ? (shown.at(-1)?.id ?? null) : null };
   }
 
   /** Sends a durable message to a run. Delivered once, whether it waits for it yet or not. */
@@ -376,6 +380,38 @@ export class Pawl {
     this.#worker.hint();
   }
 
+  /** Starts a run of a workflow at each slot, durably. The same definition again changes nothing, another one replaces it. */
+  async schedule<I, O>(name: string, workflow: Workflow<I, O>, options: ScheduleOptions & InputOf<I>): Promise<void>;
+  async schedule(name: string, workflow: string, options: ScheduleOptions): Promise<void>;
+  async schedule(name: string, workflow: Workflow | string, options: ScheduleOptions): Promise<void> {
+    this.#assertOpen();
+    await this.#schedules.define(name, workflow, options);
+  }
+
+  /** Ends a schedule; false if there is none. Runs that it has started go on. */
+  async unschedule(name: string): Promise<boolean> {
+    this.#assertOpen();
+    return this.#schedules.remove(name);
+  }
+
+  /** Stops a schedule for a while: slots that come meanwhile start nothing, later either. False if there is none. */
+  async pauseSchedule(name: string): Promise<boolean> {
+    this.#assertOpen();
+    return this.#schedules.pause(name, true);
+  }
+
+  /** Goes on with the next slot of a paused schedule. False if there is none. */
+  async resumeSchedule(name: string): Promise<boolean> {
+    this.#assertOpen();
+    return this.#schedules.pause(name, false);
+  }
+
+  /** All schedules of the store, by name. */
+  async schedules(): Promise<ScheduleSummary[]> {
+    this.#assertOpen();
+    return this.#schedules.list();
+  }
+
   workers(): Promise<WorkerRow[]> {
     return this.store.workers();
   }
@@ -402,6 +438,11 @@ export class Pawl {
     if (this.#closing !== null)
       throw new PawlError("closed", "This Pawl was closed. Open a new one with Pawl.open(…).");
   }
+}
+
+/** Whoever works also looks after schedules, whatever they start. */
+function withSchedules(workflows: readonly Workflow[]): readonly Workflow[] {
+  return workflows.length === 0 ? [] : [...workflows, scheduleWorkflow];
 }
 
 function isStore(value: unknown): value is Store {

@@ -27,6 +27,7 @@ import { mapItems } from "./map-items.ts";
 import type { Pass } from "./pass.ts";
 import { type Duration, retryPolicy } from "./retry.ts";
 import { type StandardSchema, validateNow } from "./schema.ts";
+import { slotOf } from "./slot-run.ts";
 import type { Isolation, Sql, TransactionOptions } from "./sql.ts";
 import { assertFunction } from "./transaction-function.ts";
 import type { Workflow } from "./workflow.ts";
@@ -354,6 +355,7 @@ const NAME_OF: Readonly<Record<CallType, string>> = {
 
 function factsOf(pass: Pass): RunFacts {
   const { row } = pass;
+  const schedule = slotOf(row.tags);
   return {
     id: row.id,
     workflow: row.workflow,
@@ -363,6 +365,7 @@ function factsOf(pass: Pass): RunFacts {
     tags: row.tags,
     ...(row.key === null ? {} : { key: row.key }),
     ...(row.deadline === null ? {} : { deadline: new Date(row.deadline) }),
+    ...(schedule === null ? {} : { schedule }),
   };
 }
 

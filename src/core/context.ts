@@ -69,6 +69,8 @@ export interface RunFacts {
   readonly attempt: number;
   readonly deadline?: Date;
   readonly tags: readonly string[];
+  /** The schedule that has started this run, and the time that it was due: use it instead of the time when the run began. */
+  readonly schedule?: { readonly name: string; readonly slot: Date };
 }
 
 type StartInput<I> = undefined extends I ? [input?: I, options?: CallOptions] : [input: I, options?: CallOptions];

@@ -30,6 +30,22 @@ export const LIMITS = {
   /** Page size of lists, and the most that may be asked for. */
   listPage: 50,
   listPageMax: 1000,
+  /** The shortest interval of a schedule: below it a loop in a workflow is cheaper and as good. */
+  everyMs: 1000,
+  /** A slot that is found later than this counts as missed: time enough for a restart or a take-over. */
+  misfireMs: 60_000,
+  /** Missed slots that `misfire: "catchUp"` makes up for, the newest of them; older ones are skipped, and that is told. */
+  catchUpSlots: 1000,
+  /** Missed slots that are counted one by one under the other policies. */
+  missedSlots: 100,
+  /** How far back missed slots are looked for at first. */
+  slotLookMs: 60_000,
+  /** Slots of a schedule that may wait for the run before them. */
+  queuedSlots: 1000,
+  /** How often a schedule looks whether the run that its queue waits for has ended. */
+  queueLookMs: 1000,
+  /** When a schedule that could not be settled is tried again. */
+  scheduleRetryMs: 60_000,
 } as const;
 
 /** Time given to one attempt of a step, by what it does (S4-24). */

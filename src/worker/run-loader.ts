@@ -4,7 +4,9 @@
 //   RL1. A run is loaded only by the incarnation that owns it, and only once: of an answer that comes late, what was loaded since the question
 //        was put does not count. It may be over by then, and gone.
 //   RL2. What cannot be loaded keeps no other from it; it is tried again with the next heartbeat (P23).
+import type { Draft } from "../core/draft.ts";
 import type { PassPorts } from "../core/pass-ports.ts";
+import { SCHEDULE_WORKFLOW } from "../core/slot-run.ts";
 import type { ClaimedRun, RunCommit, Store, Verdict } from "../core/store.ts";
 import type { Claims } from "./claims.ts";
 import type { Committer } from "./committer.ts";
@@ -12,6 +14,7 @@ import type { Lease } from "./lease.ts";
 import { loadRun, parkRefused } from "./load-run.ts";
 import type { PassTable } from "./pass-table.ts";
 import type { Registry } from "./registry.ts";
+import type { ScheduleKeeper } from "./schedule-keeper.ts";
 
 export interface RunLoaderParts {
   readonly store: Store;
@@ -21,6 +24,7 @@ export interface RunLoaderParts {
   readonly passes: PassTable;
   readonly claims: Claims;
   readonly ports: PassPorts;
+  readonly schedules: ScheduleKeeper;
   isStopping(): boolean;
   /** Something about this run has changed, durably. */
   changed(run: string): void;
@@ -33,6 +37,8 @@ export class RunLoader {
   readonly #parts: RunLoaderParts;
   /** Runs that are owned and are being written without a pass. */
   readonly #held = new Set<string>();
+  /** Schedules that are being settled; true: one was claimed again meanwhile. */
+  readonly #tended = new Map<string, boolean>();
   /** Of each question that is not answered yet: what was loaded since. */
   readonly #asking = new Set<Set<string>>();
 
@@ -51,15 +57,24 @@ export class RunLoader {
     }
   }
 
+  /** A schedule is being settled. */
+  get isTending(): boolean {
+    return this.#tended.size > 0;
+  }
+
   load(claimed: ClaimedRun, readAt: number, worker: string): void {
     const { lease, passes, claims, registry, ports, guarded, guardedNow } = this.#parts;
     const { run, head, row } = claimed;
     if (worker !== lease.id || passes.has(run)) return;
     this.#noteLoaded(run);
     guardedNow(`load run ${run}`, () => {
-      const loaded = loadRun(claimed, registry.forRun(row.workflow, row.version), ports, readAt);
+      const isSchedule = row.workflow === SCHEDULE_WORKFLOW;
+      // Nothing of a schedule needs a body, its end neither.
+      const workflow = isSchedule && claimed.cancel !== null ? undefined : registry.forRun(row.workflow, row.version);
+      const loaded = loadRun(claimed, workflow, ports, readAt);
       if (loaded.kind === "childless")
         return void guarded("end a run", async () => void (await this.cancelWithoutBody(run)));
+      if (loaded.kind === "pass" && isSchedule) return void this.#tend(claimed, loaded.pass.draft);
       if (loaded.kind === "pass" && claims.isFull) return void this.handBack(run, head, row.claims);
       claims.begun(run, row.claims);
       if (loaded.kind === "pass") {
@@ -67,6 +82,25 @@ export class RunLoader {
         loaded.pass.begin();
       } else void this.#writeAndLetGo(loaded.commit);
     });
+  }
+
+  /** Settles what is due of a schedule and lets it go. One at a time: a claim may be answered before the commit that made it possible. */
+  async #tend(claimed: ClaimedRun, draft: Draft): Promise<void> {
+    const { schedules, committer, claims, changed, guarded } = this.#parts;
+    const { run } = claimed;
+    if (this.#tended.has(run)) return void this.#tended.set(run, true);
+    this.#tended.set(run, false);
+    await guarded(`settle schedule "${claimed.row.key}"`, async () => {
+      const { commit, tell } = await schedules.tend(claimed, draft);
+      const verdict = await committer.write(commit);
+      if (verdict.kind === "applied") tell();
+      else this.#tended.set(run, true);
+    });
+    const isAgain = this.#tended.get(run);
+    this.#tended.delete(run);
+    changed(run);
+    claims.left(run, true);
+    if (isAgain) await guarded(`load run ${run}`, () => this.#reload(run));
   }
 
   /** Others came first since this run was promised a place: it goes to whoever has room, as if nobody had claimed it. */
@@ -148,7 +182,7 @@ export class RunLoader {
     const worker = lease.id;
     if (worker === null) return;
     for (const { run } of await store.owned(worker, { news: false })) {
-      if (worker !== lease.id || passes.has(run) || this.#held.has(run)) continue;
+      if (worker !== lease.id || passes.has(run) || this.#held.has(run) || this.#tended.has(run)) continue;
       await guarded(`load run ${run}`, () => this.#reload(run));
     }
   }

@@ -29,6 +29,7 @@ import { newRow } from "./new-row.ts";
 import { PassTable, type Started } from "./pass-table.ts";
 import type { Registry } from "./registry.ts";
 import { RunLoader } from "./run-loader.ts";
+import { ScheduleKeeper } from "./schedule-keeper.ts";
 import { SelfFence } from "./self-fence.ts";
 import { Sweeper } from "./sweeper.ts";
 import { Transactor } from "./transactor.ts";
@@ -142,6 +143,7 @@ export class Worker {
       passes: this.#passes,
       claims: this.#claims,
       ports: this.ports,
+      schedules: new ScheduleKeeper({ store, codec: options.codec, host: options.host, log }),
       isStopping: () => this.#isStopping,
       changed: (run) => events.changed(run),
       guarded: (what, body) => this.#guarded(what, body),
@@ -187,7 +189,7 @@ export class Worker {
     await Promise.all([this.#claims.stop(), this.#mail.stop(), this.#sweeper.stop()]);
     for (const pass of this.#passes.all()) pass.drain();
     await this.#until(() => this.#passes.all().every((pass) => pass.isQuiet), drainMs);
-    await this.#until(() => !this.committer.isBusy, drainMs);
+    await this.#until(() => !this.committer.isBusy && !this.#loader.isTending, drainMs);
     for (const pass of this.#passes.all()) this.#passes.drop(pass);
     this.committer.close();
     await this.#selfFence.done();
@@ -208,7 +210,8 @@ export class Worker {
   }
 
   #isResting(): boolean {
-    if (this.#selfFence.isUnderWay || this.#mailReader.isWanted || this.committer.isBusy) return false;
+    if (this.#selfFence.isUnderWay || this.#mailReader.isWanted || this.committer.isBusy || this.#loader.isTending)
+      return false;
     for (const pass of this.#passes.all()) if (!pass.isResting) return false;
     return true;
   }

@@ -1,0 +1,26 @@
+// Names
+// How the run of a schedule and the runs of its slots are named, and how a run knows its slot.
+
+/** What the run of a schedule is a run of. It has no body: its worker settles what is due and lets it go. */
+export const SCHEDULE_WORKFLOW = "pawl.schedule";
+
+/** The id of the run that a slot starts: there can only be one (I13). */
+export function slotRun(name: string, slot: number): string {
+  return `${name}@${new Date(slot).toISOString()}`;
+}
+
+const SLOT_TAG = "slot:";
+
+/** What the runs of a schedule are found by, and know their slot from. */
+export function slotTags(name: string, slot: number): string[] {
+  return [`schedule:${name}`, `${SLOT_TAG}${slotRun(name, slot)}`];
+}
+
+/** The slot that a run was started for. A fork keeps its tags, and so its slot. */
+export function slotOf(tags: readonly string[]): { readonly name: string; readonly slot: Date } | null {
+  const tag = tags.find((one) => one.startsWith(SLOT_TAG));
+  const at = tag?.lastIndexOf("@") ?? -1;
+  if (tag === undefined || at < 0) return null;
+  const slot = new Date(tag.slice(at + 1));
+  return Number.isNaN(slot.getTime()) ? null : { name: tag.slice(SLOT_TAG.length, at), slot };
+}
