@@ -9,26 +9,31 @@ const DAY = 24 * HOUR;
 const FROM = Date.UTC(2020, 0, 1);
 const UNTIL = Date.UTC(2030, 0, 1);
 
+type OffsetAt = (time: number) => number;
+
+/** Offsets from the list of changes: asking the calendar for each moment would take longer than all the rest. */
+function offsetsOf(zone: string, changes: readonly ClockChange[]): OffsetAt {
+  const first = offsetAt(zone, FROM - DAY);
+  return (time) => changes.findLast(({ at }) => at <= time)?.after ?? first;
+}
+
 /** The slots in a span, each checked to come after the one before. */
 function walk(cron: string, zone: string, from: number, until: number): number[] {
   const after = slotsOf({ cron, zone });
   const found: number[] = [];
-  for (let slot = after(from); slot !== null && slot <= until; ) {
+  for (let slot = after(from); slot !== null && slot <= until; slot = after(slot)) {
+    if (slot <= (found.at(-1) ?? from))
+      throw new Error(`${cron} in ${zone} goes back to ${new Date(slot).toISOString()}`);
     found.push(slot);
-    const next = after(slot);
-    expect(next ?? Number.POSITIVE_INFINITY, `${cron} ${zone} behind ${new Date(slot).toISOString()}`).toBeGreaterThan(
-      slot,
-    );
-    slot = next;
   }
   return found;
 }
 
 /** When the clocks show this time of this day: the first time, or right behind the gap that it falls into. */
-function wallTime(zone: string, wall: number, changes: readonly ClockChange[]): number {
+function wallTime(zone: string, offset: OffsetAt, wall: number, changes: readonly ClockChange[]): number {
   const near = changes.filter(({ at }) => Math.abs(at - wall) < 2 * DAY);
-  const offsets = [...new Set([offsetAt(zone, wall - DAY), ...near.flatMap(({ before, after }) => [before, after])])];
-  const moments = offsets.map((offset) => wall - offset).filter((time) => time + offsetAt(zone, time) === wall);
+  const offsets = [...new Set([offset(wall - DAY), ...near.flatMap(({ before, after }) => [before, after])])];
+  const moments = offsets.map((one) => wall - one).filter((time) => time + offset(time) === wall);
   if (moments.length > 0) return Math.min(...moments);
   const gap = near.find(({ at, before, after }) => at + before <= wall && wall < at + after);
   if (gap === undefined) throw new Error(`no such time in ${zone}: ${new Date(wall).toISOString()}`);
@@ -37,6 +42,7 @@ function wallTime(zone: string, wall: number, changes: readonly ClockChange[]): 
 
 describe.each(ZONES)("slots in %s from 2020 to 2030", (zone) => {
   const changes = clockChanges(zone, FROM - DAY, UNTIL + DAY);
+  const offset = offsetsOf(zone, changes);
 
   it("I13 B45 a fixed time comes once on every day, at the first moment that fits", () => {
     // The hour in which most clocks change here; where they never do, any.
@@ -44,7 +50,8 @@ describe.each(ZONES)("slots in %s from 2020 to 2030", (zone) => {
     const minutes = Math.floor((((change.at + change.before) % DAY) + 10 * MINUTE) / MINUTE) % 1440;
     const cron = `${minutes % 60} ${Math.floor(minutes / 60)} * * *`;
     const expected: number[] = [];
-    for (let day = FROM; day < UNTIL; day += DAY) expected.push(wallTime(zone, day + minutes * MINUTE, changes));
+    for (let day = FROM; day < UNTIL; day += DAY)
+      expected.push(wallTime(zone, offset, day + minutes * MINUTE, changes));
     const found = walk(cron, zone, (expected[0] ?? 0) - 1, expected.at(-1) ?? 0);
     expect(found.length).toBe(expected.length);
     expect(found).toEqual(expected);
@@ -55,7 +62,7 @@ describe.each(ZONES)("slots in %s from 2020 to 2030", (zone) => {
       const [from, until] = [at - 5 * HOUR, at + 5 * HOUR];
       const expected: number[] = [];
       for (let time = from + MINUTE; time <= until; time += MINUTE)
-        if (Math.floor((time + offsetAt(zone, time)) / MINUTE) % 15 === 0) expected.push(time);
+        if (Math.floor((time + offset(time)) / MINUTE) % 15 === 0) expected.push(time);
       expect(walk("*/15 * * * *", zone, from, until), new Date(at).toISOString()).toEqual(expected);
     }
   });
