@@ -2,7 +2,7 @@ export type { Clock } from "./base/clock.ts";
 export type { Duration } from "./base/duration.ts";
 export type { Codec, FieldAddress } from "./base/envelope.ts";
 export { type ErrorCode, hasCode, PawlError, RetryableError, TerminalError } from "./base/errors.ts";
-export { type Choice, type Page, Pawl, type PawlOptions, type RunQuery } from "./client/pawl.ts";
+export { type Choice, Pawl, type PawlOptions } from "./client/pawl.ts";
 export type {
   CancelOptions,
   CancelOutcome,
@@ -13,6 +13,7 @@ export type {
   RunWait,
   SignalOptions,
 } from "./client/run.ts";
+export type { Page, RunQuery } from "./client/run-list.ts";
 export type { ScheduleOptions, ScheduleSummary } from "./client/schedules.ts";
 export type { StartOptions } from "./client/start.ts";
 export type {

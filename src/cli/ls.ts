@@ -1,7 +1,7 @@
 import { type Command, Option } from "commander";
 import { formatMs } from "../base/duration.ts";
-import type { RunQuery } from "../client/pawl.ts";
 import type { RunSummary } from "../client/run.ts";
+import type { RunQuery } from "../client/run-list.ts";
 import { type PublicStatus, RUN_STATES, type RunState } from "../core/transition.ts";
 import { action, addCommand, type Call, withClient } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";

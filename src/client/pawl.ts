@@ -10,7 +10,7 @@ import type { Log } from "../core/context.ts";
 import type { Entry, Resolved } from "../core/journal.ts";
 import { DEFAULTS, LIMITS } from "../core/limits.ts";
 import type { Store, WorkerRow } from "../core/store.ts";
-import { isTerminal, type PublicStatus, publicStatus, RUN_STATES, type RunState } from "../core/transition.ts";
+import { isTerminal, publicStatus } from "../core/transition.ts";
 import { openEntry, sealValue } from "../core/values.ts";
 import type { Workflow } from "../core/workflow.ts";
 import { Registry } from "../worker/registry.ts";
@@ -33,9 +33,9 @@ import {
   rowOf,
   runNotFound,
   type SignalOptions,
-  summaryOf,
 } from "./run.ts";
-import { pageOf, type ScheduleOptions, type ScheduleSummary, Schedules, scheduleWorkflow } from "./schedules.ts";
+import { listRuns, type Page, positive, type RunQuery } from "./run-list.ts";
+import { type ScheduleOptions, type ScheduleSummary, Schedules, scheduleWorkflow } from "./schedules.ts";
 import { type StartOptions, type StartPorts, startRun, startSpace } from "./start.ts";
 import { isCovered } from "./stranded.ts";
 
@@ -63,24 +63,6 @@ export interface PawlOptions {
   readonly handleSignals?: boolean;
   /** A name for people; ownership never depends on it. Default: the host's name. */
   readonly name?: string;
-}
-
-export interface RunQuery {
-  readonly workflow?: string;
-  readonly status?: PublicStatus;
-  readonly state?: RunState;
-  readonly tag?: string;
-  readonly parent?: string;
-  readonly after?: Date;
-  readonly before?: Date;
-  readonly cursor?: string;
-  readonly limit?: number;
-}
-
-export interface Page<T> {
-  readonly runs: readonly T[];
-  /** Pass it to the next call; `null` at the end. */
-  readonly cursor: string | null;
 }
 
 export type Choice = string | { readonly choice: string; readonly value?: unknown; readonly step?: string };
@@ -241,19 +223,7 @@ export class Pawl {
   /** Newest first. A cursor neither skips nor repeats runs that were there all along. */
   async list(query: RunQuery = {}): Promise<Page<RunSummary>> {
     this.#assertOpen();
-    const limit = Math.min(positive("limit", query.limit ?? LIMITS.listPage), LIMITS.listPageMax);
-    const states = statesOf(query);
-    const filter = {
-      ...(query.workflow === undefined ? {} : { workflow: query.workflow }),
-      ...(states === null ? {} : { states }),
-      ...(query.tag === undefined ? {} : { tag: query.tag }),
-      ...(query.parent === undefined ? {} : { parent: query.parent }),
-      ...(query.after === undefined ? {} : { createdAfter: query.after.getTime() }),
-      ...(query.before === undefined ? {} : { createdBefore: query.before.getTime() }),
-    };
-    const runs = await pageOf(this.store, filter, query.cursor, limit + 1);
-    const shown = runs.slice(0, limit).map(summaryOf);
-    return { runs: shown, cursor: runs.length > limit ? (shown.at(-1)?.id ?? null) : null };
+    return listRuns(this.store, query);
   }
 
   /** Sends a durable message to a run. Delivered once, whether it waits for it yet or not. */
@@ -449,20 +419,8 @@ function isStore(value: unknown): value is Store {
   return typeof value === "object" && value !== null && typeof (value as { commit?: unknown }).commit === "function";
 }
 
-function statesOf({ status, state }: RunQuery): RunState[] | null {
-  if (state !== undefined) return [state];
-  return status === undefined ? null : RUN_STATES.filter((one) => publicStatus(one) === status);
-}
-
 function textOf(value: unknown): string | null {
   return typeof value === "string" ? value : null;
-}
-
-function positive(what: string, value: number): number {
-  if (Number.isFinite(value) && value >= 1) return Math.floor(value);
-  throw new PawlError("invalid_argument", `${what} is ${value}. Give a number of at least 1.`, {
-    fields: { [what]: value },
-  });
 }
 
 function assertReason(reason: unknown): void {

@@ -23,7 +23,7 @@ import {
 import { validate } from "../core/schema.ts";
 import { SCHEDULE_WORKFLOW, slotRun } from "../core/slot-run.ts";
 import { assertCron, type Timing } from "../core/slots.ts";
-import type { NewRun, RunCommit, RunQuery, RunRow, Store } from "../core/store.ts";
+import type { NewRun, RunCommit, RunRow, Store } from "../core/store.ts";
 import { isTerminal, RUN_STATES } from "../core/transition.ts";
 import { sealValue } from "../core/values.ts";
 import { type Workflow, workflow } from "../core/workflow.ts";
@@ -339,21 +339,4 @@ function summaryOf({ row, definition, cursor }: Kept): ScheduleSummary {
     lastSkipped: lastSkipped === null ? null : { slot: new Date(lastSkipped.slot), why: lastSkipped.why },
     run: row.id,
   };
-}
-
-/** Runs, newest first, without those that keep schedules, unless they are asked for. */
-export async function pageOf(
-  store: Store,
-  filter: Omit<RunQuery, "before" | "limit">,
-  cursor: string | undefined,
-  limit: number,
-): Promise<RunRow[]> {
-  const found: RunRow[] = [];
-  for (let before = cursor; found.length < limit; ) {
-    const rows = await store.runs({ ...filter, limit, ...(before === undefined ? {} : { before }) });
-    found.push(...rows.filter(({ workflow }) => workflow !== SCHEDULE_WORKFLOW || filter.workflow === workflow));
-    before = rows.at(-1)?.id;
-    if (rows.length < limit) break;
-  }
-  return found.slice(0, limit);
 }
