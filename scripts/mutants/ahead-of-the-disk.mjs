@@ -146,7 +146,11 @@ export const diskMutants = [
     rule: "P15",
     name: "a run may have two commits under way",
     changes: [
-      { file: "src/core/outgoing.ts", from: "    if (this.#inFlight !== null) return null;\n", to: "" },
+      {
+        file: "src/core/outgoing.ts",
+        from: "if (this.#inFlight !== null || this.#draft.isHeld) return null;",
+        to: "if (this.#draft.isHeld) return null;",
+      },
       {
         file: "src/worker/lane.ts",
         from: "this.#dirty.size > 0 && !this.#isCommitting && !this.#owner.isPaused()",

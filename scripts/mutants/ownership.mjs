@@ -414,8 +414,8 @@ export const ownershipMutants = [
     changes: [
       {
         file: "src/core/pass.ts",
-        from: " else if (this.#outgoing.wasOffered) this.evaluate();",
-        to: "",
+        from: " else if (this.#outgoing.wasOffered || batch.isTransaction) this.evaluate();",
+        to: " else if (batch.isTransaction) this.evaluate();",
       },
     ],
     killers: [{ file: "test/simulation/simulation.test.ts", title: "suspension asked for while offered" }],

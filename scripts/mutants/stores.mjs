@@ -244,7 +244,7 @@ export const storeMutants = [
     name: "what this process remembers of a run's head is believed blindly (SQLite)",
     changes: [
       {
-        file: "src/stores/sqlite/owned-runs.ts",
+        file: "src/stores/owned-runs.ts",
         from: "known.owner === worker && known.head === head ? known : null",
         to: "known.owner === worker && head >= 0 ? known : null",
       },

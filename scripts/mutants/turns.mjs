@@ -251,8 +251,8 @@ export const turnMutants = [
     changes: [
       {
         file: "src/core/steps.ts",
-        from: "payload: isPlain(value) ? value : decodePayload(text) }",
-        to: "payload: isPlain(value) || text !== '' ? value : decodePayload(text) }",
+        from: "const payload = isPlain(value) ? value : decodePayload(text);",
+        to: "const payload = isPlain(value) || text !== '' ? value : decodePayload(text);",
       },
     ],
     killers: [{ file: "test/behaviour/steps.test.ts" }],
