@@ -219,3 +219,27 @@ export const RULES = [
   answers,
   parks,
 ];
+
+/** A rule that looks only at what began after `since()`. */
+const lately = (rule, since) => ({
+  name: rule.name,
+  of: (facts) => {
+    const starts = facts.evidence.starts.filter(({ mono }) => mono > since());
+    return rule.of({ ...facts, evidence: { ...facts.evidence, starts } });
+  },
+});
+
+/**
+ * What must hold of a store that has lost its newest past, and has had time until `since()` to find out: journals and rows agree and make sense, all
+ * that is left ends rightly, and nobody goes on with what was lost.
+ */
+export const rulesAfterLoss = (since) => [
+  agrees,
+  once,
+  lately(marked, since),
+  lately(late, since),
+  timers,
+  quiet,
+  answers,
+  parks,
+];
