@@ -4,7 +4,7 @@
 //   --mode NAME       "synchronous", "asynchronous" or "both", which is the default
 //   --runs N          runs of 10 steps of 20 ms in each mode, 4,000; a few runs of other kinds beside them
 //   --failovers N     in each mode, 4; after each the new primary gets a standby of its own
-//   --lag MS          how far the asynchronous standby is behind when its primary dies, 150
+//   --lag MS          how far the asynchronous standby is behind when its primary dies, 300
 //   --workers N, --kills N, --freezes N   as in chaos:pg: 4, 8, 2
 //   --without-identity   takes rule P15 away: fences no longer name the server that they were written on. Shows what the rule is for
 //   --seed TEXT, --keep, --json           as in chaos:pg
@@ -32,7 +32,7 @@ const { values } = parseArgs({
     kills: { type: "string", default: "8" },
     freezes: { type: "string", default: "2" },
     failovers: { type: "string", default: "4" },
-    lag: { type: "string", default: "150" },
+    lag: { type: "string", default: "300" },
     "without-identity": { type: "boolean", default: false },
     seed: { type: "string", default: String(Math.floor(Math.random() * 1e9)) },
     keep: { type: "boolean", default: false },

@@ -21,7 +21,7 @@ import {
 
 const SELF = fileURLToPath(import.meta.url);
 const PASSWORD = "pair";
-const ALIKE = { wal_level: "replica", max_wal_senders: 8, hot_standby: "on", wal_keep_size: "1GB" };
+const ALIKE = { hot_standby: "on", wal_keep_size: "1GB" };
 /** What only one of the two has, and not for good: in a file of its own, to be read again. */
 const CHANGING = "pair.conf";
 
@@ -29,8 +29,6 @@ const pause = (ms) =>
   new Promise((resolve) => {
     setTimeout(resolve, ms);
   });
-
-if (process.argv[1] === SELF) await guard(JSON.parse(process.argv[2]));
 
 /**
  * Opens a pair. `kill(lagMs)` ends every process of the primary with SIGKILL, `lagMs` after it has stopped sending to the standby, and resolves with the
@@ -192,3 +190,5 @@ function childrenOf(parent) {
   const pairs = stdout.trim().split("\n").map((line) => line.trim().split(/\s+/).map(Number));
   return pairs.filter(([, ppid]) => ppid === parent).map(([pid]) => pid);
 }
+
+if (process.argv[1] === SELF) await guard(JSON.parse(process.argv[2]));

@@ -12,7 +12,7 @@ import { Patrol, UNFINISHED } from "./patrol.mjs";
 import { ANSWERS } from "./programs.mjs";
 import { GENTLE_MIX, Workload } from "./workload.mjs";
 
-export const LEASE_MS = 1500;
+export const LEASE_MS = 2000;
 const CONCURRENCY = 48;
 const HEAP_MB = 256;
 /** Of the runs that are open at a time, some wait to be claimed. */
