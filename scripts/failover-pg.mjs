@@ -6,6 +6,7 @@
 //   --failovers N     in each mode, 4; after each the new primary gets a standby of its own
 //   --lag MS          how far the asynchronous standby is behind when its primary dies, 300
 //   --workers N, --kills N, --freezes N   as in chaos:pg: 4, 8, 2
+//   --pooler          a PgBouncer in transaction mode before all of it: who asks nothing while it happens does not notice that there was a failover
 //   --without-identity   takes rule P15 away: fences no longer name the server that they were written on. Shows what the rule is for
 //   --seed TEXT, --keep, --json           as in chaos:pg
 
@@ -22,6 +23,7 @@ import { Losses } from "./chaos/losses.mjs";
 import { MovingAddress } from "./chaos/moving-address.mjs";
 import { close, say, tell, whole } from "./chaos/report.mjs";
 import { RULES, rulesAfterLoss } from "./chaos/rules.mjs";
+import { openPgBouncer } from "./pgbouncer.mjs";
 import { openPair } from "./postgres-pair.mjs";
 
 const { values } = parseArgs({
@@ -33,6 +35,7 @@ const { values } = parseArgs({
     freezes: { type: "string", default: "2" },
     failovers: { type: "string", default: "4" },
     lag: { type: "string", default: "300" },
+    pooler: { type: "boolean", default: false },
     "without-identity": { type: "boolean", default: false },
     seed: { type: "string", default: String(Math.floor(Math.random() * 1e9)) },
     keep: { type: "boolean", default: false },
@@ -110,7 +113,9 @@ async function tryOnce(mode) {
   };
   const pair = await openPair({ isSynchronous, settings: { max_connections: 200 } });
   const address = new MovingAddress(pair.url);
-  const url = await address.open();
+  const direct = await address.open();
+  const pooler = values.pooler ? await openPgBouncer(direct) : null;
+  const url = pooler?.url ?? direct;
   const folder = mkdtempSync(join(tmpdir(), "pawl-failover-"));
   say(`Failover, ${mode}, ${options.runs} runs, ${options.workers} workers, seed ${values.seed}, in ${folder}`);
   const store = postgresStore(url);
@@ -124,7 +129,7 @@ async function tryOnce(mode) {
   const losses = new Losses(new Ledger(join(folder, FILES.acks)));
   failover = new Failover(pair, address, { losses, judge, isSynchronous, lagMs: whole("lag", values.lag) });
   await store.open();
-  if (values["without-identity"]) await takeIdentityAway(url);
+  if (values["without-identity"]) await takeIdentityAway(direct);
   const database = { url, mishaps: { [FAILOVER]: (trial) => failover.happen(trial) } };
   const trial = new FleetTrial(folder, { judge, database, options, say });
   const startedAt = performance.now();
@@ -141,6 +146,7 @@ async function tryOnce(mode) {
   tell({ injected, reached, judged, violations, figures: { ...figures, mode, losses: losses.found } }, folder, values.json);
   await close(judge, folder, values.keep);
   await store.close();
+  await pooler?.stop();
   await address.close();
   await pair.stop();
 }

@@ -30,6 +30,8 @@ export async function openPgBouncer(url, { connections = 20 } = {}) {
     auth_file: join(folder, "users.txt"),
     pool_mode: "transaction",
     default_pool_size: connections,
+    // Seconds until it tries again to reach a server that was not there.
+    server_login_retry: 1,
     max_client_conn: 1000,
     log_connections: 0,
     log_disconnections: 0,

@@ -223,12 +223,13 @@ export const RULES = [
   parks,
 ];
 
-/** A rule that looks only at what began after `since()`. */
+/** A rule that looks only at what was begun and seen after `since()`. */
 const lately = (rule, since) => ({
   name: rule.name,
   of: (facts) => {
-    const starts = facts.evidence.starts.filter(({ mono }) => mono > since());
-    return rule.of({ ...facts, evidence: { ...facts.evidence, starts } });
+    const { starts, seen } = facts.evidence;
+    const ofLate = (lines) => lines.filter(({ mono }) => mono > since());
+    return rule.of({ ...facts, evidence: { ...facts.evidence, starts: ofLate(starts), seen: ofLate(seen) } });
   },
 });
 
