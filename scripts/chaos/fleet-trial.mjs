@@ -78,6 +78,7 @@ export class FleetTrial {
     this.#patrol = new Patrol(this.judge, acks, {
       ask: (...question) => this.workload.ask(...question),
       progress: () => this.workload.ended,
+      oldestMs: () => this.workload.oldestMs,
     });
     const telling = setInterval(() => this.#tell(), TELL_EVERY_MS);
     await Promise.race([this.#work(), this.#patrol.stuck]);
@@ -166,7 +167,7 @@ export class FleetTrial {
   async #tellStuck() {
     const rows = await this.judge.allRuns(UNFINISHED).catch((error) => [{ id: error.message }]);
     writeFileSync(join(this.#folder, "stuck.txt"), rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
-    this.judge.violation("something always moves", `nothing did for a minute; ${rows.length} runs are in stuck.txt`);
+    this.judge.violation("everything moves", `nothing did for a minute, or a run did not; ${rows.length} of them are in stuck.txt`);
   }
 
   #task() {

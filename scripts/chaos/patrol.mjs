@@ -4,6 +4,8 @@ import { monotonic } from "./ledger.mjs";
 
 const EVERY_MS = 2000;
 const STUCK_MS = 60_000;
+/** No run here has so much to do: it is stuck, though others go on. */
+const OLDEST_MS = 120_000;
 /** How many of the runs under way are followed at each look. */
 const FOLLOWED = 40;
 export const UNFINISHED = ["accepted", "running", "retrying", "waiting", "compensating", "parked"];
@@ -18,6 +20,7 @@ export class Patrol {
   #acks;
   #ask;
   #progress;
+  #oldestMs;
   #last = 0;
   #movedAt = monotonic();
   #settling = new Set();
@@ -33,12 +36,13 @@ export class Patrol {
     this.#tellStuck = resolve;
   });
 
-  /** `ask` puts a question to the crew; `progress` is a number that grows while things move. */
-  constructor(judge, acks, { ask, progress }) {
+  /** `ask` puts a question to the crew; `progress` is a number that grows while things move; `oldestMs` is the age of the oldest run under way. */
+  constructor(judge, acks, { ask, progress, oldestMs }) {
     this.#judge = judge;
     this.#acks = acks;
     this.#ask = ask;
     this.#progress = progress;
+    this.#oldestMs = oldestMs;
     this.#loop = this.#run();
   }
 
@@ -101,7 +105,7 @@ export class Patrol {
     const progress = this.#progress();
     if (progress !== this.#last) this.#movedAt = monotonic();
     this.#last = progress;
-    if (monotonic() - this.#movedAt < STUCK_MS) return;
+    if (monotonic() - this.#movedAt < STUCK_MS && this.#oldestMs() < OLDEST_MS) return;
     this.isStuck = true;
     this.#tellStuck();
   }

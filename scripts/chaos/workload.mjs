@@ -19,7 +19,8 @@ export class Workload {
   #problem;
   #mix;
   #mayLose;
-  #open = new Set();
+  /** Lives that have not ended, in the order of their beginnings, with the times of these. */
+  #open = new Map();
   #ofMix = 0;
   #talks = new Set();
   #isOver = false;
@@ -50,7 +51,13 @@ export class Workload {
 
   /** Resolves when every run that was started has been seen to its end. */
   async settled() {
-    while (this.#open.size > 0) await Promise.race(this.#open);
+    while (this.#open.size > 0) await Promise.race(this.#open.keys());
+  }
+
+  /** How long ago that run was asked for that has been under way for longest. */
+  get oldestMs() {
+    const [first = performance.now()] = this.#open.values();
+    return performance.now() - first;
   }
 
   async #run() {
@@ -84,7 +91,7 @@ export class Workload {
       this.#open.delete(life);
       this.ended += 1;
     });
-    this.#open.add(life);
+    this.#open.set(life, performance.now());
     return life;
   }
 
