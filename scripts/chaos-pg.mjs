@@ -48,7 +48,9 @@ async function tryOnce() {
   const server = await openPostgres({ settings: { max_connections: CONNECTIONS } });
   if (server.crash === null) throw new Error("TEST_PG_URL is set: that server is not ours to stop. Unset it.");
   const folder = mkdtempSync(join(tmpdir(), "pawl-chaos-pg-"));
-  say(`Chaos on PostgreSQL (${server.source}), ${options.runs} runs, ${options.workers} workers, seed ${options.seed}, in ${folder}`);
+  say(
+    `Chaos on PostgreSQL (${server.source}), ${options.runs} runs, ${options.workers} workers, seed ${options.seed}, in ${folder}`,
+  );
   const store = postgresStore(server.url);
   const judge = new Judge(folder, store, { atOnce: JUDGED_AT_ONCE });
   await store.open();

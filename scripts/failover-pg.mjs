@@ -72,7 +72,10 @@ class Failover {
     const url = await this.#pair.promote();
     const lost = await this.#losses.examine(url, killedAt);
     if (lost > 0 && this.#isSynchronous)
-      this.#judge.violation(NOTHING_LOST, `${lost} acknowledged operations are missing: ${JSON.stringify(this.#losses.found.at(-1))}`);
+      this.#judge.violation(
+        NOTHING_LOST,
+        `${lost} acknowledged operations are missing: ${JSON.stringify(this.#losses.found.at(-1))}`,
+      );
     this.#address.moveTo(url);
     this.settledAt = monotonic() + 2 * LEASE_MS;
     if (!this.#isSynchronous) workload.sayAgain();
@@ -143,7 +146,11 @@ async function tryOnce(mode) {
   say("");
   const { injected, reached, figures } = trial;
   const { judged, violations } = judge;
-  tell({ injected, reached, judged, violations, figures: { ...figures, mode, losses: losses.found } }, folder, values.json);
+  tell(
+    { injected, reached, judged, violations, figures: { ...figures, mode, losses: losses.found } },
+    folder,
+    values.json,
+  );
   await close(judge, folder, values.keep);
   await store.close();
   await pooler?.stop();

@@ -12,7 +12,9 @@ function findProgram() {
   const folders = [...(process.env["PATH"] ?? "").split(delimiter), "/usr/sbin", "/usr/local/sbin"];
   const found = folders.map((folder) => join(folder, "pgbouncer")).find((file) => existsSync(file));
   if (found !== undefined) return found;
-  throw new Error("There is no PgBouncer on this machine. Install it, as with apt-get install pgbouncer or brew install pgbouncer.");
+  throw new Error(
+    "There is no PgBouncer on this machine. Install it, as with apt-get install pgbouncer or brew install pgbouncer.",
+  );
 }
 
 /** Opens one before the server at `url`: its address, and how to stop it. `connections` is how many it has to the server. */
@@ -44,7 +46,11 @@ export async function openPgBouncer(url, { connections = 20 } = {}) {
   if (user !== null)
     for (const name of ["", "users.txt", "pgbouncer.ini"]) chownSync(join(folder, name), user.uid, user.gid);
   chmodSync(folder, 0o755);
-  const child = spawn(program, [join(folder, "pgbouncer.ini")], { ...user, cwd: "/", stdio: ["ignore", "ignore", "pipe"] });
+  const child = spawn(program, [join(folder, "pgbouncer.ini")], {
+    ...user,
+    cwd: "/",
+    stdio: ["ignore", "ignore", "pipe"],
+  });
   const exited = new Promise((resolve) => {
     child.once("exit", resolve);
   });

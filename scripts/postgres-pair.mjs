@@ -37,7 +37,9 @@ const pause = (ms) =>
 export async function openPair({ isSynchronous, settings = {} }) {
   const binaries = systemBinaries();
   if (binaries === null || !existsSync(join(binaries, "pg_basebackup")))
-    throw new Error("Failover needs PostgreSQL on this machine, with pg_basebackup. Install it, as with apt-get install postgresql.");
+    throw new Error(
+      "Failover needs PostgreSQL on this machine, with pg_basebackup. Install it, as with apt-get install postgresql.",
+    );
   const { url, ask, stop } = await openGuard(SELF, { binaries, isSynchronous, settings });
   return {
     url,
@@ -128,12 +130,16 @@ class Pair {
   async renew() {
     const data = join(this.#home, `standby-${++this.#made}`);
     const args = ["-D", data, "-X", "stream", "-c", "fast", "-h", "127.0.0.1", "-U", "postgres"];
-    const { status, stderr } = spawnSync(join(this.#bin, "pg_basebackup"), [...args, "-p", String(this.#primary.port)], {
-      ...this.#user,
-      cwd: this.#home,
-      env: { ...process.env, PGPASSWORD: PASSWORD },
-      encoding: "utf8",
-    });
+    const { status, stderr } = spawnSync(
+      join(this.#bin, "pg_basebackup"),
+      [...args, "-p", String(this.#primary.port)],
+      {
+        ...this.#user,
+        cwd: this.#home,
+        env: { ...process.env, PGPASSWORD: PASSWORD },
+        encoding: "utf8",
+      },
+    );
     if (status !== 0) throw new Error(`pg_basebackup failed: ${stderr}`);
     await this.#follow(data);
   }
@@ -187,7 +193,10 @@ async function ask(server, text) {
 
 function childrenOf(parent) {
   const { stdout } = spawnSync("ps", ["-A", "-o", "pid=,ppid="], { encoding: "utf8" });
-  const pairs = stdout.trim().split("\n").map((line) => line.trim().split(/\s+/).map(Number));
+  const pairs = stdout
+    .trim()
+    .split("\n")
+    .map((line) => line.trim().split(/\s+/).map(Number));
   return pairs.filter(([, ppid]) => ppid === parent).map(([pid]) => pid);
 }
 

@@ -24,7 +24,7 @@ async function chaos(options: string): Promise<{ code: number | null; report: Re
 
 // A server that somebody else has given is not ours to stop.
 it.skipIf(process.env["TEST_PG_URL"] !== undefined)(
-  "B1 B2 B14 B16 B20 B25 B32 I1 I2 I3 I4 I6 I8 I9 I10 I17 P15 P17 P20 P37 workers are killed and frozen and the server is stopped at once, with runs under way: all end rightly, nothing recorded runs again, nothing acknowledged is lost",
+  "B1 B16 B20 B32 I1 I2 I3 I4 I6 I8 I9 I10 I17 P15 P17 P20 P37 workers are killed and frozen and the server is stopped at once, with runs under way: all end rightly, nothing recorded runs again, nothing acknowledged is lost",
   async () => {
     const { code, report } = await chaos("--runs 150 --workers 2 --kills 2 --freezes 1 --crashes 1");
     expect(report.violations).toEqual([]);
@@ -38,7 +38,9 @@ it.skipIf(process.env["TEST_PG_URL"] !== undefined)(
     expect(report.figures.started).toBeGreaterThan(150);
     expect(report.reached["looks for orphans"]).toBeGreaterThan(0);
     expect(report.reached["SIGKILLs that cut off steps"]).toBeGreaterThan(0);
-    expect(report.judged["I6 P13 a body starts once for each mark in the journal, never without"]).toBeGreaterThan(1500);
+    expect(report.judged["I6 P13 a body starts once for each mark in the journal, never without"]).toBeGreaterThan(
+      1500,
+    );
   },
   120_000,
 );

@@ -103,7 +103,8 @@ export class FleetTrial {
     const { runs, kills, freezes, strikes, seed } = this.#options;
     const counts = { kill: kills, freeze: freezes, ...strikes };
     const actions = { kill: () => this.#kill(), freeze: () => this.#freeze() };
-    for (const [kind, strike] of Object.entries(this.#database.mishaps)) actions[kind] = () => this.#strike(kind, strike);
+    for (const [kind, strike] of Object.entries(this.#database.mishaps))
+      actions[kind] = () => this.#strike(kind, strike);
     return new Mishaps(chanceOf(`${seed} mishaps`), { counts, actions, progress: () => this.workload.ended / runs });
   }
 
@@ -146,7 +147,10 @@ export class FleetTrial {
     await this.#crew.dismiss(isStuck ? "SIGKILL" : "SIGTERM");
     const left = isStuck ? [] : await this.judge.store.workers();
     if (left.length > 0)
-      this.judge.violation("workers that are asked to stop leave nothing behind", `${left.length} are still registered`);
+      this.judge.violation(
+        "workers that are asked to stop leave nothing behind",
+        `${left.length} are still registered`,
+      );
     this.#say("judging");
     await this.judge.judgeAll();
     this.#reach("looks for orphans", looks);
@@ -167,7 +171,10 @@ export class FleetTrial {
   async #tellStuck() {
     const rows = await this.judge.allRuns(UNFINISHED).catch((error) => [{ id: error.message }]);
     writeFileSync(join(this.#folder, "stuck.txt"), rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
-    this.judge.violation("everything moves", `nothing did for a minute, or a run did not; ${rows.length} of them are in stuck.txt`);
+    this.judge.violation(
+      "everything moves",
+      `nothing did for a minute, or a run did not; ${rows.length} of them are in stuck.txt`,
+    );
   }
 
   #task() {
@@ -216,6 +223,8 @@ export class FleetTrial {
   #tell() {
     const { started, ended } = this.figures;
     const injected = [...this.injected].map(([what, times]) => `${times} ${what}`).join(", ");
-    this.#say(`${started} started, ${ended} ended; ${injected || "nothing yet"}; ${this.judge.violations.length} violations`);
+    this.#say(
+      `${started} started, ${ended} ended; ${injected || "nothing yet"}; ${this.judge.violations.length} violations`,
+    );
   }
 }

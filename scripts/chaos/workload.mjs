@@ -154,7 +154,9 @@ export class Workload {
       const signal = { run, name: "word", payload: n, id: `word-${n}` };
       this.#acks.book("signalling", { run, id: signal.id });
       // If the first answer was lost, the run may have taken the last one and ended before it is sent again.
-      const answer = await this.ask("signal", signal, { mayHave: n === words - 1 || this.#mayLose ? "run_ended" : null });
+      const answer = await this.ask("signal", signal, {
+        mayHave: n === words - 1 || this.#mayLose ? "run_ended" : null,
+      });
       if (answer === null) this.#acks.book("signalled", { run, id: signal.id });
       // What was sent twice is still delivered once, unless the last one has ended the run already.
       if (n < words - 1 && !this.#mayLose && this.#chance.hits(0.3)) await this.ask("signal", signal);
