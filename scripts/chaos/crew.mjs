@@ -6,7 +6,6 @@ import { fileURLToPath } from "node:url";
 const PROGRAM = fileURLToPath(new URL("./member.mjs", import.meta.url));
 // A death by lack of memory must not leave a core file of a gigabyte behind.
 const WITHOUT_CORE = ["-c", 'ulimit -c 0; exec "$0" "$@"', process.execPath];
-const HEAP_MB = 64;
 
 /** What a question ends with whose member died before it answered: nobody knows what became of it. */
 export const GONE = { gone: true };
@@ -20,9 +19,9 @@ class Member {
   /** Resolves with how it ended. */
   exited;
 
-  constructor(task, folder, heard) {
+  constructor(task, folder, heapMb, heard) {
     const flags = [
-      `--max-old-space-size=${HEAP_MB}`,
+      `--max-old-space-size=${heapMb}`,
       "--no-warnings",
       "--report-on-signal",
       "--report-signal=SIGUSR2",
@@ -73,13 +72,15 @@ export class Crew {
   #places;
   #folder;
   #events;
+  #heapMb;
   #waiting = [];
   #isOver = false;
 
   /** `events`: taskOf(place) says how the next process there lives; heard(place, member, said); ended(how). */
-  constructor(size, folder, events) {
+  constructor(size, folder, events, { heapMb = 64 } = {}) {
     this.#places = Array.from({ length: size }, () => null);
     this.#folder = folder;
+    this.#heapMb = heapMb;
     this.#events = events;
     for (const place of this.#places.keys()) this.#fill(place);
     // Whoever is frozen would stay for ever.
@@ -120,7 +121,8 @@ export class Crew {
   }
 
   #fill(place) {
-    const member = new Member(this.#events.taskOf(place), this.#folder, (who, said) => this.#heard(place, who, said));
+    const heard = (who, said) => this.#heard(place, who, said);
+    const member = new Member(this.#events.taskOf(place), this.#folder, this.#heapMb, heard);
     this.#places[place] = member;
     void member.exited.then((how) => {
       this.#places[place] = null;

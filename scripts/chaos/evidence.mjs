@@ -26,6 +26,28 @@ export class Evidence {
     for (const line of lines) this.#take({ ...line, line: this.#lines++ });
   }
 
+  #started(asked, { run, mono }) {
+    asked.runs.add(run);
+    asked.ackedAt = mono;
+  }
+
+  /** What processes have begun and not finished, by what they booked. */
+  cutOff(isOne) {
+    const cut = { starts: 0, steps: 0, processes: 0 };
+    const cutPids = new Set();
+    for (const { starts, effects } of this.#runs.values()) {
+      const done = new Set(effects.map(({ key, attempt }) => `${key} ${attempt}`));
+      cut.starts += starts.length;
+      for (const { key, attempt, pid } of starts) {
+        if (!isOne(pid) || done.has(`${key} ${attempt}`)) continue;
+        cut.steps += 1;
+        cutPids.add(pid);
+      }
+    }
+    cut.processes = cutPids.size;
+    return cut;
+  }
+
   #take(line) {
     switch (line.what) {
       case "start":
@@ -37,7 +59,7 @@ export class Evidence {
       case "asked":
         return this.starts.set(line.token, { ...line, runs: new Set() });
       case "started":
-        return this.starts.get(line.token).runs.add(line.run);
+        return this.#started(this.starts.get(line.token), line);
       case "signalled":
         return this.of(line.run).signalled.push(line.id);
       case "cancelling":

@@ -1,8 +1,9 @@
-// One process of the crew: an engine on the shared file, and a client that does what the driver asks for. Its one argument says how, in
+// One process of the crew: an engine on the shared store, and a client that does what the driver asks for. Its one argument says how, in
 // JSON; it answers on stdout, one JSON object a line, and only after what it was asked for is acknowledged.
 //
 //   build     the folder of the built package
-//   store, ledger   the files
+//   store     the SQLite file, or the URL of a PostgreSQL database
+//   ledger    the file
 //   works     the names of the workflows it works on; none: it is a client only
 //   patch     which build of the workflows
 //   lease, stall, concurrency   options of Pawl
@@ -24,13 +25,13 @@ const task = JSON.parse(process.argv[2]);
 const looks = leaseLooks();
 const load = (path) => import(pathToFileURL(join(task.build, path)).href);
 const [pawlModule, { systemClock }] = await Promise.all([load("index.js"), load("base/clock.js")]);
-const { Pawl, sqliteStore } = pawlModule;
+const { Pawl, postgresStore, sqliteStore } = pawlModule;
 
 const say = (facts) => process.stdout.write(`${JSON.stringify(facts)}\n`);
 const ledger = new Ledger(task.ledger, () => looks.last());
 let isOpen = false;
 
-function storeOptions() {
+function fileOptions() {
   const clock = task.skew === null ? systemClock : skewedClock(systemClock, task.skew);
   if (task.fault === null) return { clock, fault: (point) => looks.reached(point) };
   const fault = commitFault(task.fault, chanceOf(task.seed), (kind) => {
@@ -46,11 +47,39 @@ function storeOptions() {
   };
 }
 
+/** A commit is known to be done when its answer is here: that is when the lease has to be looked at anew. */
+function overNetwork(url) {
+  const store = postgresStore(url);
+  const commit = async (request) => {
+    const verdicts = await store.commit(request);
+    looks.reached("after-commit");
+    return verdicts;
+  };
+  return { ...store, commit };
+}
+
+const openStore = () =>
+  task.store.startsWith("postgres:") ? overNetwork(task.store) : sqliteStore(task.store, fileOptions());
+
+/** Whoever is started while the database is away waits for it. */
+async function openPatiently(options) {
+  for (;;) {
+    try {
+      return await Pawl.open(openStore(), options);
+    } catch (error) {
+      if (error.code !== "storage_unavailable") throw error;
+      await new Promise((resolve) => {
+        setTimeout(resolve, 100 + Math.random() * 200);
+      });
+    }
+  }
+}
+
 const logged = (level) => (message, fields) => say({ log: level, message, run: fields?.run });
 const logger = { debug() {}, info: logged("info"), warn: logged("warn"), error: logged("error") };
 
 const workflows = programs(pawlModule, { ledger, patch: task.patch }).filter(({ name }) => task.works.includes(name));
-const pawl = await Pawl.open(sqliteStore(task.store, storeOptions()), {
+const pawl = await openPatiently({
   workflows,
   logger,
   lease: task.lease,

@@ -104,9 +104,15 @@ export function programs({ workflow, RetryableError, TerminalError }, { ledger, 
     return work(ctx, "after", spun + 1);
   });
 
+  const ten = define("ten", async (ctx, { n }) => {
+    let sum = n;
+    for (let i = 0; i < 10; i++) sum += await work(ctx, "step", i, { ms: 20 });
+    return sum;
+  });
+
   const hog = define("hog", (ctx) => work(ctx, "allocate", null, { act: allocateForever }));
 
-  return [short, long, sleeper, listener, parent, endless, flaky, failing, rounds, careful, spinner, hog];
+  return [short, long, sleeper, listener, parent, endless, flaky, failing, rounds, careful, spinner, hog, ten];
 }
 
 const upTo = (n) => Array.from({ length: n }, (_, i) => i);
@@ -127,4 +133,5 @@ export const ANSWERS = {
   careful: ({ n }) => [...output(n), { state: "failed", value: /interrupted/ }],
   spinner: ({ n }) => output(n + 1),
   hog: () => [],
+  ten: ({ n }) => output(n + 45),
 };

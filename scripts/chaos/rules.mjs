@@ -13,6 +13,9 @@ const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 const endOf = ({ journal }) => ENDS.get(journal.at(-1)?.type) ?? null;
 const toldBy = (entry) => (entry?.type === "run.succeeded" ? entry.payload : entry?.payload?.error?.message);
 
+/** What was lost and is said again comes after what was not lost. */
+const inOrder = (value) => (Array.isArray(value) ? value.toSorted((a, b) => a - b) : value);
+
 function isRight(expected, value) {
   if (expected instanceof RegExp) return expected.test(value);
   if (typeof expected !== "object" || expected === null || Array.isArray(expected)) return same(expected, value);
@@ -174,7 +177,7 @@ const results = {
   },
 };
 
-const answers = {
+const answersBy = (read) => ({
   name: "the result is the one that can be computed",
   of: (facts) => {
     const end = endOf(facts);
@@ -183,14 +186,14 @@ const answers = {
     const last = facts.journal.at(-1);
     const right = ANSWERS[workflow](input);
     if (end === "cancelled" && facts.cancelAsked) return { judged: 1, wrong: [] };
-    if (right.some(({ state, value }) => state === end && isRight(value, toldBy(last))))
+    if (right.some(({ state, value }) => state === end && isRight(value, read(toldBy(last)))))
       return { judged: 1, wrong: [] };
     return {
       judged: 1,
       wrong: [`it ${end} with ${JSON.stringify(toldBy(last))}; right would be ${JSON.stringify(right)}`],
     };
   },
-};
+});
 
 const parks = {
   name: "I5 I19 who brings processes down is parked, and no one for another reason",
@@ -216,6 +219,31 @@ export const RULES = [
   cancels,
   quiet,
   results,
-  answers,
+  answersBy((value) => value),
+  parks,
+];
+
+/** A rule that looks only at what was begun and seen after `since()`. */
+const lately = (rule, since) => ({
+  name: rule.name,
+  of: (facts) => {
+    const { starts, seen } = facts.evidence;
+    const ofLate = (lines) => lines.filter(({ mono }) => mono > since());
+    return rule.of({ ...facts, evidence: { ...facts.evidence, starts: ofLate(starts), seen: ofLate(seen) } });
+  },
+});
+
+/**
+ * What must hold of a store that has lost its newest past, and has had time until `since()` to find out: journals and rows agree and make sense, all
+ * that is left ends rightly, and nobody goes on with what was lost.
+ */
+export const rulesAfterLoss = (since) => [
+  agrees,
+  once,
+  lately(marked, since),
+  lately(late, since),
+  timers,
+  quiet,
+  answersBy(inOrder),
   parks,
 ];

@@ -2,6 +2,7 @@
 import { appendFileSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { sqliteStore } from "../../dist/index.js";
 import { chanceOf } from "./chance.mjs";
 import { Crew } from "./crew.mjs";
 import { dump } from "./dump.mjs";
@@ -56,7 +57,7 @@ export class Trial {
     this.#options = options;
     this.#say = say;
     this.#chance = chanceOf(options.seed);
-    this.judge = new Judge(folder);
+    this.judge = new Judge(folder, sqliteStore(join(folder, FILES.store)));
   }
 
   async run() {

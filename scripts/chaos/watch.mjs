@@ -118,6 +118,6 @@ export class Watch {
   async #retry(id) {
     this.resolved += 1;
     // Another one of these may have come first, with its answer lost.
-    await this.#ask("resolve", { run: id, choice: "retry" }, "invalid_argument");
+    await this.#ask("resolve", { run: id, choice: "retry" }, { mayHave: "invalid_argument" });
   }
 }

@@ -158,15 +158,21 @@ function openEnd({ ok, text }: RunEnd): unknown {
   throw (value as Ended).error;
 }
 
+/** Between the two reads the run may be deleted, or its end lost by a failover: only what is missing again and again is damage. */
+const LOOKS_FOR_END = 3;
+
 async function recordedEnd(id: string, { store, codec }: RunSource): Promise<RunEnd | null> {
-  const row = await rowOf(id, store);
-  if (!isTerminal(row.state)) return null;
-  const [last] = await store.journal(id, { from: row.head - 1, limit: 1 });
-  if (last === undefined || last.data === null) throw missingEnd(id);
-  return {
-    ok: last.type === "run.succeeded",
-    text: codec.unseal(last.data, { run: id, seq: last.seq, field: "data" }),
-  };
+  for (let looks = 0; looks < LOOKS_FOR_END; looks++) {
+    const row = await rowOf(id, store);
+    if (!isTerminal(row.state)) return null;
+    const [last] = await store.journal(id, { from: row.head - 1, limit: 1 });
+    if (last === undefined || last.data === null) continue;
+    return {
+      ok: last.type === "run.succeeded",
+      text: codec.unseal(last.data, { run: id, seq: last.seq, field: "data" }),
+    };
+  }
+  throw missingEnd(id);
 }
 
 function missingEnd(id: string): PawlError {

@@ -12,9 +12,13 @@ function faultOf(error: unknown): DatabaseFault | null {
   return typeof code === "string" && typeof severity === "string" ? { code, severity } : null;
 }
 
-/** True if the server said that the statement failed and goes on: nothing of it was applied. Its last words before it hangs up say nothing. */
+/**
+ * True if the server said that the statement failed and goes on: nothing of it was applied. Its last words before it hangs up say nothing, nor does
+ * what a pooler says in its place when it has lost the server (08).
+ */
 export function isRefusal(error: unknown): boolean {
-  return faultOf(error)?.severity === "ERROR";
+  const fault = faultOf(error);
+  return fault?.severity === "ERROR" && !fault.code.startsWith("08");
 }
 
 /**
