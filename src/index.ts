@@ -14,6 +14,7 @@ export type {
   SignalOptions,
 } from "./client/run.ts";
 export type { StartOptions } from "./client/start.ts";
+export type { WorkerHealth, WorkerStatus } from "./client/worker-health.ts";
 export type {
   CallOptions,
   Context,

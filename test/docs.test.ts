@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Pawl } from "pawl";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, inject, it, onTestFinished } from "vitest";
 import { hasCode } from "../src/base/errors.ts";
 import { Program } from "./child.ts";
 import { withoutColdStart } from "./cold-start.ts";
@@ -52,6 +52,7 @@ describe("guides", () => {
   it.each(GUIDES)("%s does what it says", async (path) => {
     if (path.endsWith("determinism.md")) withoutColdStart("it shows code that leaves the journal");
     inTempFolder();
+    if (path.endsWith("postgres.md")) process.env["DATABASE_URL"] = inject("postgresUrl");
     for (const { path: file, checks } of guides.get(path)?.modules ?? []) expect(await runModule(file)).toBe(checks);
   });
 

@@ -9,7 +9,7 @@ import { utf8Length } from "../base/utf8.ts";
 import type { Log } from "../core/context.ts";
 import type { Entry, Resolved } from "../core/journal.ts";
 import { DEFAULTS, LIMITS } from "../core/limits.ts";
-import type { Store, WorkerRow } from "../core/store.ts";
+import type { Store } from "../core/store.ts";
 import { isTerminal, type PublicStatus, publicStatus, RUN_STATES, type RunState } from "../core/transition.ts";
 import { openEntry, sealValue } from "../core/values.ts";
 import type { Workflow } from "../core/workflow.ts";
@@ -37,6 +37,7 @@ import {
 } from "./run.ts";
 import { type StartOptions, type StartPorts, startRun, startSpace } from "./start.ts";
 import { isCovered } from "./stranded.ts";
+import { examineWorkers, type WorkerStatus } from "./worker-health.ts";
 
 export interface PawlOptions {
   /** This process works on them. None: it is a client only. */
@@ -376,8 +377,9 @@ export class Pawl {
     this.#worker.hint();
   }
 
-  workers(): Promise<WorkerRow[]> {
-    return this.store.workers();
+  /** Every worker of this store: what it can run, how many runs it holds, and how it is. */
+  async workers(): Promise<WorkerStatus[]> {
+    return examineWorkers(await this.store.workers(), this.#machine.identity());
   }
 
   /** Resolves when nothing runnable is left in this process: every run has ended or waits. */

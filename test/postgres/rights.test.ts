@@ -1,0 +1,24 @@
+import { Pawl, workflow } from "pawl";
+import { expect, inject, it, onTestFinished } from "vitest";
+import { loadDriver } from "../../src/stores/postgres/driver.ts";
+
+it("P36 an owner of the schema needs no other right", async () => {
+  const server = inject("postgresUrl");
+  const name = `owner_${process.pid}`;
+  const client = (await loadDriver()).client({ connectionString: server });
+  await client.connect();
+  onTestFinished(async () => {
+    await client.query({ text: `drop schema if exists ${name} cascade; drop role if exists ${name}` });
+    await client.end();
+  });
+  await client.query({ text: `create role ${name} login password 'p'; create schema ${name} authorization ${name}` });
+  const url = new URL(server);
+  url.username = name;
+  url.password = "p";
+  url.searchParams.set("schema", name);
+  const greet = workflow("greet", async (ctx) => ctx.step("greet", () => "hello"));
+  const pawl = await Pawl.open(url.href, { workflows: [greet] });
+  expect(await pawl.run(greet)).toBe("hello");
+  expect(await pawl.store.purge({ succeededBefore: Date.now() + 60_000, failedBefore: 0, limit: 10 })).toBe(1);
+  await pawl.close();
+});
