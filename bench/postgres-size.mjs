@@ -17,7 +17,9 @@ const { values } = parseArgs({
     seconds: { type: "string", default: "30" },
   },
 });
-const [runs, valueBytes, workers, seconds] = ["runs", "value", "workers", "seconds"].map((name) => Number(values[name]));
+const [runs, valueBytes, workers, seconds] = ["runs", "value", "workers", "seconds"].map((name) =>
+  Number(values[name]),
+);
 
 const result = "x".repeat(valueBytes);
 const job = workflow("job", async (ctx, steps) => {
@@ -58,7 +60,12 @@ async function measure(steps) {
   const after = await look(schema);
   const tables = [...after].map(([name, { heap, indexes, rows }]) => {
     const was = before.get(name);
-    return { name, heap: (heap - was.heap) / runs, indexes: (indexes - was.indexes) / runs, rows: (rows - was.rows) / runs };
+    return {
+      name,
+      heap: (heap - was.heap) / runs,
+      indexes: (indexes - was.indexes) / runs,
+      rows: (rows - was.rows) / runs,
+    };
   });
   return { tables: new Map(tables.map(({ name, ...facts }) => [name, facts])), wal: wal / runs };
 }
@@ -68,7 +75,10 @@ function report(small, large) {
   const row = (name, pick) => {
     const [one, eleven] = [pick(small), pick(large)];
     if (one === 0 && eleven === 0) return;
-    line(name, [one, eleven, (eleven - one) / 10].map((figure) => figure.toFixed(figure < 10 ? 1 : 0)));
+    line(
+      name,
+      [one, eleven, (eleven - one) / 10].map((figure) => figure.toFixed(figure < 10 ? 1 : 0)),
+    );
   };
   line("per run", ["1 step", "11 steps", "a step"]);
   for (const name of large.tables.keys()) {

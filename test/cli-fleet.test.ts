@@ -120,7 +120,10 @@ describe.each(["sqlite", "postgres"] as const)("pawl worker --processes on %s", 
     writeFileSync(join(at.folder, "go"), "");
     const { code, stdout } = await running.ended;
     expect(code).toBe(0);
-    const events = stdout.trim().split("\n").map((line) => JSON.parse(line));
+    const events = stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
     expect(events.map(({ event }) => event)).toEqual(["working", "working", "started", "stopping", "stopped"]);
     expect(events.filter(({ event }) => event === "working").map((one) => isThere(one.pid))).toEqual([false, false]);
     expect(effects(at).map(({ what }) => what)).toEqual(["r 0 begun", "r 0 done"]);
@@ -172,7 +175,7 @@ describe.each(["sqlite", "postgres"] as const)("pawl worker --processes on %s", 
     const store = ["--store", at.store];
     const none = await pawl(at.folder, "workers", ...store);
     expect(none.stderr).toMatch(/^No worker\. Start one with: pawl worker <file> --store /);
-    expect(none.stdout).toContain('1 run of job 1.0.0 stranded: no live worker can take it (for example r).');
+    expect(none.stdout).toContain("1 run of job 1.0.0 stranded: no live worker can take it (for example r).");
     const running = fleet(at, "--processes", "2");
     const members = await pids(running, 2);
     const { pid } = await effect(at, "r 0 begun");
@@ -188,16 +191,17 @@ describe.each(["sqlite", "postgres"] as const)("pawl worker --processes on %s", 
       expect(worker["name"]).toMatch(/\/[12]$/);
       expect(worker["runs"]).toBe(worker["pid"] === pid ? 1 : 0);
     }
-    // Nobody is left to notice the dead.
-    running.kill("SIGSTOP");
+    // Nobody is left to replace the dead, or to take over from them.
+    running.kill("SIGKILL");
     for (const member of members) process.kill(member, "SIGKILL");
-    await expect.poll(async () => (await at.client.workers()).map(({ health }) => health), PATIENTLY).toEqual([
-      "dead",
-      "dead",
-    ]);
+    await expect
+      .poll(async () => (await at.client.workers()).map(({ health }) => health), PATIENTLY)
+      .toEqual(["dead", "dead"]);
     const { stdout } = await pawl(at.folder, "workers", ...store);
     expect(stdout).toMatch(/^WORKER +PID +SINCE +HEALTH +LEASE +RUNS +WORKFLOWS$/m);
-    expect(stdout).toMatch(new RegExp(`/[12] +${pid} +\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d +dead .* 1 +job 1\\.0\\.0$`, "m"));
+    expect(stdout).toMatch(
+      new RegExp(`/[12] +${pid} +\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d +dead .* 1 +job 1\\.0\\.0$`, "m"),
+    );
   });
 });
 
@@ -213,7 +217,11 @@ describe("a fleet", () => {
       const line = await running.nth(/"event":"ended"/, nth);
       const { why, againInMs } = JSON.parse(line);
       waits.push(againInMs);
-      expect(why).toMatch(nth === 1 ? /was ended by SIGKILL/ : /could not begin: job\.ts failed while it was loaded: no bank is configured/);
+      expect(why).toMatch(
+        nth === 1
+          ? /was ended by SIGKILL/
+          : /could not begin: job\.ts failed while it was loaded: no bank is configured/,
+      );
     }
     for (const [i, ms] of waits.entries()) {
       expect(ms).toBeGreaterThanOrEqual(50 * 2 ** i);

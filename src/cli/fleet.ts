@@ -51,6 +51,7 @@ export class Fleet {
   /** All processes that have not ended, also those that are on their way in or out. */
   readonly #members = new Set<Member>();
   #isStopping = false;
+  #starting: Promise<readonly WorkingOn[] | MemberEnd> | null = null;
   #rolling: Promise<void> | null = null;
   #isRollWanted = false;
 
@@ -66,7 +67,12 @@ export class Fleet {
   }
 
   /** Resolves with what the fleet works on, or with how its first process failed (FL3). */
-  async start(): Promise<readonly WorkingOn[] | MemberEnd> {
+  start(): Promise<readonly WorkingOn[] | MemberEnd> {
+    this.#starting ??= this.#start();
+    return this.#starting;
+  }
+
+  async #start(): Promise<readonly WorkingOn[] | MemberEnd> {
     const [first, ...others] = this.#places;
     if (first === undefined) return [];
     const member = this.#newMember(first);
@@ -115,8 +121,11 @@ export class Fleet {
     if (this.#isStopping) return;
     const member = this.#newMember(place);
     place.member = member;
-    if ((await member.working) === null) this.#replace(place, await member.ended);
-    else this.#settle(place, member);
+    const isWorking = (await member.working) !== null;
+    // It may have been replaced before it worked.
+    if (place.member !== member) return;
+    if (isWorking) this.#settle(place, member);
+    else this.#replace(place, await member.ended);
   }
 
   /** The process in this place works; its end is looked out for. */
@@ -140,6 +149,7 @@ export class Fleet {
   }
 
   async #rollOn(): Promise<void> {
+    await this.#starting;
     while (this.#isRollWanted && !this.#isStopping) {
       this.#isRollWanted = false;
       this.#options.tell({ kind: "restarting" });

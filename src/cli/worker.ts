@@ -26,9 +26,15 @@ export function addWorker(program: Command): void {
     "pawl worker workflows/*.ts --concurrency 50 --store /var/lib/app/pawl.db",
     "pawl worker workflows/*.ts --processes 4 --store postgres://app@db.example.com/app",
   ])
-    .option("--concurrency <n>", `how many runs at once in a process (default: ${DEFAULTS.concurrency.toLocaleString("en")})`)
+    .option(
+      "--concurrency <n>",
+      `how many runs at once in a process (default: ${DEFAULTS.concurrency.toLocaleString("en")})`,
+    )
     .option("--processes <n>", "so many processes, restarted when they die; auto: one for each core")
-    .option("--drain <time>", `how long running steps may take when it is stopped (default: ${formatMs(DEFAULTS.drainMs)})`)
+    .option(
+      "--drain <time>",
+      `how long running steps may take when it is stopped (default: ${formatMs(DEFAULTS.drainMs)})`,
+    )
     .addHelpText("after", SIGNALS)
     .action(
       action<WorkerCommandOptions, [string[]]>(({ options, out, url }, files) => {

@@ -36,7 +36,17 @@ HEALTH is live; late, if two heartbeats are missing; expired, if its lease is ov
 stopped, if that process is there but does not run. Other workers take over what an expired or dead one had. Runs that no
 live worker can take are listed below, among the newest ${MOST_RUNS.toLocaleString("en")} that have not ended.`;
 
-function workerFacts({ id, name, process, startedAt, health, leaseLeftMs, leaseMs, runs, handles }: WorkerStatus): object {
+function workerFacts({
+  id,
+  name,
+  process,
+  startedAt,
+  health,
+  leaseLeftMs,
+  leaseMs,
+  runs,
+  handles,
+}: WorkerStatus): object {
   const workflows = handles.map(({ workflow, version }) => ({ name: workflow, version }));
   return { id, name, pid: process.pid, startedAt: new Date(startedAt), health, leaseLeftMs, leaseMs, runs, workflows };
 }
@@ -55,12 +65,16 @@ function print(
       clean(worker.name),
       String(worker.process.pid),
       timeOf(worker.startedAt),
-      { text: worker.health, paint: worker.health === "live" ? color.green : isLive(worker) ? color.yellow : color.red },
+      {
+        text: worker.health,
+        paint: worker.health === "live" ? color.green : isLive(worker) ? color.yellow : color.red,
+      },
       worker.leaseLeftMs < 0 ? "over" : formatMs(worker.leaseLeftMs),
       worker.runs.toLocaleString("en"),
       clean(worker.handles.map(({ workflow, version }) => `${workflow} ${version}`).join(", ")),
     ]);
-    for (const line of table([header, ...rows], { right: [1, 4, 5], width: out.width, header: color.dim })) out.print(line);
+    for (const line of table([header, ...rows], { right: [1, 4, 5], width: out.width, header: color.dim }))
+      out.print(line);
   }
   for (const { workflow, version, runs, example } of stranded) {
     const what = `${countOf(runs, "run")} of ${workflow} ${version}${isComplete ? "" : " or more"} stranded: no live worker can take`;

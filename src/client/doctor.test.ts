@@ -4,8 +4,8 @@ import { workflow } from "../core/workflow.ts";
 import { memoryStore } from "../stores/memory/memory-store.ts";
 import { processIdentity } from "../worker/process-identity.ts";
 import { doctor } from "./doctor.ts";
-import { examineWorkers } from "./worker-health.ts";
 import { Pawl } from "./pawl.ts";
+import { examineWorkers } from "./worker-health.ts";
 
 const echo = workflow("echo", (ctx, value: number) => ctx.step("echo", () => value));
 

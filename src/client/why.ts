@@ -274,7 +274,8 @@ function stepNow({ now, owner }: Facts, step: TimelineStep): string {
   if (last === undefined) return `Step "${step.key}" is under way.`;
   if (step.status === "running") {
     const attempt = `attempt ${last.attempt}`;
-    if (owner === null || !isLive(owner)) return `Step "${step.key}" was under way (${attempt}) when it was last heard of.`;
+    if (owner === null || !isLive(owner))
+      return `Step "${step.key}" was under way (${attempt}) when it was last heard of.`;
     return `Step "${step.key}" is under way: ${attempt}, for ${formatMs(now - last.startedAt)}.`;
   }
   const again = last.retryAt === undefined ? "soon" : when(now, last.retryAt);

@@ -186,7 +186,7 @@ export class Worker {
     this.#forgetHints();
     await Promise.all([this.#claims.stop(), this.#mail.stop(), this.#sweeper.stop()]);
     for (const pass of this.#passes.all()) pass.drain();
-    await this.#until(() => this.#areQuiet(), drainMs);
+    if (drainMs > 0) await this.#until(() => this.#areQuiet(), drainMs);
     await this.#until(() => !this.committer.isBusy, drainMs);
     for (const pass of this.#passes.all()) this.#passes.drop(pass);
     this.committer.close();
