@@ -67,7 +67,9 @@ async function measure(steps) {
       rows: (rows - was.rows) / runs,
     };
   });
-  return { tables: new Map(tables.map(({ name, ...facts }) => [name, facts])), wal: wal / runs };
+  // Tables that got no rows only differ by what vacuum has made of them.
+  const grown = tables.filter(({ rows }) => rows > 0.1);
+  return { tables: new Map(grown.map(({ name, ...facts }) => [name, facts])), wal: wal / runs };
 }
 
 function report(small, large) {

@@ -6,22 +6,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { begin, json, pawl, project, type Running } from "./fixtures/cli/command.ts";
 import { postgresUrl } from "./fixtures/cli/postgres-url.ts";
 
-const JOB = `
-  import { appendFileSync, existsSync } from "node:fs";
-  import { workflow } from "pawl";
-  if (existsSync("broken")) throw new Error("no bank is configured");
-  const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
-  export const job = workflow("job", async (ctx, { id, steps, ms, gate }: { id: string; steps: number; ms: number; gate?: string }) => {
-    for (let i = 0; i < steps; i++) {
-      await ctx.step("work", async () => {
-        appendFileSync("effects.log", \`\${id} \${i} begun \${process.pid}\\n\`);
-        await pause(ms);
-        while (gate !== undefined && !existsSync(gate)) await pause(5);
-        appendFileSync("effects.log", \`\${id} \${i} done \${process.pid}\\n\`);
-      });
-    }
-    return id;
-  });`;
+const JOB = readFileSync(new URL("./fixtures/cli/job.ts", import.meta.url), "utf8");
 
 /** Long enough for a machine that is busy with other things. */
 const PATIENTLY = { timeout: 20_000, interval: 20 };
