@@ -110,9 +110,9 @@ async function send(
     const n = numbers[i] ?? null;
     const answer = answers[i + 1] ?? { kind: "applied", n: n as number, children: [] };
     if (answer.kind === "applied") remember(to, worker, part, answer);
-    if (answer.kind === "applied" && part.create !== undefined) to.created(answer.n);
     // What was known of it is forgotten, so that it goes the careful way.
     else owned.forget(part.run);
+    if (answer.kind === "applied" && part.create !== undefined) to.created(answer.n);
     if (answer.kind === "again") verdicts.push(await commitAlone(to, { worker, lane }, part));
     else verdicts.push(verdictOf(part, answer));
   }
