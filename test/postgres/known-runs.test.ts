@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
-import { appending, creation } from "../../src/testing/store-cases/case.ts";
 import { OwnedRuns } from "../../src/stores/owned-runs.ts";
 import { type Committing, commit } from "../../src/stores/postgres/commit.ts";
 import type { PgValue } from "../../src/stores/postgres/driver.ts";
 import type { Link } from "../../src/stores/postgres/link.ts";
+import { appending, creation } from "../../src/testing/store-cases/case.ts";
 
 /** The argument of `commit_1` that holds the parts which are looked at one by one. */
 const DOCUMENTS = 14;
