@@ -95,17 +95,19 @@ function report(small, large) {
 
 /** Transactions a second that idle workers cause, with nothing to do and nobody to hint. */
 async function idle() {
-  const schema = "size_idle";
+  // A database of its own: what the sessions before have done may be counted late.
+  await client.query("create database idle");
+  const url = new URL(server.url);
+  url.pathname = "/idle";
   const engines = [];
-  for (let i = 0; i < workers; i++)
-    engines.push(await Pawl.open(postgresStore(server.url, { schema }), { workflows: [job] }));
+  for (let i = 0; i < workers; i++) engines.push(await Pawl.open(postgresStore(url.href), { workflows: [job] }));
   const count = async () => {
     // A session reports what it has done at most once a second.
     await new Promise((resolve) => setTimeout(resolve, 2000));
     return ask(
-      `select xact_commit::float8 as transactions, (select count(*)::int from pg_stat_activity where application_name = 'pawl') as connections,
+      `select xact_commit::float8 as transactions, (select count(*)::int from pg_stat_activity where datname = 'idle' and application_name = 'pawl') as connections,
          pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8 as wal, extract(epoch from clock_timestamp())::float8 as at
-       from pg_stat_database where datname = current_database()`,
+       from pg_stat_database where datname = 'idle'`,
     );
   };
   const before = await count();
