@@ -6,8 +6,9 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Pawl } from "pawl";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, inject, it, onTestFinished } from "vitest";
 import { hasCode } from "../src/base/errors.ts";
+import { loadDriver } from "../src/stores/postgres/driver.ts";
 import { Program } from "./child.ts";
 import { withoutColdStart } from "./cold-start.ts";
 import { asProject, blocksOf, compilerConfig, extractGuide, withChecks } from "./fixtures/docs/guide.ts";
@@ -52,6 +53,7 @@ describe("guides", () => {
   it.each(GUIDES)("%s does what it says", async (path) => {
     if (path.endsWith("determinism.md")) withoutColdStart("it shows code that leaves the journal");
     inTempFolder();
+    if (path.endsWith("postgres.md")) process.env["DATABASE_URL"] = await ownDatabase();
     for (const { path: file, checks } of guides.get(path)?.modules ?? []) expect(await runModule(file)).toBe(checks);
   });
 
@@ -265,6 +267,22 @@ function anchorsOf(page: string): string[] {
 function markdownIn(folder: string): string[] {
   const entries = readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" });
   return entries.filter((name) => name.endsWith(".md")).map((name) => `${folder}/${name}`);
+}
+
+/** The URL of a PostgreSQL database that is gone when the test is over. */
+async function ownDatabase(): Promise<string> {
+  const server = inject("postgresUrl");
+  const name = `docs_${process.pid}`;
+  const client = (await loadDriver()).client({ connectionString: server });
+  await client.connect();
+  await client.query({ text: `create database ${name}` });
+  onTestFinished(async () => {
+    await client.query({ text: `drop database ${name} with (force)` });
+    await client.end();
+  });
+  const url = new URL(server);
+  url.pathname = `/${name}`;
+  return url.href;
 }
 
 function fileOf(guide: string, file: string): string {

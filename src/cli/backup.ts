@@ -14,7 +14,9 @@ export function addBackup(program: Command): void {
         if (store.backup === undefined) {
           throw new PawlError(
             "invalid_argument",
-            `A store of kind "${store.kind}" is not copied by Pawl. Use the tools of its database.`,
+            store.kind === "postgres"
+              ? "Pawl does not copy a PostgreSQL store. Use the tools of the database: pg_dump for a copy of its schema, or continuous archiving. docs/guides/postgres.md tells more."
+              : `A store of kind "${store.kind}" is not copied by Pawl. Use the tools of its database.`,
             { fields: { kind: store.kind } },
           );
         }

@@ -1,5 +1,7 @@
 import type { Command } from "commander";
+import { shownUrl } from "../base/shown-url.ts";
 import { type Diagnosis, doctor } from "../client/doctor.ts";
+import { isLive } from "../client/worker-health.ts";
 import { action, addCommand, withClient } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
 import type { Output } from "./output.ts";
@@ -38,7 +40,7 @@ function print(out: Output, diagnosis: Diagnosis, url: string): void {
   const { color } = out;
   const { store, workers } = diagnosis;
   const facts: [string, string][] = [
-    ["store", `${store.store} ${store.version}, schema ${store.schema}, ${url.replace(/\/\/[^@/]*@/, "//…@")}`],
+    ["store", `${store.store} ${store.version}, schema ${store.schema}, ${shownUrl(url)}`],
     [
       "settings",
       Object.entries(store.settings)
@@ -71,7 +73,7 @@ function workerRow({ name, process, health, runs, handles }: Diagnosis["workers"
 }
 
 function workersText({ workers }: Diagnosis): string {
-  const live = workers.filter((worker) => worker.health === "live").length;
+  const live = workers.filter(isLive).length;
   const rest = workers.length - live;
   return `${live} live${rest === 0 ? "" : `, ${rest} not`}`;
 }

@@ -6,7 +6,8 @@ export interface Interrupt {
   forget(): void;
 }
 
-export function onInterrupt(): Interrupt {
+/** `atOnce` is called before the process ends at a second signal. */
+export function onInterrupt(atOnce: () => void = () => {}): Interrupt {
   const signals = ["SIGINT", "SIGTERM"] as const;
   let isAsked = false;
   let resolve: (signal: NodeJS.Signals) => void = () => {};
@@ -14,7 +15,10 @@ export function onInterrupt(): Interrupt {
     resolve = yes;
   });
   const listener = (signal: NodeJS.Signals) => {
-    if (isAsked) process.exit(EXIT.interrupted);
+    if (isAsked) {
+      atOnce();
+      process.exit(EXIT.interrupted);
+    }
     isAsked = true;
     resolve(signal);
   };

@@ -23,6 +23,7 @@ import { addStart } from "./start.ts";
 import { addTest } from "./test.ts";
 import { addWhy } from "./why.ts";
 import { addWorker } from "./worker.ts";
+import { addWorkers } from "./workers.ts";
 
 const GROUPS: readonly (readonly [title: string, commands: readonly ((program: Command) => void)[]])[] = [
   ["Run workflows:", [addInit, addRun, addWorker, addStart]],
@@ -30,7 +31,7 @@ const GROUPS: readonly (readonly [title: string, commands: readonly ((program: C
   ["Act on a run:", [addSignal, addCancel, addRetry, addFork, addResolve]],
   ["Schedules:", [addSchedules]],
   ["Test:", [addTest, addReplay]],
-  ["Look after the store:", [addDoctor, addBackup]],
+  ["Look after the store:", [addWorkers, addDoctor, addBackup]],
   ["Help:", [addExitCodes]],
 ];
 

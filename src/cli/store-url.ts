@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { PawlError } from "../base/errors.ts";
+import { shownUrl } from "../base/shown-url.ts";
 import { DEFAULT_STORE } from "../client/open-store.ts";
 
 /** The store a command is about: --store, else PAWL_STORE, else the default file. */
@@ -27,5 +28,5 @@ function sqlitePath(url: string): string | null {
 
 /** The option that names this store again, for commands we suggest; nothing if it is found without it. */
 export function storeFlag(url: string): string {
-  return url === storeUrl(undefined) ? "" : ` --store ${url.replace(/\/\/[^@/]*@/, "//…@")}`;
+  return url === storeUrl(undefined) ? "" : ` --store ${shownUrl(url)}`;
 }

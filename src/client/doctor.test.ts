@@ -3,8 +3,9 @@ import type { OrphanRow, Store } from "../core/store.ts";
 import { workflow } from "../core/workflow.ts";
 import { memoryStore } from "../stores/memory/memory-store.ts";
 import { processIdentity } from "../worker/process-identity.ts";
-import { doctor, examineWorkers } from "./doctor.ts";
+import { doctor } from "./doctor.ts";
 import { Pawl } from "./pawl.ts";
+import { examineWorkers } from "./worker-health.ts";
 
 const echo = workflow("echo", (ctx, value: number) => ctx.step("echo", () => value));
 
@@ -85,6 +86,7 @@ describe("the health of workers", () => {
 
   it("P27 a process of this machine is judged by itself, any other one by its lease", () => {
     expect(healthOf({})).toBe("live");
+    expect(healthOf({ leaseLeftMs: 4999 })).toBe("late");
     expect(healthOf({ leaseLeftMs: -1 })).toBe("expired");
     expect(healthOf({ process: { ...mine, pid: 2 ** 22 + 1 } })).toBe("dead");
     expect(healthOf({ process: { ...mine, pid: 2 ** 22 + 1, boot: "another machine" } })).toBe("live");

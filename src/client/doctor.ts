@@ -1,23 +1,14 @@
 // The doctor
 // Looks a store over without changing anything: its own report, its workers, runs that nothing will move, and the checksums of the
 // journals. Everything it reads is bounded, and it says what it left out.
-import { readFileSync } from "node:fs";
-import { isSameBoot } from "../base/boot.ts";
 import { formatMs } from "../base/duration.ts";
 import { checksum } from "../core/checksum.ts";
 import type { StoredEntry } from "../core/journal.ts";
-import type { OrphanRow, ProcessIdentity, RunRow, Store, StoreReport, WorkerRow } from "../core/store.ts";
+import type { OrphanRow, RunRow, Store, StoreReport } from "../core/store.ts";
 import { isTerminal, RUN_STATES, type RunState } from "../core/transition.ts";
 import { isHandled } from "../stores/version-line.ts";
 import { nodeHost } from "../worker/node-host.ts";
-import { isPlainlyDead, processIdentity } from "../worker/process-identity.ts";
-
-/** "expired": its lease ran out. "dead": its process is gone. "stopped": its process is there, but does not run. */
-export type WorkerHealth = "live" | "expired" | "dead" | "stopped";
-
-export interface ExaminedWorker extends WorkerRow {
-  readonly health: WorkerHealth;
-}
+import { examineWorkers, isLive, type WorkerStatus } from "./worker-health.ts";
 
 /** Unfinished runs of one workflow version that no live worker can take (P34). */
 export interface StrandedRuns {
@@ -44,7 +35,7 @@ export interface Finding {
 
 export interface Diagnosis {
   readonly store: StoreReport;
-  readonly workers: readonly ExaminedWorker[];
+  readonly workers: readonly WorkerStatus[];
   /** Runs by state, among those that were looked at. */
   readonly unfinished: Readonly<Partial<Record<RunState, number>>>;
   readonly orphans: readonly OrphanRow[];
@@ -97,35 +88,12 @@ export async function doctor(store: Store, options: DoctorOptions = {}): Promise
 
 // Workers
 
-export function examineWorkers(workers: readonly WorkerRow[]): ExaminedWorker[] {
-  const mine = processIdentity();
-  return workers.map((worker) => ({ ...worker, health: healthOf(worker, mine) }));
-}
-
-function healthOf(worker: WorkerRow, mine: ProcessIdentity): WorkerHealth {
-  const { process: other } = worker;
-  // A process of another machine or container can be judged by its lease only.
-  const isHere = isSameBoot(other.boot, mine.boot) && other.pidNamespace === mine.pidNamespace;
-  if (isHere && isPlainlyDead(other, mine)) return "dead";
-  if (isHere && isStopped(other.pid)) return "stopped";
-  return worker.leaseLeftMs < 0 ? "expired" : "live";
-}
-
-/** Only Linux tells: the state after the name, which may itself hold spaces, is T or t for a process that was stopped. */
-function isStopped(pid: number): boolean {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    return /^[Tt]$/.test(stat.charAt(stat.lastIndexOf(")") + 2));
-  } catch {
-    return false;
-  }
-}
-
-function workerFinding(worker: ExaminedWorker): Finding[] {
+function workerFinding(worker: WorkerStatus): Finding[] {
   const who = `Worker ${worker.name} (pid ${worker.process.pid})`;
   const holds = `${countOf(worker.runs, "run")}`;
   switch (worker.health) {
     case "live":
+    case "late":
       return [];
     case "stopped":
       return [
@@ -150,16 +118,17 @@ function workerFinding(worker: ExaminedWorker): Finding[] {
 // Runs
 
 export function isStranded(
-  workers: readonly ExaminedWorker[],
+  workers: readonly WorkerStatus[],
   run: Pick<RunRow, "workflow" | "version" | "state">,
 ): boolean {
   if (isTerminal(run.state)) return false;
-  return !workers.some((worker) => worker.health === "live" && isHandled(worker.handles, run.workflow, run.version));
+  return !workers.some((worker) => isLive(worker) && isHandled(worker.handles, run.workflow, run.version));
 }
 
-async function examineRuns(
+/** Counts unfinished runs by state, and those that no live worker can take, among the newest `maxRuns`. */
+export async function examineRuns(
   store: Store,
-  workers: readonly ExaminedWorker[],
+  workers: readonly WorkerStatus[],
   maxRuns: number,
 ): Promise<Pick<Diagnosis, "unfinished" | "stranded" | "isComplete">> {
   const unfinished: Partial<Record<RunState, number>> = {};

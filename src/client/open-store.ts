@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { PawlError } from "../base/errors.ts";
+import { shownUrl } from "../base/shown-url.ts";
 import type { Store } from "../core/store.ts";
 import { memoryStore } from "../stores/memory/memory-store.ts";
 import { postgresStore } from "../stores/postgres/postgres-store.ts";
@@ -24,15 +25,27 @@ export function storeOf(url: string, options: StoreOptions): Store {
     "invalid_argument",
     `There is no store for "${scheme}:". Use a file path or sqlite:path for SQLite, postgres://… for PostgreSQL, or memory: for tests.`,
     {
-      fields: { url: url.replace(/\/\/[^@/]*@/, "//…@") },
+      fields: { url: shownUrl(url) },
     },
   );
 }
 
 /** The name of the schema may come with the URL, as `?schema=name`; everything else in it belongs to the driver. */
 function postgresStoreOf(url: string, { clock }: StoreOptions): Store {
-  const address = new URL(url);
+  const address = addressOf(url);
   const schema = address.searchParams.get("schema");
   address.searchParams.delete("schema");
   return postgresStore(address.href, { ...(schema !== null && { schema }), ...(clock !== undefined && { clock }) });
+}
+
+function addressOf(url: string): URL {
+  try {
+    return new URL(url);
+  } catch {
+    throw new PawlError(
+      "invalid_argument",
+      `The store's URL ${shownUrl(url)} cannot be read. Write it as postgres://user:password@host:port/database, with special characters of the password as %XX.`,
+      { fields: { url: shownUrl(url) } },
+    );
+  }
 }

@@ -9,7 +9,7 @@ import { utf8Length } from "../base/utf8.ts";
 import type { Log } from "../core/context.ts";
 import type { Entry, Resolved } from "../core/journal.ts";
 import { DEFAULTS, LIMITS } from "../core/limits.ts";
-import type { Store, WorkerRow } from "../core/store.ts";
+import type { Store } from "../core/store.ts";
 import { isTerminal, publicStatus } from "../core/transition.ts";
 import { openEntry, sealValue } from "../core/values.ts";
 import type { Workflow } from "../core/workflow.ts";
@@ -38,6 +38,7 @@ import { listRuns, type Page, positive, type RunQuery } from "./run-list.ts";
 import { type ScheduleOptions, type ScheduleSummary, Schedules, scheduleWorkflow } from "./schedules.ts";
 import { type StartOptions, type StartPorts, startRun, startSpace } from "./start.ts";
 import { isCovered } from "./stranded.ts";
+import { examineWorkers, type WorkerStatus } from "./worker-health.ts";
 
 export interface PawlOptions {
   /** This process works on them. None: it is a client only. */
@@ -382,8 +383,9 @@ export class Pawl {
     return this.#schedules.list();
   }
 
-  workers(): Promise<WorkerRow[]> {
-    return this.store.workers();
+  /** Every worker of this store: what it can run, how many runs it holds, and how it is. */
+  async workers(): Promise<WorkerStatus[]> {
+    return examineWorkers(await this.store.workers(), this.#machine.identity());
   }
 
   /** Resolves when nothing runnable is left in this process: every run has ended or waits. */

@@ -3,10 +3,11 @@
 import { formatMs } from "../base/duration.ts";
 import type { InboxRow } from "../core/store.ts";
 import { isTerminal, type PublicStatus, type RunState } from "../core/transition.ts";
-import { type ExaminedWorker, examineWorkers, isStranded, neededVersion } from "./doctor.ts";
+import { isStranded, neededVersion } from "./doctor.ts";
 import type { Pawl } from "./pawl.ts";
 import type { RunStatus, RunWait } from "./run.ts";
 import { short, type Timeline, type TimelineStep, timeline } from "./timeline.ts";
+import { isLive, type WorkerStatus } from "./worker-health.ts";
 
 export interface Explanation {
   readonly run: string;
@@ -23,7 +24,7 @@ export interface Explanation {
   /** What to do, if anything. */
   readonly next: readonly string[];
   readonly waits: readonly RunWait[];
-  readonly owner: (Pick<ExaminedWorker, "id" | "name" | "health"> & { readonly pid: number }) | null;
+  readonly owner: (Pick<WorkerStatus, "id" | "name" | "health"> & { readonly pid: number }) | null;
   /** When it moves by itself, if a time is set for it. */
   readonly wakesAt: Date | null;
   /** No live worker can take it. */
@@ -38,8 +39,8 @@ type Source = Pick<Pawl, "get" | "store" | "workers">;
 interface Facts {
   readonly status: RunStatus;
   readonly line: Timeline;
-  readonly workers: readonly ExaminedWorker[];
-  readonly owner: ExaminedWorker | null;
+  readonly workers: readonly WorkerStatus[];
+  readonly owner: WorkerStatus | null;
   readonly readyAt: number | null;
   readonly wakesAt: number | null;
   readonly cancel: string | null;
@@ -87,7 +88,7 @@ async function gather(pawl: Source, id: string, depth: number): Promise<Facts> {
   const run = pawl.get(id);
   const status = await run.status();
   const row = await pawl.store.run(id);
-  const workers = examineWorkers(await pawl.workers());
+  const workers = await pawl.workers();
   return {
     status,
     line: timeline(await run.journal()),
@@ -157,7 +158,7 @@ function summaryOf(facts: Facts): string {
 function runningText({ status, owner }: Facts): string {
   if (status.owner === null) return "was running; nobody has it now, and any worker may take it";
   if (owner?.health === "stopped") return "is held by a process that is stopped";
-  return owner?.health === "live" ? "is running" : "was running, and its worker is gone";
+  return owner !== null && isLive(owner) ? "is running" : "was running, and its worker is gone";
 }
 
 function tookOf({ line }: Facts): string {
@@ -273,7 +274,8 @@ function stepNow({ now, owner }: Facts, step: TimelineStep): string {
   if (last === undefined) return `Step "${step.key}" is under way.`;
   if (step.status === "running") {
     const attempt = `attempt ${last.attempt}`;
-    if (owner?.health !== "live") return `Step "${step.key}" was under way (${attempt}) when it was last heard of.`;
+    if (owner === null || !isLive(owner))
+      return `Step "${step.key}" was under way (${attempt}) when it was last heard of.`;
     return `Step "${step.key}" is under way: ${attempt}, for ${formatMs(now - last.startedAt)}.`;
   }
   const again = last.retryAt === undefined ? "soon" : when(now, last.retryAt);
@@ -302,6 +304,8 @@ function ownerLines({ status, owner, claims }: Facts): string[] {
   switch (owner.health) {
     case "live":
       return [`${who} has it.`, ...deaths];
+    case "late":
+      return [`${who} has it, but has missed heartbeats.`, ...deaths];
     case "stopped":
       return [`${who} has it, but that process is stopped and does nothing.`, ...deaths];
     default:
@@ -356,7 +360,7 @@ function stoppedAdvice({ owner }: Facts): string[] {
 function strandedAdvice({ status, workers }: Facts): string[] {
   if (!isStranded(workers, status)) return [];
   const needed = `Start one that has ${neededVersion(status.workflow, status.version)}: pawl worker <file>`;
-  const others = workers.filter((worker) => worker.health === "live").flatMap((worker) => worker.handles);
+  const others = workers.filter(isLive).flatMap((worker) => worker.handles);
   const versions = others.filter((handle) => handle.workflow === status.workflow).map((handle) => handle.version);
   if (versions.length > 0) {
     return [

@@ -188,12 +188,26 @@ export class Worker {
     this.#forgetHints();
     await Promise.all([this.#claims.stop(), this.#mail.stop(), this.#sweeper.stop()]);
     for (const pass of this.#passes.all()) pass.drain();
-    await this.#until(() => this.#passes.all().every((pass) => pass.isQuiet), drainMs);
+    if (drainMs > 0) await this.#until(() => this.#areQuiet(), drainMs);
     await this.#until(() => !this.committer.isBusy && !this.#loader.isTending, drainMs);
     for (const pass of this.#passes.all()) this.#passes.drop(pass);
     this.committer.close();
     await this.#selfFence.done();
     await this.#lease.stop();
+  }
+
+  /** Whether no run has anything under way. Until then, those that have not go back already: they need not wait for the others. */
+  #areQuiet(): boolean {
+    const passes = this.#passes.all();
+    const quiet = passes.filter((pass) => pass.isQuiet);
+    if (quiet.length === passes.length) return true;
+    for (const pass of quiet) {
+      const { id, durableHead } = pass;
+      if (durableHead === 0) continue;
+      this.#passes.drop(pass);
+      void this.#loader.handBack(id, durableHead, 1);
+    }
+    return false;
   }
 
   /** Resolves when no run here has anything to do but wait. */

@@ -61,6 +61,29 @@ describe.each(STORES)("a drain on %s", (store) => {
     expect(begun).toEqual(["b"]);
   });
 
+  it("I27 hands a run back as soon as it has nothing under way, while the step of another one goes on", async () => {
+    const world = await openWorld(store);
+    const gates = { quick: gate(), slow: gate() };
+    const begun: string[] = [];
+    const steps = workflow("steps", async (ctx, name: "quick" | "slow") => {
+      await ctx.step("first", () => gates[name].passed);
+      await ctx.step("second", () => void begun.push(name));
+    });
+    const first = await world.open([steps]);
+    for (const id of ["quick", "slow"] as const) await first.start(steps, id, { id });
+    await world.settle();
+    const second = await world.open([steps]);
+    const closed = first.close();
+    await world.settle();
+    gates.quick.open();
+    await second.get("quick").result();
+    expect(begun).toEqual(["quick"]);
+    gates.slow.open();
+    await closed;
+    await second.get("slow").result();
+    expect(begun).toEqual(["quick", "slow"]);
+  });
+
   it("I27 waits without turning round: a step that it has put off rings no alarm", async () => {
     const world = await openWorld(store);
     const gates = { a: gate(), slow: gate() };

@@ -42,3 +42,21 @@ it("P36 runs never outgrow the journal, and retention drops partitions as a whol
     await admin.end();
   }
 });
+
+it("P16 P36 a run for which the journal has no partition yet gets one", async () => {
+  const schema = `outrun_${process.pid}`;
+  const store = postgresStore(inject("postgresUrl"), { schema });
+  const admin = (await loadDriver()).client({ connectionString: inject("postgresUrl") });
+  await admin.connect();
+  try {
+    await store.open();
+    await store.register(newWorker("w1"));
+    await admin.query({ text: `select setval('${schema}.runs_n_seq', ${7 * RUNS_PER_PARTITION})` });
+    await apply(store, creation("r", { claimed: true }));
+    expect(await store.journal("r")).toHaveLength(1);
+  } finally {
+    await store.close();
+    await admin.query({ text: `drop schema ${schema} cascade` });
+    await admin.end();
+  }
+});

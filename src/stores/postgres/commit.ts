@@ -2,12 +2,12 @@
 //
 //   CM1. Each statement names a run at most once; a commit that names one twice is sent in several.
 //   CM2. An error that only one run can have caused must not hurt its neighbours (P16): nothing of the statement was applied, so its parts are sent
-//        again one by one, and the culprit's verdict carries the error.
+//        again one by one, and the culprit's verdict carries the error. If runs have outrun the partitions of the journal, these are made first.
 import type { Commit, RunCommit, RunRow, Verdict } from "../../core/store.ts";
 import { commitFault } from "../commit-fault.ts";
 import type { OwnedRuns } from "../owned-runs.ts";
 import { CommitStatement } from "./commit-statement.ts";
-import { isStatementFault } from "./database-error.ts";
+import { isMissingPartition, isStatementFault } from "./database-error.ts";
 import type { Row } from "./driver.ts";
 import type { Link } from "./link.ts";
 import { runRow } from "./rows.ts";
@@ -70,6 +70,7 @@ async function commitParts(to: Committing, writer: Writer, parts: readonly RunCo
   } catch (error) {
     to.owned.forgetAll();
     if (!isStatementFault(error)) throw error;
+    if (isMissingPartition(error)) await to.link(writer.lane).query(`select ${to.schema}.partition_1()`);
     const verdicts: Verdict[] = [];
     for (const part of parts) verdicts.push(await commitAlone(to, writer, part));
     return verdicts;
@@ -109,9 +110,9 @@ async function send(
     const n = numbers[i] ?? null;
     const answer = answers[i + 1] ?? { kind: "applied", n: n as number, children: [] };
     if (answer.kind === "applied") remember(to, worker, part, answer);
-    if (answer.kind === "applied" && part.create !== undefined) to.created(answer.n);
     // What was known of it is forgotten, so that it goes the careful way.
     else owned.forget(part.run);
+    if (answer.kind === "applied" && part.create !== undefined) to.created(answer.n);
     if (answer.kind === "again") verdicts.push(await commitAlone(to, { worker, lane }, part));
     else verdicts.push(verdictOf(part, answer));
   }

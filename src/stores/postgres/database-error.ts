@@ -40,6 +40,11 @@ export function isAway(state: string | null): boolean {
   return state !== null && (/^(53|57P|58|08)/.test(state) || state === "25006");
 }
 
+/** True if a run was to be written for which the journal has no partition yet. */
+export function isMissingPartition(error: unknown): boolean {
+  return isRefusal(error) && faultOf(error)?.code === "23514";
+}
+
 const NEXT: Readonly<Record<string, string>> = {
   "25006": "It is read-only, as a standby is: it goes on when the database takes writes again.",
   "28": "Check user and password of the store's URL.",

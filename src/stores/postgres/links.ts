@@ -1,5 +1,6 @@
 // The connections of one store
 // A lane of commits has its own, as it waits for the disk; so have heartbeats, which must not wait behind anything; the rest shares a few.
+import { shownUrl } from "../../base/shown-url.ts";
 import { type Driver, loadDriver, type PgClient } from "./driver.ts";
 import { Hints } from "./hints.ts";
 import { Link, type LinkOptions } from "./link.ts";
@@ -87,9 +88,6 @@ function clientOf(driver: Driver, database: string | PgPool, limitMs: number): P
   });
 }
 
-/** Without its password and its settings. */
 function whereOf(database: string | PgPool): string {
-  return typeof database === "string"
-    ? database.replace(/\/\/[^@/]*@/, "//…@").replace(/\?.*$/, "")
-    : "of the given pool";
+  return typeof database === "string" ? shownUrl(database) : "of the given pool";
 }

@@ -43,7 +43,7 @@ async function step(client: PgClient, schema: string, { version, since, sql }: M
   try {
     await run("select pg_advisory_xact_lock(hashtext($1))", `pawl ${schema}`);
     await run(`set local lock_timeout = '${LOCK_LIMIT}'`);
-    await run(`create schema if not exists ${schema}`);
+    await createSchema(client, schema);
     await run(`create table if not exists ${schema}.meta (key text primary key, value text not null)`);
     if ((await schemaVersion(client, schema)).version < version) {
       await client.query({ text: sql(schema) });
@@ -59,6 +59,12 @@ async function step(client: PgClient, schema: string, { version, since, sql }: M
     await run("rollback").catch(() => {});
     throw error;
   }
+}
+
+/** Only where there is none: to ask for one that exists needs rights, too. */
+async function createSchema(client: PgClient, schema: string): Promise<void> {
+  const { rows } = await client.query({ text: "select to_regnamespace($1) is null as missing", values: [schema] });
+  if (rows[0]?.["missing"] === true) await client.query({ text: `create schema ${schema}` });
 }
 
 async function schemaVersion(client: PgClient, schema: string): Promise<{ version: number; since: number }> {

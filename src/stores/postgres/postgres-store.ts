@@ -35,6 +35,8 @@ export interface PostgresStoreOptions {
 
 const MOST_LANES = 16;
 const SCHEMA_BYTES = 63;
+/** The name stands in the texts of functions, and in strings inside them. */
+const UNUSABLE = /['"$%\\\p{Cc}]/u;
 
 /** A store in a PostgreSQL database, by its URL or through a pool of `pg`. Engines of one process may share it: the last one closes it. */
 export function postgresStore(database: string | PgPool, options: PostgresStoreOptions = {}): Store {
@@ -197,11 +199,10 @@ async function assertIsolation(client: PgClient, where: string): Promise<void> {
 }
 
 function assertOptions(schema: string, lanes: number): void {
-  if (schema === "" || schema.includes("\0") || Buffer.byteLength(schema) > SCHEMA_BYTES) {
+  if (schema === "" || UNUSABLE.test(schema) || Buffer.byteLength(schema) > SCHEMA_BYTES) {
     const shown = JSON.stringify(schema);
-    throw new PawlError("invalid_argument", `schema is ${shown}. Give a name of 1 to ${SCHEMA_BYTES} bytes.`, {
-      fields: { schema },
-    });
+    const rule = `a name of 1 to ${SCHEMA_BYTES} bytes, without quotes, $, %, backslashes and control characters`;
+    throw new PawlError("invalid_argument", `schema is ${shown}. Give ${rule}.`, { fields: { schema } });
   }
   if (Number.isInteger(lanes) && lanes >= 1 && lanes <= MOST_LANES) return;
   throw new PawlError("invalid_argument", `lanes is ${lanes}. Give a whole number from 1 to ${MOST_LANES}.`, {

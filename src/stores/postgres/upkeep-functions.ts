@@ -75,7 +75,7 @@ export function upkeepFunctions(s: string): string {
     /* Makes sure that the journal has partitions for all runs that can be created before this is called again. */
     create function ${s}.partition_1() returns void language plpgsql as $$
     declare
-      v_next bigint := coalesce((select max(n) from ${s}.runs), 0) / ${RUNS_PER_PARTITION};
+      v_next bigint := (select last_value from ${s}.runs_n_seq) / ${RUNS_PER_PARTITION};
       v_name text;
     begin
       for i in v_next .. v_next + 2 loop
@@ -95,7 +95,7 @@ export function upkeepFunctions(s: string): string {
     /* Old partitions without a run go. That needs the whole journal for a moment: if it cannot be had at once, another time will do. */
     create function ${s}.drop_partitions_1() returns void language plpgsql as $$
     declare
-      v_current bigint := coalesce((select max(n) from ${s}.runs), 0) / ${RUNS_PER_PARTITION};
+      v_current bigint := (select last_value from ${s}.runs_n_seq) / ${RUNS_PER_PARTITION};
       r record;
     begin
       for r in select relname, substring(relname from 'journal_([0-9]+)$')::bigint as i from pg_inherits

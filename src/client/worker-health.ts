@@ -1,0 +1,50 @@
+import { readFileSync } from "node:fs";
+import { isSameBoot } from "../base/boot.ts";
+import type { ProcessIdentity, WorkerRow } from "../core/store.ts";
+import { isPlainlyDead, processIdentity } from "../worker/process-identity.ts";
+
+/**
+ * "late": it has missed heartbeats, but its lease still runs. "expired": its lease ran out. "dead": its process is gone. "stopped": its process is
+ * there, but does not run.
+ */
+export type WorkerHealth = "live" | "late" | "expired" | "dead" | "stopped";
+
+/** A worker as the store knows it, and how it is. */
+export interface WorkerStatus extends WorkerRow {
+  readonly health: WorkerHealth;
+}
+
+/** A lease is renewed three times in its length: with less than this part of it left, two renewals are missing. */
+const LATE_PART = 1 / 3;
+
+export function examineWorkers(
+  workers: readonly WorkerRow[],
+  mine: ProcessIdentity = processIdentity(),
+): WorkerStatus[] {
+  return workers.map((worker) => ({ ...worker, health: healthOf(worker, mine) }));
+}
+
+/** Whether it still works, as far as anybody can tell. */
+export function isLive({ health }: Pick<WorkerStatus, "health">): boolean {
+  return health === "live" || health === "late";
+}
+
+function healthOf(worker: WorkerRow, mine: ProcessIdentity): WorkerHealth {
+  const { process: other, leaseLeftMs, leaseMs } = worker;
+  // A process of another machine or container can be judged by its lease only.
+  const isHere = isSameBoot(other.boot, mine.boot) && other.pidNamespace === mine.pidNamespace;
+  if (isHere && isPlainlyDead(other, mine)) return "dead";
+  if (isHere && isStopped(other.pid)) return "stopped";
+  if (leaseLeftMs < 0) return "expired";
+  return leaseLeftMs < leaseMs * LATE_PART ? "late" : "live";
+}
+
+/** Only Linux tells: the state after the name, which may itself hold spaces, is T or t for a process that was stopped. */
+function isStopped(pid: number): boolean {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    return /^[Tt]$/.test(stat.charAt(stat.lastIndexOf(")") + 2));
+  } catch {
+    return false;
+  }
+}
