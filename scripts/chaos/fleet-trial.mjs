@@ -114,7 +114,7 @@ export class FleetTrial {
   }
 
   async #kill() {
-    const member = await this.#anyAwake();
+    const member = await this.#anyAtWork();
     this.#killed.push(member.pid);
     this.#inject("SIGKILL of a worker");
     member.signal("SIGKILL");
@@ -123,19 +123,27 @@ export class FleetTrial {
 
   /** Past its lease: others have taken over when it comes back. */
   async #freeze() {
-    const member = await this.#anyAwake();
+    const member = await this.#anyAtWork();
     member.signal("SIGSTOP");
     this.#inject("SIGSTOP of a worker for 1.5 to 3 leases");
     await pause(LEASE_MS * this.#chance.between(1.5, 3));
     if (member.isUp) member.signal("SIGCONT");
   }
 
-  async #anyAwake() {
+  /** One that has runs at this moment; while the database is away nobody can tell who has any. */
+  async #anyAtWork() {
     for (;;) {
+      const owners = await this.#owners();
       const awake = this.#crew.members.filter((member) => member.isUp && !member.isStopped);
-      if (awake.length > 0) return this.#chance.pick(awake);
+      const busy = owners === null ? awake : awake.filter(({ pid }) => owners.has(pid));
+      if (busy.length > 0) return this.#chance.pick(busy);
       await pause(20);
     }
+  }
+
+  async #owners() {
+    const workers = await this.judge.store.workers().catch(() => null);
+    return workers && new Set(workers.flatMap(({ runs, process }) => (runs > 0 ? [process.pid] : [])));
   }
 
   async #finish() {
