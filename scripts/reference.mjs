@@ -58,6 +58,8 @@ const INTERFACES = [
       deadline: duration(DEFAULTS.values.runDeadlineMs),
       guard: '`"warn"`',
       onMissing: '`"park"`',
+      concurrency: "any number",
+      rate: "any number",
     },
   },
   {

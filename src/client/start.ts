@@ -6,12 +6,13 @@ import { PawlError } from "../base/errors.ts";
 import { assertName, type Ids } from "../base/ids.ts";
 import { compareVersions, parseVersion } from "../base/semver.ts";
 import { Draft, decodePayload, encodePayload } from "../core/draft.ts";
+import { needsOf } from "../core/flow-control.ts";
 import type { Host } from "../core/host.ts";
 import type { Entry, RunStarted } from "../core/journal.ts";
 import { DEFAULTS } from "../core/limits.ts";
 import { validate, validateNow } from "../core/schema.ts";
 import type { OpenTransaction } from "../core/sql.ts";
-import type { NewRun, RunCommit, RunRow, Store, Verdict } from "../core/store.ts";
+import type { Needs, NewRun, RunCommit, RunRow, Store, Verdict } from "../core/store.ts";
 import { openEntry } from "../core/values.ts";
 import type { Workflow } from "../core/workflow.ts";
 import type { Registry } from "../worker/registry.ts";
@@ -89,7 +90,8 @@ function startChecked(ports: StartPorts, target: Target, input: unknown, options
   const now = ports.store.clock.now();
   const deadline = deadlineOf(options, target, now);
   const draft = new Draft(id, { head: 0, hash: id, at: 0 }, ports.host, ports.codec);
-  const create = newRun(ports, id, target, options, deadline, now);
+  const needs = target.workflow === null ? null : needsOf(target.workflow, input);
+  const create = newRun(ports, id, target, options, { deadline, needs, now });
   draft.create(create);
   draft.appendText(now, "run.started", null, startedText(name, version, text, id, deadline));
   const isPlain = options.key === undefined && options.id === undefined;
@@ -191,8 +193,7 @@ function newRun(
   id: string,
   target: Target,
   options: StartOptions,
-  deadline: number,
-  now: number,
+  { deadline, needs, now }: { readonly deadline: number; readonly needs: Needs | null; readonly now: number },
 ): NewRun {
   const delayMs = options.delay === undefined ? 0 : toMs(options.delay, "delay");
   return {
@@ -208,10 +209,12 @@ function newRun(
     claimed:
       options.transaction === undefined &&
       delayMs === 0 &&
+      needs === null &&
       target.workflow !== null &&
       ports.worker.hasRoomFor(target.name, target.version),
     readyAt: now + delayMs,
     codec: ports.codec.id,
+    needs,
   };
 }
 

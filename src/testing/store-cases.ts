@@ -4,6 +4,7 @@
 
 import type { StoreCase } from "./store-cases/case.ts";
 import { claimCases } from "./store-cases/claims.ts";
+import { limitCases } from "./store-cases/limits.ts";
 import { commitCases } from "./store-cases/commit.ts";
 import { keyAndCounterCases } from "./store-cases/keys-and-counters.ts";
 import { mailCases } from "./store-cases/mail.ts";
@@ -17,6 +18,7 @@ export const storeCases: readonly StoreCase[] = [
   ...commitCases,
   ...mailCases,
   ...claimCases,
+  ...limitCases,
   ...workerCases,
   ...keyAndCounterCases,
   ...transactionCases,

@@ -5,7 +5,7 @@
 //        was put does not count. It may be over by then, and gone.
 //   RL2. What cannot be loaded keeps no other from it; it is tried again with the next heartbeat (P23).
 import type { PassPorts } from "../core/pass-ports.ts";
-import type { ClaimedRun, RunCommit, Store, Verdict } from "../core/store.ts";
+import type { ClaimedRun, Needs, RunCommit, Store, Verdict } from "../core/store.ts";
 import type { Claims } from "./claims.ts";
 import type { Committer } from "./committer.ts";
 import type { Lease } from "./lease.ts";
@@ -60,7 +60,10 @@ export class RunLoader {
       const loaded = loadRun(claimed, registry.forRun(row.workflow, row.version), ports, readAt);
       if (loaded.kind === "childless")
         return void guarded("end a run", async () => void (await this.cancelWithoutBody(run)));
-      if (loaded.kind === "pass" && claims.isFull) return void this.handBack(run, head, row.claims);
+      if (loaded.kind === "needy") return void this.handBack(run, head, row.claims, loaded.needs);
+      // One that was taken, not claimed, has no slot (I18).
+      const isUninvited = row.slot !== null && row.state !== "running";
+      if (loaded.kind === "pass" && (claims.isFull || isUninvited)) return void this.handBack(run, head, row.claims);
       claims.begun(run, row.claims);
       if (loaded.kind === "pass") {
         passes.hold(loaded.pass);
@@ -69,10 +72,10 @@ export class RunLoader {
     });
   }
 
-  /** Others came first since this run was promised a place: it goes to whoever has room, as if nobody had claimed it. */
-  handBack(run: string, head: number, claims: number): Promise<void> {
+  /** It cannot stay here, say because others came first: it goes to whoever has room, as if nobody had claimed it. */
+  handBack(run: string, head: number, claims: number, needs?: Needs): Promise<void> {
     const readyAt = this.#parts.store.clock.now();
-    const row = { release: true, readyAt, claims: Math.max(0, claims - 1) };
+    const row = { release: true, readyAt, claims: Math.max(0, claims - 1), ...(needs !== undefined && { needs }) };
     return this.#writeAndLetGo({ run, head, entries: [], row });
   }
 

@@ -426,8 +426,8 @@ export class Worker {
       return next.begin();
     }
     this.#events.left(pass.id, how.kind === "ended" ? how : null);
-    // A run that sleeps may be the next to wake; one that has ended leaves nothing to look for.
-    this.#claims.left(pass.id, how.kind === "suspended");
+    // A run that sleeps may be the next to wake, and a slot lets another in; one that has ended leaves nothing else to look for.
+    this.#claims.left(pass.id, how.kind === "suspended" || pass.row.slot !== null);
     const parent = pass.row.parent === null ? undefined : this.#passes.get(pass.row.parent.run);
     if (parent !== undefined) parent.evaluate();
     if (pass.row.parent !== null) this.hint();
