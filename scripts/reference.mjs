@@ -63,6 +63,18 @@ const INTERFACES = [
     },
   },
   {
+    name: "ConcurrencyLimit",
+    file: "src/core/flow-control.ts",
+    about: "`concurrency` of `workflow(options, handler)`",
+    defaults: { limit: "required", key: "none" },
+  },
+  {
+    name: "RateLimit",
+    file: "src/core/flow-control.ts",
+    about: "`rate` of `workflow(options, handler)`",
+    defaults: { limit: "required", per: "required", key: "none" },
+  },
+  {
     name: "StepOptions",
     file: "src/core/context.ts",
     about: "`ctx.step(name, fn, options?)`",
@@ -108,10 +120,17 @@ const INTERFACES = [
       tags: "none",
       deadline: `the workflow's (${duration(DEFAULTS.values.runDeadlineMs)})`,
       delay: "none",
+      debounce: "none: every start is by itself",
       priority: "0",
       transaction: "none",
       version: "the newest of a live worker",
     },
+  },
+  {
+    name: "Debounce",
+    file: "src/client/debounce.ts",
+    about: "`debounce` of `pawl.start(workflow, input, options?)`",
+    defaults: { key: "required", wait: "required", max: "no limit" },
   },
   {
     name: "WaitOptions",

@@ -13,6 +13,7 @@ export type {
   RunWait,
   SignalOptions,
 } from "./client/run.ts";
+export type { Debounce } from "./client/debounce.ts";
 export type { StartOptions } from "./client/start.ts";
 export type {
   CallOptions,
@@ -42,6 +43,7 @@ export type {
 } from "./core/sql.ts";
 export type { Store } from "./core/store.ts";
 export type { PublicStatus, RunState } from "./core/transition.ts";
+export type { ConcurrencyLimit, RateLimit } from "./core/flow-control.ts";
 export { type Guard, type Handler, type Workflow, type WorkflowOptions, workflow } from "./core/workflow.ts";
 export { memoryStore } from "./stores/memory/memory-store.ts";
 export { type PostgresStoreOptions, postgresStore } from "./stores/postgres/postgres-store.ts";

@@ -45,7 +45,7 @@ export interface Store {
   nextWake(): Promise<number | null>;
   /**
    * Loads one run this worker already owns (P23), or takes one nobody owns, whatever its version (P19); `null` if it cannot be had. One that needs
-   * a slot is taken only to be cancelled.
+   * a slot and has begun is taken only to be cancelled.
    */
   take(worker: string, run: string): Promise<ClaimedRun | null>;
   /** The runs a worker owns; with `news`, only those that have unread mail or an unseen cancel. */

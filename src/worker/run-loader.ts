@@ -29,6 +29,9 @@ export interface RunLoaderParts {
   guardedNow(what: string, body: () => void): void;
 }
 
+/** "begun": it has begun or is over; "busy": somebody else writes to it right now. */
+export type Amended = "written" | "busy" | "begun";
+
 export class RunLoader {
   readonly #parts: RunLoaderParts;
   /** Runs that are owned and are being written without a pass. */
@@ -106,6 +109,30 @@ export class RunLoader {
       const verdict = await committer.write(loaded.commit);
       changed(run);
       return verdict.kind === "applied";
+    } finally {
+      this.#held.delete(run);
+    }
+  }
+
+  /** Writes to a run that has not begun, without beginning it. */
+  async amend(run: string, build: (claimed: ClaimedRun) => RunCommit): Promise<Amended> {
+    const { store, lease, committer, changed } = this.#parts;
+    const row = await store.run(run);
+    if (row === null || row.state !== "accepted" || row.cancel !== null) return "begun";
+    const worker = lease.id;
+    if (worker === null || row.owner !== null || this.#held.has(run)) return "busy";
+    this.#held.add(run);
+    try {
+      const claimed = await this.#takeAs(worker, run);
+      if (claimed === null) return "busy";
+      const { state, claims } = claimed.row;
+      const mayBeWritten = state === "accepted" && claimed.cancel === null;
+      const readyAt = store.clock.now();
+      const givenBack = { run, head: claimed.head, entries: [], row: { release: true, readyAt, claims } };
+      const verdict = await committer.write(mayBeWritten ? build(claimed) : givenBack);
+      changed(run);
+      if (!mayBeWritten) return "begun";
+      return verdict.kind === "applied" ? "written" : "busy";
     } finally {
       this.#held.delete(run);
     }

@@ -16,7 +16,7 @@ import type { Host } from "../core/host.ts";
 import type { Entry } from "../core/journal.ts";
 import { Pass } from "../core/pass.ts";
 import type { AdoptedChild, PassEnd, PassPorts } from "../core/pass-ports.ts";
-import type { NewRun, ProcessIdentity, Store, Verdict } from "../core/store.ts";
+import type { ClaimedRun, NewRun, ProcessIdentity, RunCommit, Store, Verdict } from "../core/store.ts";
 import { Timeouts } from "../core/timeouts.ts";
 import { openEntry } from "../core/values.ts";
 import type { Workflow } from "../core/workflow.ts";
@@ -28,7 +28,7 @@ import { MailReader } from "./mail-reader.ts";
 import { newRow } from "./new-row.ts";
 import { PassTable, type Started } from "./pass-table.ts";
 import type { Registry } from "./registry.ts";
-import { RunLoader } from "./run-loader.ts";
+import { type Amended, RunLoader } from "./run-loader.ts";
 import { SelfFence } from "./self-fence.ts";
 import { Sweeper } from "./sweeper.ts";
 import { Transactor } from "./transactor.ts";
@@ -262,6 +262,14 @@ export class Worker {
     // Its owner may be dead, and nobody else there to find out.
     await this.#sweeper.sweep();
     return this.#loader.cancelWithoutBody(run);
+  }
+
+  /** Writes to a run that has not begun, without beginning it. */
+  async amend(run: string, build: (claimed: ClaimedRun) => RunCommit): Promise<Amended> {
+    await this.start();
+    const outcome = await this.#loader.amend(run, build);
+    if (outcome === "written") this.hint();
+    return outcome;
   }
 
   #newPass(

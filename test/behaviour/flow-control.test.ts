@@ -249,6 +249,61 @@ describe.each(STORES)("flow control on %s", (store) => {
       ["e", 2 * MINUTE],
     ]);
   });
+
+  it("X-21 a burst of starts becomes one run with the last input, which begins when it has been quiet; all get that run", async () => {
+    const world = await openWorld(store);
+    const begun: [string, number][] = [];
+    const origin = world.clock.now();
+    const index = workflow("index", async (ctx, text: string) => {
+      await ctx.step("begin", () => void begun.push([text, world.clock.now() - origin]));
+      return text;
+    });
+    const engines = [await world.open([index]), await world.open([index]), await world.open()];
+    const ids = new Set<string>();
+    const start = async (i: number, text: string, key = "doc") => {
+      const pawl = engines[i] as Pawl;
+      const run = await pawl.start(index, text, { debounce: { key, wait: "10s", max: "25s" } });
+      return run.id;
+    };
+    for (const i of [0, 1, 2]) {
+      ids.add(await start(i, `text ${i}`));
+      await world.advance(5000);
+    }
+    const other = await start(0, "other", "another doc");
+    expect([ids.size, ids.has(other)]).toEqual([1, false]);
+    expect(begun).toEqual([]);
+    await world.advance(MINUTE);
+    expect(begun).toEqual([
+      ["text 2", 20_000],
+      ["other", 25_000],
+    ]);
+    const [first = ""] = ids;
+    expect(await (engines[0] as Pawl).get(first).result()).toBe("text 2");
+    const next = await start(1, "later");
+    expect(ids.has(next)).toBe(false);
+    begun.length = 0;
+    const from = world.clock.now() - origin;
+    for (let second = 0; second < 30; second += 6) {
+      await world.advance(6000);
+      if (begun.length === 0) expect(await start(0, `at ${second + 6}`)).toBe(next);
+    }
+    expect(begun).toEqual([["at 24", from + 25_000]]);
+  });
+
+  it("I17 X-21 starts of a burst that come at the same time are one run, with the input of one of them", async () => {
+    const world = await openWorld(store);
+    let begun = 0;
+    const index = workflow({ name: "index", concurrency: 1 }, async (ctx, n: number) => ctx.step("s", () => (begun++, n)));
+    const engines = [await world.open([index]), await world.open([index])];
+    const starts = Array.from({ length: 8 }, (_, n) =>
+      (engines[n % 2] as Pawl).start(index, n, { debounce: { key: "k", wait: "1s" } }),
+    );
+    const runs = await Promise.all(starts);
+    expect(new Set(runs.map(({ id }) => id)).size).toBe(1);
+    await world.advance(5000);
+    expect(await (runs[0] as (typeof runs)[0]).result()).toBeLessThan(8);
+    expect(begun).toBe(1);
+  });
 });
 
 describe("flow control", () => {
@@ -260,6 +315,20 @@ describe("flow control", () => {
     expect(define({ rate: { limit: -1, per: "1m" } })).toThrow(/rate\.limit is -1/);
     expect(define({ rate: { limit: 1, per: 0 } })).toThrow(/rate\.per is 0/);
     expect(define({ rate: { limit: 1, per: "soon" } })).toThrow(/rate\.per/);
+  });
+
+  it("X-21 refuses a debounced start that also says which run it is, or when it begins", async () => {
+    const world = await openWorld("memory");
+    const w = workflow("w", async () => {});
+    const pawl = await world.open([w]);
+    const debounce = { key: "k", wait: "1s" };
+    for (const other of [{ id: "a" }, { key: "a" }, { delay: "1s" }]) {
+      const error = await errorOf(pawl.start(w, undefined, { debounce, ...other }));
+      expect([error.code, error.message]).toEqual(["invalid_argument", expect.stringMatching(/debounce cannot be used with/)]);
+    }
+    const nameless = pawl.start(w, undefined, { debounce: { key: "", wait: "1s" } });
+    expect((await errorOf(nameless)).message).toMatch(/debounce key "" cannot be used/);
+    expect((await errorOf(pawl.start(w, undefined, { debounce: { key: "k", wait: "soon" } }))).message).toMatch(/debounce\.wait/);
   });
 
   it("X-21 a key that is no name is refused where the run is started, and in a parent where it is called", async () => {

@@ -67,9 +67,14 @@ function take(run: MemoryRun, worker: string): void {
 export function takeOne(tables: Tables, worker: string, id: string): ClaimedRun | null {
   const run = tables.runs.get(id);
   if (run === undefined || isOver(run) || !tables.workers.has(worker)) return null;
-  if (run.row.owner === null && run.row.slot !== null && run.row.cancel === null) return null;
+  if (run.row.owner === null && isStandingInLine(run)) return null;
   if (run.row.owner === null) patchRow(run, { owner: worker, readyAt: null, wakeAt: null });
   return run.row.owner === worker ? claimedRun(run) : null;
+}
+
+/** It has begun, and goes on when it has its slot again. */
+function isStandingInLine({ row }: MemoryRun): boolean {
+  return row.slot !== null && row.cancel === null && row.state !== "accepted";
 }
 
 function claimedRun(run: MemoryRun): ClaimedRun {

@@ -95,7 +95,8 @@ export function claimFunctions(s: string): string {
     begin
       -- Before the run, as everywhere: whoever fences takes the fence first and the runs after it.
       if not ${HOLDS_FENCE(s)} then return null; end if;
-      select n, owner, state in ('succeeded', 'failed', 'cancelled') as has_ended, slot <> '' and cancel is null as needs_slot into r
+      select n, owner, state in ('succeeded', 'failed', 'cancelled') as has_ended, slot <> '' and cancel is null and state <> 'accepted' as needs_slot
+        into r
         from ${s}.runs where id = p_run for no key update;
       if r.n is null or r.has_ended or (r.owner is not null and r.owner <> p_worker) then return null; end if;
       if r.owner is null and r.needs_slot then return null; end if;

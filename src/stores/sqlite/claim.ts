@@ -215,7 +215,7 @@ function takeNow(db: Connection, worker: string, id: string): Claimed | null {
   if (row === undefined || !isRegistered(db, worker)) return null;
   const { owner, state, slot, cancel } = runRow(row);
   if (isTerminal(state) || (owner !== null && owner !== worker)) return null;
-  if (owner === null && slot !== null && cancel === null) return null;
+  if (owner === null && slot !== null && cancel === null && state !== "accepted") return null;
   const n = row.n as number;
   if (owner === null) db.run(TAKE, worker, n);
   return { n, run: load(db, n) };

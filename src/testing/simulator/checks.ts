@@ -29,6 +29,8 @@ export interface CheckPorts {
   readonly ledger: Ledger;
   /** Nobody's clock is off or set: due times and arrivals can be compared. */
   readonly areClocksRight: boolean;
+  /** How many runs may be under way at a time. */
+  readonly slots: number | null;
   violated(invariant: string, what: string): void;
   sometimes(what: Situation): void;
   /** A run waits for a person after it died too often. */
@@ -113,6 +115,19 @@ export class Checks {
     if (method === "heartbeat" && !(result as { alive: boolean }).alive)
       this.#ports.sometimes("a heartbeat came from a fenced worker");
     if (method === "commit" || method === "fence" || method === "retire" || method === "take") this.#noOrphans();
+    if (method === "claim" || method === "take" || method === "fence") this.#withinSlots();
+  }
+
+  /** I18: never more runs under way than there are slots. One that is taken to be cancelled has no body. */
+  #withinSlots(): void {
+    const { slots, disk } = this.#ports;
+    if (slots === null) return;
+    const rows = [...disk.tables.runs.values()].map(({ row }) => row);
+    const held = rows.filter(({ owner, state, cancel }) => owner !== null && state === "running" && cancel === null);
+    if (held.length > slots)
+      this.#violated("I18", `${held.map(({ id }) => id).join(", ")} are under way, and there are ${slots} slots`);
+    if (held.length === slots && rows.some(({ readyAt }) => readyAt !== null))
+      this.#ports.sometimes("a run stood in line for a slot");
   }
 
   #committed({ runs }: Commit, verdicts: readonly Verdict[]): void {

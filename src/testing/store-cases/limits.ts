@@ -108,8 +108,11 @@ export const limitCases: readonly StoreCase[] = [
     assert.equal(await store.run("r"), null);
   }),
 
-  storeCase("I18 P19 a run in line is taken only to be cancelled", async ({ store }) => {
-    await createAll(store, ["r"]);
+  storeCase("I18 P19 a run that has begun and needs a slot is taken only to be cancelled", async ({ store }) => {
+    await createAll(store, ["r", "new"]);
+    assert.deepEqual(await claimIds(store, limited(1)), ["r"]);
+    await apply(store, suspending("r", 1));
+    assert.equal((await store.take("w1", "new"))?.row.owner, "w1");
     assert.equal(await store.take("w1", "r"), null);
     await store.deliver(cancel("r"));
     assert.equal((await store.take("w1", "r"))?.row.owner, "w1");
