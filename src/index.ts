@@ -2,6 +2,7 @@ export type { Clock } from "./base/clock.ts";
 export type { Duration } from "./base/duration.ts";
 export type { Codec, FieldAddress } from "./base/envelope.ts";
 export { type ErrorCode, hasCode, PawlError, RetryableError, TerminalError } from "./base/errors.ts";
+export type { Debounce } from "./client/debounce.ts";
 export { type Choice, type Page, Pawl, type PawlOptions, type RunQuery } from "./client/pawl.ts";
 export type {
   CancelOptions,
@@ -13,7 +14,6 @@ export type {
   RunWait,
   SignalOptions,
 } from "./client/run.ts";
-export type { Debounce } from "./client/debounce.ts";
 export type { StartOptions } from "./client/start.ts";
 export type {
   CallOptions,
@@ -27,6 +27,7 @@ export type {
   StepOptions,
   WaitOptions,
 } from "./core/context.ts";
+export type { ConcurrencyLimit, RateLimit } from "./core/flow-control.ts";
 export type { Entry, EntryType, Parked } from "./core/journal.ts";
 export type { Retry, RetryOptions } from "./core/retry.ts";
 export type { StandardSchema } from "./core/schema.ts";
@@ -43,7 +44,6 @@ export type {
 } from "./core/sql.ts";
 export type { Store } from "./core/store.ts";
 export type { PublicStatus, RunState } from "./core/transition.ts";
-export type { ConcurrencyLimit, RateLimit } from "./core/flow-control.ts";
 export { type Guard, type Handler, type Workflow, type WorkflowOptions, workflow } from "./core/workflow.ts";
 export { memoryStore } from "./stores/memory/memory-store.ts";
 export { type PostgresStoreOptions, postgresStore } from "./stores/postgres/postgres-store.ts";

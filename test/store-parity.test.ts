@@ -45,7 +45,10 @@ const text = fc.constantFrom("a", "b", "aé", "a\u{1f600}", "a\uffff", "%_");
 const version = fc.constantFrom("1.0.0", "1.0.1", "1.1.0");
 const workflow = fc.constantFrom("order", "invoice");
 const limits = fc.record(
-  { concurrency: fc.constantFrom(1, 2), rate: fc.record({ limit: fc.constantFrom(1, 2), perMs: fc.constantFrom(20, 50) }) },
+  {
+    concurrency: fc.constantFrom(1, 2),
+    rate: fc.record({ limit: fc.constantFrom(1, 2), perMs: fc.constantFrom(20, 50) }),
+  },
   { requiredKeys: [] },
 );
 const handles = fc.array(
@@ -218,7 +221,12 @@ function aimed(given: Part, target: Target | undefined, now: number): RunCommit 
 /** Times of a new run count from now. */
 function shifted(create: Partial<NewRun>, now: number): Partial<NewRun> {
   const { readyAt = 0, deadline = null, needs: given = null, claimed = false } = create;
-  return { ...create, claimed: claimed && given === null, readyAt: now + readyAt, deadline: deadline === null ? null : now + deadline };
+  return {
+    ...create,
+    claimed: claimed && given === null,
+    readyAt: now + readyAt,
+    deadline: deadline === null ? null : now + deadline,
+  };
 }
 
 function withoutUndefined(value: object): object {
@@ -240,7 +248,14 @@ const commitInput = fc.record({
 });
 
 const queryInput = fc.record(
-  { workflow, states: fc.array(fc.constantFrom(...RUN_STATES), { maxLength: 3 }), tag: text, parent: run, slot, before: run },
+  {
+    workflow,
+    states: fc.array(fc.constantFrom(...RUN_STATES), { maxLength: 3 }),
+    tag: text,
+    parent: run,
+    slot,
+    before: run,
+  },
   { requiredKeys: [] },
 );
 

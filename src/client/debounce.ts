@@ -73,9 +73,15 @@ function pause({ leaseClock }: Store): Promise<void> {
 function nextInput({ store, host, codec }: StartPorts, claimed: ClaimedRun, burst: Burst): RunCommit {
   const last = claimed.journal.at(-1);
   const now = store.clock.now();
-  const draft = new Draft(claimed.run, { head: claimed.head, hash: last?.hash ?? claimed.run, at: last?.at ?? 0 }, host, codec);
-  const before = last?.type === "run.continued" ? (openEntry(codec, claimed.run, last).payload as Continued).generation : 0;
-  const continued: Continued = { generation: before + 1, input: burst.input, state: {}, cost: {} };
+  const draft = new Draft(
+    claimed.run,
+    { head: claimed.head, hash: last?.hash ?? claimed.run, at: last?.at ?? 0 },
+    host,
+    codec,
+  );
+  const before =
+    last?.type === "run.continued" ? (openEntry(codec, claimed.run, last).payload as Continued).generation : 0;
+  const continued: Continued = { generation: before + 1, input: burst.input, state: {}, cost: {}, replaces: true };
   draft.append(now, "run.continued", null, continued);
   const wakeAt = Math.min(now + burst.waitMs, claimed.row.createdAt + burst.maxMs);
   draft.row({ release: true, readyAt: null, wakeAt, ...(burst.needs !== null && { needs: burst.needs }) });

@@ -58,7 +58,11 @@ function check(workflow: string, what: string, given: ConcurrencyLimit<never>): 
   if (!Number.isSafeInteger(limit) || limit < 1)
     throw refusal(workflow, `${what}.limit is ${limit}`, "Give a whole number of at least 1.");
   if (key !== undefined && typeof key !== "function")
-    throw refusal(workflow, `${what}.key is ${typeof key}`, "Give a function of the input, such as (order) => order.customer.");
+    throw refusal(
+      workflow,
+      `${what}.key is ${typeof key}`,
+      "Give a function of the input, such as (order) => order.customer.",
+    );
 }
 
 function spanOf(workflow: string, { per }: RateLimit<never>): number {

@@ -61,7 +61,10 @@ function checkNewRun(create: NewRun): void {
   checkTexts([create.parent?.run ?? null, create.parent?.key ?? null]);
   if (create.needs != null) checkNeeds(create.needs);
   if (create.needs != null && create.claimed)
-    throw new PawlError("invalid_argument", "A run that needs a slot cannot be claimed on the spot: others may wait for it.");
+    throw new PawlError(
+      "invalid_argument",
+      "A run that needs a slot cannot be claimed on the spot: others may wait for it.",
+    );
 }
 
 /** Stores keep an absent one as an empty text. */

@@ -4,9 +4,9 @@
 
 import type { StoreCase } from "./store-cases/case.ts";
 import { claimCases } from "./store-cases/claims.ts";
-import { limitCases } from "./store-cases/limits.ts";
 import { commitCases } from "./store-cases/commit.ts";
 import { keyAndCounterCases } from "./store-cases/keys-and-counters.ts";
+import { limitCases } from "./store-cases/limits.ts";
 import { mailCases } from "./store-cases/mail.ts";
 import { transactionCases } from "./store-cases/transactions.ts";
 import { upkeepCases } from "./store-cases/upkeep.ts";

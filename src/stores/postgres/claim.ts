@@ -23,20 +23,23 @@ export async function claim(from: Claiming, request: ClaimRequest): Promise<Clai
   if (limit < 1) return [];
   const lines = handles.map(({ version }) => versionLine(version));
   const link = from.link();
-  const rows = await link.query(`select number as n, line_slot as slot, line_rate as rate from ${from.schema}.claim_1(${MARKS})`, [
-    worker,
-    from.now(),
-    handles.map(({ workflow }) => workflow),
-    lines.map(({ line }) => line),
-    lines.map(({ patch }) => patch),
-    Math.min(limit, 2 ** 31 - 1),
-    suspect,
-    handles.map(({ concurrency }) => concurrency ?? null),
-    handles.map(({ rate }) => rate?.limit ?? null),
-    handles.map(({ rate }) => rate?.perMs ?? null),
-    from.cursor.slot,
-    from.cursor.rate,
-  ]);
+  const rows = await link.query(
+    `select number as n, line_slot as slot, line_rate as rate from ${from.schema}.claim_1(${MARKS})`,
+    [
+      worker,
+      from.now(),
+      handles.map(({ workflow }) => workflow),
+      lines.map(({ line }) => line),
+      lines.map(({ patch }) => patch),
+      Math.min(limit, 2 ** 31 - 1),
+      suspect,
+      handles.map(({ concurrency }) => concurrency ?? null),
+      handles.map(({ rate }) => rate?.limit ?? null),
+      handles.map(({ rate }) => rate?.perMs ?? null),
+      from.cursor.slot,
+      from.cursor.rate,
+    ],
+  );
   // A line without a run says where the next look begins.
   const cursor = rows.find((row) => row["n"] === null);
   from.cursor = { slot: (cursor?.["slot"] ?? "") as string, rate: (cursor?.["rate"] ?? "") as string };

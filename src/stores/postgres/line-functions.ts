@@ -9,7 +9,10 @@ import { LIMITS } from "../../core/limits.ts";
 import { ASK, ASKED, CLAIM, IN_LINE, ready, SOUND, SUSPECT } from "./claim-functions.ts";
 
 /** A limit of the last handle of the workflow that a slot or a rate names first. */
-const limitOf = (limits: string, need: string) => `(select handle.value from unnest(p_workflows, ${limits}) with ordinality
+const limitOf = (
+  limits: string,
+  need: string,
+) => `(select handle.value from unnest(p_workflows, ${limits}) with ordinality
   as handle (workflow, value, place) where handle.workflow = split_part(${need}, '/', 1) order by place desc limit 1)`;
 
 const THIS_LINE = "slot = q.slot and rate = q.rate and slot <> ''";

@@ -107,7 +107,9 @@ it("P36 the hot path and the upkeep walk no table", async () => {
 });
 
 it("P28 I11 a claim finds suspects and others in an index of each, in their order", async () => {
-  const plans = await plansOf((db, owned) => claim(db, owned, new Lines(db), claimRequest({ suspect: true }), systemClock));
+  const plans = await plansOf((db, owned) =>
+    claim(db, owned, new Lines(db), claimRequest({ suspect: true }), systemClock),
+  );
   const ready = plans.filter(({ sql }) => sql.includes("order by priority desc, ready_at"));
   const ways = ready.map(({ detail }) => detail).filter((detail) => /\bruns\b|order by/i.test(detail));
   expect(ways).toEqual(["SCAN runs USING INDEX runs_ready", "SCAN runs USING INDEX runs_suspect"]);

@@ -83,7 +83,10 @@ export const limitCases: readonly StoreCase[] = [
   storeCase("I18 a run that wakes stands in line again", async ({ store, clock }) => {
     await createAll(store, ["a", "b"]);
     assert.deepEqual(await claimIds(store, limited(1)), ["a"]);
-    await apply(store, suspending("a", 1, { row: { state: "waiting", release: true, claims: 0, wakeAt: clock.now() + 5 } }));
+    await apply(
+      store,
+      suspending("a", 1, { row: { state: "waiting", release: true, claims: 0, wakeAt: clock.now() + 5 } }),
+    );
     assert.deepEqual(await claimIds(store, limited(1)), ["b"]);
     clock.advance(5);
     await store.deliver(signal("a", "m"));
@@ -135,28 +138,31 @@ export const limitCases: readonly StoreCase[] = [
     assert.deepEqual(await claimIds(store, limited(1)), ["ours"]);
   }),
 
-  storeCase("X-21 a rate lets in so many in any span, and counts only the first claim of a run", async ({ store, clock }) => {
-    const rate = { limit: 2, perMs: 100 };
-    for (const id of ["a", "b", "c", "d"]) await apply(store, creation(id, slot("order", "order")));
-    assert.equal((await rowOf(store, "a")).rate, "order");
-    assert.deepEqual(await claimIds(store, { limit: 1, ...limited(null, rate) }), ["a"]);
-    assert.equal((await rowOf(store, "a")).rate, null);
-    clock.advance(60);
-    assert.deepEqual(await claimIds(store, limited(null, rate)), ["b"]);
-    assert.deepEqual(await claimIds(store, limited(null, rate)), []);
-    await apply(store, appending("a", 1, 0, { row: { release: true, readyAt: clock.now() } }));
-    assert.deepEqual(await claimIds(store, limited(null, rate)), ["a"]);
-    assert.equal(await store.nextWake(), clock.now() + 40);
-    clock.advance(39);
-    assert.deepEqual(await claimIds(store, limited(null, rate)), []);
-    clock.advance(1);
-    assert.deepEqual(await claimIds(store, limited(null, rate)), ["c"]);
-    await store.purge({ succeededBefore: 0, failedBefore: 0, limit: 1 });
-    assert.deepEqual(await claimIds(store, limited(null, rate)), []);
-    clock.advance(60);
-    assert.deepEqual(await claimIds(store, limited(null, rate)), ["d"]);
-    assert.equal(await store.nextWake(), null);
-  }),
+  storeCase(
+    "X-21 a rate lets in so many in any span, and counts only the first claim of a run",
+    async ({ store, clock }) => {
+      const rate = { limit: 2, perMs: 100 };
+      for (const id of ["a", "b", "c", "d"]) await apply(store, creation(id, slot("order", "order")));
+      assert.equal((await rowOf(store, "a")).rate, "order");
+      assert.deepEqual(await claimIds(store, { limit: 1, ...limited(null, rate) }), ["a"]);
+      assert.equal((await rowOf(store, "a")).rate, null);
+      clock.advance(60);
+      assert.deepEqual(await claimIds(store, limited(null, rate)), ["b"]);
+      assert.deepEqual(await claimIds(store, limited(null, rate)), []);
+      await apply(store, appending("a", 1, 0, { row: { release: true, readyAt: clock.now() } }));
+      assert.deepEqual(await claimIds(store, limited(null, rate)), ["a"]);
+      assert.equal(await store.nextWake(), clock.now() + 40);
+      clock.advance(39);
+      assert.deepEqual(await claimIds(store, limited(null, rate)), []);
+      clock.advance(1);
+      assert.deepEqual(await claimIds(store, limited(null, rate)), ["c"]);
+      await store.purge({ succeededBefore: 0, failedBefore: 0, limit: 1 });
+      assert.deepEqual(await claimIds(store, limited(null, rate)), []);
+      clock.advance(60);
+      assert.deepEqual(await claimIds(store, limited(null, rate)), ["d"]);
+      assert.equal(await store.nextWake(), null);
+    },
+  ),
 
   storeCase("X-21 slots and rates of different keys hold together", async ({ store }) => {
     const both = limited(1, { limit: 2, perMs: 1000 });
