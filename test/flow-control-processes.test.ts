@@ -8,27 +8,41 @@ import { Pawl } from "../src/client/pawl.ts";
 import { built, type Child, startChild } from "./child.ts";
 
 const LIMIT = 2;
-const RUNS = 40;
-const KILLS = 6;
+const RUNS_PER_KILL = 10;
+const KILLS = 4;
 
-/** A worker whose bodies write into the ledger when they begin and when they end. */
+/**
+ * A worker whose bodies write into the ledger when they begin and when they end. Of every ten runs, the first hangs in its first attempt, and says
+ * so: only a kill gets it out of there.
+ */
 function startWorker(file: string, ledger: string): Child {
   return startChild(`
     import { appendFileSync } from "node:fs";
-    import { setTimeout as pause } from "node:timers/promises";
     import { Pawl, workflow } from "${built("index.js")}";
     const note = (word, n) => appendFileSync(${JSON.stringify(ledger)}, word + " " + process.pid + " " + n + "\\n");
-    const job = workflow({ name: "job", concurrency: { limit: ${LIMIT}, key: (n) => "k" + (n % 2) } }, async (ctx, n) => {
-      await ctx.step("work", async () => {
+    const rounds = async (count) => {
+      for (; count > 0; count--) await new Promise((resolve) => setImmediate(resolve));
+    };
+    const key = (n) => "k" + (n % 2);
+    const job = workflow({ name: "job", concurrency: { limit: ${LIMIT}, key } }, async (ctx, n) => {
+      await ctx.step("work", async ({ attempt }) => {
         note("enter", n);
-        say("enter");
-        await pause(15);
+        if (n % ${RUNS_PER_KILL} === 0 && attempt === 1) {
+          say("stuck");
+          await new Promise(() => {});
+        }
+        await rounds(50);
         note("leave", n);
       });
     });
     await Pawl.open(${JSON.stringify(file)}, { workflows: [job], durability: "process", poll: "50ms" });
     say("up");
     await heard();`);
+}
+
+/** Whoever says something first. */
+function firstToSpeak(workers: readonly Child[]): Promise<Child> {
+  return Promise.any(workers.map((worker) => worker.line().then(() => worker)));
 }
 
 /** The most bodies of one key that were inside at one moment; those of a killed process are out from there on. */
@@ -60,18 +74,20 @@ it("I18 B16 three processes that are killed again and again never have more bodi
     rmSync(folder, { recursive: true, force: true });
   });
   const runs = [];
-  for (let n = 0; n < RUNS; n++) runs.push(await client.start("job", n, { id: `r${n}` }));
   for (let kill = 0; kill < KILLS; kill++) {
-    const [victim] = workers.splice(kill % 3, 1) as [Child];
-    expect(await victim.line()).toBe("enter");
+    for (let n = kill * RUNS_PER_KILL; n < (kill + 1) * RUNS_PER_KILL; n++)
+      runs.push(await client.start("job", n, { id: `r${n}` }));
+    const victim = await firstToSpeak(workers);
     appendFileSync(ledger, `kill ${victim.process.pid} -\n`);
     await victim.kill();
     const next = startWorker(file, ledger);
+    workers.splice(workers.indexOf(victim), 1, next);
     expect(await next.line()).toBe("up");
-    workers.push(next);
   }
   await Promise.all(runs.map((run) => run.result()));
   const lines = readFileSync(ledger, "utf8").trimEnd().split("\n");
+  const count = (word: string) => lines.filter((line) => line.startsWith(word)).length;
   expect(mostInside(lines)).toBe(LIMIT);
-  expect(lines.filter((line) => line.startsWith("leave")).length).toBeGreaterThanOrEqual(RUNS);
+  expect(count("enter") - count("leave")).toBeGreaterThanOrEqual(KILLS);
+  expect(count("leave")).toBeGreaterThanOrEqual(KILLS * RUNS_PER_KILL);
 });

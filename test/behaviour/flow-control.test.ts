@@ -297,7 +297,10 @@ describe.each(STORES)("flow control on %s", (store) => {
     const world = await openWorld(store);
     let begun = 0;
     const index = workflow({ name: "index", concurrency: 1 }, async (ctx, n: number) =>
-      ctx.step("s", () => (begun++, n)),
+      ctx.step("s", () => {
+        begun++;
+        return n;
+      }),
     );
     const engines = [await world.open([index]), await world.open([index])];
     const starts = Array.from({ length: 8 }, (_, n) =>
