@@ -50,6 +50,8 @@ export function tables(s: string): string {
     create index runs_ready on ${s}.runs (priority desc, ready_at, n) where ready_at is not null and claims < 2 and slot = '';
     create index runs_suspect on ${s}.runs (priority desc, ready_at, n) where ready_at is not null and claims >= 2 and slot = '';
     create index runs_lines on ${s}.runs (slot, rate, priority desc, ready_at, n) where ready_at is not null and slot <> '';
+    create index runs_lined_suspects on ${s}.runs (slot, rate, priority desc, ready_at, n)
+      where ready_at is not null and slot <> '' and claims >= 2;
     create index runs_slots on ${s}.runs (slot, n) where owner is not null and slot <> '';
     create index runs_wake on ${s}.runs (wake_at) where wake_at is not null;
     create index runs_owner on ${s}.runs (owner) where owner is not null;

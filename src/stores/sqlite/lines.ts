@@ -15,8 +15,11 @@ export interface Line {
 /** Before the first. */
 const START: Line = { slot: "", rate: "" };
 
-const NEXT = `select slot, rate from runs indexed by runs_lines
-  where ready_at is not null and slot <> '' and (slot, rate) > (?, ?) order by slot, rate limit 1`;
+// Two questions, each of which is one step into the index: SQLite would walk a line to find the one after it.
+const lineWhere = (where: string) => `select slot, rate from runs indexed by runs_lines
+  where ready_at is not null and slot <> '' and ${where} order by slot, rate limit 1`;
+const NEXT_RATE = lineWhere("slot = ? and rate > ?");
+const NEXT_SLOT = lineWhere("slot > ?");
 const HOLDERS = "select count(*) as held from runs where slot = ? and slot <> '' and owner is not null";
 const STARTS = "select count(*) as begun from starts where rate = ? and until > ?";
 const NEXT_START = "select until from starts where rate = ? and until > ? order by until limit 1";
@@ -70,7 +73,7 @@ export class Lines {
   }
 
   #next({ slot, rate }: Line): Line | null {
-    const row = this.#db.get(NEXT, slot, rate);
+    const row = this.#db.get(NEXT_RATE, slot, rate) ?? this.#db.get(NEXT_SLOT, slot);
     return row === undefined ? null : { slot: row.slot as string, rate: row.rate as string };
   }
 }

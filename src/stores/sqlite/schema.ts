@@ -164,6 +164,8 @@ export const MIGRATIONS: readonly Migration[] = [
       create index runs_ready on runs (priority desc, ready_at) where ready_at is not null and claims < 2 and slot = '';
       create index runs_suspect on runs (priority desc, ready_at) where ready_at is not null and claims >= 2 and slot = '';
       create index runs_lines on runs (slot, rate, priority desc, ready_at) where ready_at is not null and slot <> '';
+      create index runs_lined_suspects on runs (slot, rate, priority desc, ready_at)
+        where ready_at is not null and slot <> '' and claims >= 2;
       create index runs_slots on runs (slot) where owner is not null and slot <> '';
 
       create table starts (

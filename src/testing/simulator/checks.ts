@@ -118,12 +118,14 @@ export class Checks {
     if (method === "claim" || method === "take" || method === "fence") this.#withinSlots();
   }
 
-  /** I18: never more runs under way than there are slots. One that is taken to be cancelled has no body. */
+  /** I18: never more runs under way than there are slots. One that is taken to be cancelled has no body, and one without a slot none yet. */
   #withinSlots(): void {
     const { slots, disk } = this.#ports;
     if (slots === null) return;
     const rows = [...disk.tables.runs.values()].map(({ row }) => row);
-    const held = rows.filter(({ owner, state, cancel }) => owner !== null && state === "running" && cancel === null);
+    const held = rows.filter(({ slot, owner, state, cancel }) => {
+      return slot !== null && owner !== null && state === "running" && cancel === null;
+    });
     if (held.length > slots)
       this.#violated("I18", `${held.map(({ id }) => id).join(", ")} are under way, and there are ${slots} slots`);
     if (held.length === slots && rows.some(({ readyAt }) => readyAt !== null))
@@ -338,7 +340,8 @@ export class Checks {
     if (record.attempts > attempt) return this.#violated("I6", `${what} after attempt ${record.attempts} was recorded`);
     if (known.fold.end !== null) return this.#violated("I16", `${what} after the run's end`);
     if (known.fold.isCancelling) return this.#violated("I16", `${what} after the run was cancelled`);
-    const { owner } = stored.row;
+    const { owner, slot } = stored.row;
+    if (this.#ports.slots !== null && slot === null) return this.#violated("I18", `${what} without a slot`);
     const worker = owner === null ? undefined : disk.tables.workers.get(owner);
     if (worker?.worker.process.pid !== life.pid)
       return this.#violated("I9", `${what}, but the run belongs to ${worker?.worker.name ?? "nobody"}`);
