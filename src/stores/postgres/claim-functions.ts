@@ -11,6 +11,10 @@ const IS_ALARM = "wake_at is not null and owner is null and state <> 'parked'";
 /** Ready, and in need of a slot. */
 export const IN_LINE = "ready_at is not null and slot <> ''";
 
+/** Whether anybody stands in line. Asked in the order of the index, or PostgreSQL might walk the table to find one of many. */
+const anyInLine = (s: string) =>
+  `(select slot from ${s}.runs where ${IN_LINE} order by slot, rate limit 1) is not null`;
+
 /** By priority and age, only what the asking worker has. Each kind has an index of its own, so that looking for one never walks the other. */
 export const ready = (
   s: string,
@@ -21,6 +25,9 @@ export const ready = (
     and exists (select 1 from unnest(p_workflows, p_lines, p_patches) as handle (workflow, line, patch)
       where handle.workflow = runs.workflow and handle.line = runs.line and runs.patch <= handle.patch)
   order by priority desc, ready_at, n`;
+
+/** For the same reason no `exists`, which forgets the order. */
+const anyReady = (s: string, claims: string) => `(select n from (${ready(s, claims)} limit 1) as first) is not null`;
 
 export const SOUND: string = `claims < ${LIMITS.deathsAmongOthers}`;
 export const SUSPECT: string = `claims >= ${LIMITS.deathsAmongOthers}`;
@@ -43,7 +50,7 @@ export function claimFunctions(s: string): string {
   return `
     create function ${s}.next_wake_1(p_now double precision) returns double precision language sql volatile as $$
       select least((select wake_at from ${s}.runs where ${IS_ALARM} order by wake_at limit 1),
-        case when exists (select 1 from ${s}.starts) then ${s}.next_start_1(${s}.time_1(p_now)) end)
+        case when (select until from ${s}.starts order by until limit 1) is not null then ${s}.next_start_1(${s}.time_1(p_now)) end)
     $$;
 
     /* A row without a number says where the next look at lines begins. */
@@ -52,14 +59,14 @@ export function claimFunctions(s: string): string {
     declare
       v_now double precision := ${s}.time_1(p_now);
       v_due boolean := exists (select 1 from ${s}.runs where ${IS_ALARM} and wake_at <= v_now);
-      v_lined boolean := exists (select 1 from ${s}.runs where ${IN_LINE});
+      v_lined boolean := ${anyInLine(s)};
     begin
       if v_lined and not v_due then
         select coalesce(bool_or(l.number is not null), false), max(l.slot) filter (where l.number is null),
           max(l.rate) filter (where l.number is null) into v_lined, line_slot, line_rate from ${s}.lined_1(v_now, ${ASK}) as l;
       end if;
-      if not v_due and not v_lined and not exists (${ready(s, SOUND)} limit 1)
-        and not (p_suspect and exists (${ready(s, SUSPECT)} limit 1))
+      if not v_due and not v_lined and not ${anyReady(s, SOUND)}
+        and not (p_suspect and ${anyReady(s, SUSPECT)})
       then
         if line_slot is not null then return next; end if;
         return;
@@ -69,7 +76,7 @@ export function claimFunctions(s: string): string {
         with due as (
           select n from ${s}.runs where ${IS_ALARM} and wake_at <= v_now order by wake_at limit ${WAKE_AT_ONCE} for no key update skip locked
         ) update ${s}.runs set ready_at = least(coalesce(ready_at, wake_at), wake_at), wake_at = null from due where runs.n = due.n;
-        v_lined := exists (select 1 from ${s}.runs where ${IN_LINE});
+        v_lined := ${anyInLine(s)};
       end if;
       if v_lined then
         return query select * from ${s}.claim_lined_1(p_worker, v_now, ${ASK});

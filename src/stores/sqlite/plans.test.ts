@@ -115,6 +115,32 @@ it("P28 I11 a claim finds suspects and others in an index of each, in their orde
   expect(ways).toEqual(["SCAN runs USING INDEX runs_ready", "SCAN runs USING INDEX runs_suspect"]);
 });
 
+it("I18 a claim steps from line to line in an index, and finds holders and heads in others", async () => {
+  const plans = await plansOf(async (db, owned) => {
+    register(db, newWorker("w1"), { now: 1, monotonic: 1 });
+    const needs = { slot: "order", rate: "order" };
+    await commit(db, owned, { worker: "w1", runs: [creation("a", { needs }), creation("b", { needs })] }, systemClock);
+    const handles = [{ workflow: "order", version: "1.0.0", concurrency: 1, rate: { limit: 1, perMs: 1 } }];
+    const request = claimRequest({ suspect: true, handles });
+    await claim(db, owned, new Lines(db), request, systemClock);
+    nextWake(db, new Lines(db), 1);
+    listRuns(db, { slot: "order", limit: 1 });
+  });
+  const ways = plans.filter(({ sql }) => /\bslot (=|>|<>) |starts/.test(sql)).map(({ detail }) => detail);
+  const indexes = new Set(ways.flatMap((way) => /(?:SEARCH|SCAN) (?:runs|starts) .*/.exec(way)?.[0] ?? []));
+  expect(
+    [...indexes].filter((way) => !way.includes("INDEX runs_ready") && !way.includes("INDEX runs_suspect")),
+  ).toEqual([
+    "SEARCH runs USING COVERING INDEX runs_lines (slot=? AND rate>?)",
+    "SEARCH runs USING COVERING INDEX runs_lines (slot>?)",
+    "SEARCH runs USING INDEX runs_slots (slot=?)",
+    "SEARCH starts USING PRIMARY KEY (rate=? AND until>?)",
+    "SEARCH runs USING INDEX runs_lines (slot=? AND rate=?)",
+    "SEARCH runs USING INDEX runs_lined_suspects (slot=? AND rate=?)",
+    "SEARCH starts USING PRIMARY KEY (rate=? AND until<?)",
+  ]);
+});
+
 it.each<Omit<RunQuery, "limit">>([
   { workflow: "order" },
   { states: ["failed"] },
@@ -122,6 +148,7 @@ it.each<Omit<RunQuery, "limit">>([
   { states: ["waiting"] },
   { tag: "t" },
   { parent: "p" },
+  { slot: "order" },
 ])("a list by %o walks no table", async (query) => {
   expect(await walksOf((db) => void listRuns(db, { ...query, limit: 10 }))).toEqual([]);
 });
