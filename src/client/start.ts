@@ -154,11 +154,11 @@ function startedText(workflow: string, version: string, input: string, seed: str
   return `{"workflow":${JSON.stringify(workflow)},"version":${JSON.stringify(version)},"input":${input},"seed":${JSON.stringify(seed)},"deadline":${deadline}}`;
 }
 
-function checkOptions({ id, key, tags, priority, delay, debounce }: StartOptions): void {
-  if (debounce !== undefined && (id ?? key ?? delay) !== undefined)
+function checkOptions({ id, key, tags, priority, delay, debounce, transaction }: StartOptions): void {
+  if (debounce !== undefined && (id ?? key ?? delay ?? transaction) !== undefined)
     throw new PawlError(
       "invalid_argument",
-      "debounce cannot be used with id, key or delay: it says by itself which run this is and when it begins. Leave those out.",
+      "debounce cannot be used with id, key, delay or transaction: it says by itself which run this is and when it begins. Leave those out.",
     );
   if (id !== undefined) assertName("run id", id);
   if (key !== undefined) assertName("start key", key);
