@@ -58,7 +58,21 @@ const INTERFACES = [
       deadline: duration(DEFAULTS.values.runDeadlineMs),
       guard: '`"warn"`',
       onMissing: '`"park"`',
+      concurrency: "any number",
+      rate: "any number",
     },
+  },
+  {
+    name: "ConcurrencyLimit",
+    file: "src/core/flow-control.ts",
+    about: "`concurrency` of `workflow(options, handler)`",
+    defaults: { limit: "required", key: "none" },
+  },
+  {
+    name: "RateLimit",
+    file: "src/core/flow-control.ts",
+    about: "`rate` of `workflow(options, handler)`",
+    defaults: { limit: "required", per: "required", key: "none" },
   },
   {
     name: "StepOptions",
@@ -106,6 +120,7 @@ const INTERFACES = [
       tags: "none",
       deadline: `the workflow's (${duration(DEFAULTS.values.runDeadlineMs)})`,
       delay: "none",
+      debounce: "none: every start is by itself",
       priority: "0",
       transaction: "none",
       version: "the newest of a live worker",
@@ -128,6 +143,12 @@ const INTERFACES = [
       deadline: `the workflow's (${duration(DEFAULTS.values.runDeadlineMs)})`,
       version: "the newest of a live worker at each slot",
     },
+  },
+  {
+    name: "Debounce",
+    file: "src/client/debounce.ts",
+    about: "`debounce` of `pawl.start(workflow, input, options?)`",
+    defaults: { key: "required", wait: "required", max: "no limit" },
   },
   {
     name: "WaitOptions",

@@ -2,6 +2,7 @@ export type { Clock } from "./base/clock.ts";
 export type { Duration } from "./base/duration.ts";
 export type { Codec, FieldAddress } from "./base/envelope.ts";
 export { type ErrorCode, hasCode, PawlError, RetryableError, TerminalError } from "./base/errors.ts";
+export type { Debounce } from "./client/debounce.ts";
 export { type Choice, Pawl, type PawlOptions } from "./client/pawl.ts";
 export type {
   CancelOptions,
@@ -29,6 +30,7 @@ export type {
   StepOptions,
   WaitOptions,
 } from "./core/context.ts";
+export type { ConcurrencyLimit, RateLimit } from "./core/flow-control.ts";
 export type { Entry, EntryType, Parked } from "./core/journal.ts";
 export type { Retry, RetryOptions } from "./core/retry.ts";
 export type { Misfire, Overlap } from "./core/schedule.ts";

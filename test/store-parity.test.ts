@@ -44,7 +44,19 @@ const data = fc.oneof(
 const text = fc.constantFrom("a", "b", "aé", "a\u{1f600}", "a\uffff", "%_");
 const version = fc.constantFrom("1.0.0", "1.0.1", "1.1.0");
 const workflow = fc.constantFrom("order", "invoice");
-const handles = fc.array(fc.record({ workflow, version }), { maxLength: 3 });
+const limits = fc.record(
+  {
+    concurrency: fc.constantFrom(1, 2),
+    rate: fc.record({ limit: fc.constantFrom(1, 2), perMs: fc.constantFrom(20, 50) }),
+  },
+  { requiredKeys: [] },
+);
+const handles = fc.array(
+  fc.tuple(fc.record({ workflow, version }), limits).map(([handle, limit]) => ({ ...handle, ...limit })),
+  { maxLength: 3 },
+);
+const slot = fc.constantFrom("order", "order/a", "invoice/a");
+const needs = fc.record({ slot, rate: fc.option(fc.constantFrom("order", "invoice/b"), { nil: null }) });
 const maybe = <T>(value: fc.Arbitrary<T>) =>
   fc.oneof({ weight: 5, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: value });
 const mostly = (usual: boolean) =>
@@ -82,6 +94,7 @@ const create: fc.Arbitrary<Partial<NewRun>> = fc.record({
   key: fc.option(text, { nil: null }),
   tags: fc.uniqueArray(text, { maxLength: 2 }),
   parent: fc.option(parent, { nil: null, freq: 2 }),
+  needs: fc.option(needs, { nil: null, freq: 2 }),
 });
 
 const message = fc.record({
@@ -136,6 +149,8 @@ const row = fc.record(
     stopReason: text,
     progress: text,
     cost: text,
+    needs,
+    frees: fc.boolean(),
   },
   { requiredKeys: [] },
 );
@@ -205,8 +220,13 @@ function aimed(given: Part, target: Target | undefined, now: number): RunCommit 
 
 /** Times of a new run count from now. */
 function shifted(create: Partial<NewRun>, now: number): Partial<NewRun> {
-  const { readyAt = 0, deadline = null } = create;
-  return { ...create, readyAt: now + readyAt, deadline: deadline === null ? null : now + deadline };
+  const { readyAt = 0, deadline = null, needs: given = null, claimed = false } = create;
+  return {
+    ...create,
+    claimed: claimed && given === null,
+    readyAt: now + readyAt,
+    deadline: deadline === null ? null : now + deadline,
+  };
 }
 
 function withoutUndefined(value: object): object {
@@ -228,7 +248,14 @@ const commitInput = fc.record({
 });
 
 const queryInput = fc.record(
-  { workflow, states: fc.array(fc.constantFrom(...RUN_STATES), { maxLength: 3 }), tag: text, parent: run, before: run },
+  {
+    workflow,
+    states: fc.array(fc.constantFrom(...RUN_STATES), { maxLength: 3 }),
+    tag: text,
+    parent: run,
+    slot,
+    before: run,
+  },
   { requiredKeys: [] },
 );
 

@@ -171,6 +171,8 @@ function createOf(source: RunRow, deadline: number | null, now: number, codec: C
     claimed: false,
     readyAt: now,
     codec: codec.id,
+    // It has begun before: only its slot is needed again.
+    needs: source.slot === null ? null : { slot: source.slot, rate: null },
   };
 }
 

@@ -264,7 +264,9 @@ export class Pawl {
         const entries = await this.store.journal(id, { from });
         if (entries.some((entry) => entry.type === "run.cancelling")) return { outcome: "cancelling" };
         from += entries.length;
-        if (!(await isCovered(this.store, row)) && (await this.#worker.cancelWithoutBody(id))) continue;
+        // One that has not begun need not stand in line for its end.
+        const isInLine = row.slot !== null && row.state === "accepted" && row.owner === null;
+        if ((isInLine || !(await isCovered(this.store, row))) && (await this.#worker.cancelWithoutBody(id))) continue;
         await listener.next({ polls: true });
       }
     } finally {

@@ -6,6 +6,7 @@ import type { RunRow, Store, WaitKind } from "../core/store.ts";
 import { isTerminal, type PublicStatus, publicStatus, type RunState } from "../core/transition.ts";
 import { openEntry, openValue } from "../core/values.ts";
 import type { Changes, RunEnd } from "./changes.ts";
+import { lineOf } from "./line.ts";
 
 /** A line of a list of runs. */
 export interface RunSummary {
@@ -218,14 +219,17 @@ export function summaryOf(row: RunRow): RunSummary {
 async function statusOf(id: string, source: RunSource): Promise<RunStatus> {
   const { store, codec } = source;
   const row = await rowOf(id, store);
-  const [waits, state] = await Promise.all([store.waits({ run: id }), store.state(id)]);
+  const [waits, state, line] = await Promise.all([store.waits({ run: id }), store.state(id), lineOf(store, row)]);
   const park = waits.find((wait) => wait.kind === "decision")?.detail ?? null;
   const data = state.map(
     ({ key, data }) => [key, openValue(codec, data, { run: id, seq: -1, field: `state:${key}` })] as const,
   );
   return {
-    ...summaryOf(row),
-    waits: waits.map(({ kind, key, name, due }) => ({ kind, key, name, due: due === null ? null : new Date(due) })),
+    ...summaryOf(line === null ? row : { ...row, state: "waiting" }),
+    waits: [
+      ...(line === null ? [] : [{ kind: line.kind, key: line.kind, name: line.name, due: null }]),
+      ...waits.map(({ kind, key, name, due }) => ({ kind, key, name, due: due === null ? null : new Date(due) })),
+    ],
     ...(park === null ? {} : { parked: parkOf(id, park) }),
     ...(await endFields(id, row, source)),
     ...(row.progress === null ? {} : { progress: progressOf(id, row.progress) }),

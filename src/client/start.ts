@@ -6,16 +6,18 @@ import { PawlError } from "../base/errors.ts";
 import { assertName, type Ids } from "../base/ids.ts";
 import { compareVersions, parseVersion } from "../base/semver.ts";
 import { Draft, decodePayload, encodePayload } from "../core/draft.ts";
+import { needsOf } from "../core/flow-control.ts";
 import type { Host } from "../core/host.ts";
 import type { Entry, RunStarted } from "../core/journal.ts";
 import { DEFAULTS } from "../core/limits.ts";
 import { validate, validateNow } from "../core/schema.ts";
 import type { OpenTransaction } from "../core/sql.ts";
-import type { NewRun, RunCommit, RunRow, Store, Verdict } from "../core/store.ts";
+import type { Needs, NewRun, RunCommit, RunRow, Store, Verdict } from "../core/store.ts";
 import { openEntry } from "../core/values.ts";
 import type { Workflow } from "../core/workflow.ts";
 import type { Registry } from "../worker/registry.ts";
 import type { Worker } from "../worker/worker.ts";
+import { type Debounce, quietOf, startDebounced } from "./debounce.ts";
 
 export interface StartOptions {
   /** The run's id. A second start with it and the same input is the same run; with other input a conflict. */
@@ -27,6 +29,8 @@ export interface StartOptions {
   readonly deadline?: Date | Duration;
   /** Start no earlier than this. */
   readonly delay?: Duration;
+  /** Makes one run of a burst of starts: it has the last input, and begins when no start has come for a while. */
+  readonly debounce?: Debounce;
   /** Higher goes first. Default 0. */
   readonly priority?: number;
   /** Starts the run in this transaction: it is there exactly if yours commits. */
@@ -89,15 +93,30 @@ function startChecked(ports: StartPorts, target: Target, input: unknown, options
   const now = ports.store.clock.now();
   const deadline = deadlineOf(options, target, now);
   const draft = new Draft(id, { head: 0, hash: id, at: 0 }, ports.host, ports.codec);
-  const create = newRun(ports, id, target, options, deadline, now);
+  const needs = target.workflow === null ? null : needsOf(target.workflow, input);
+  const create = newRun(ports, id, target, options, { deadline, needs, now });
   draft.create(create);
   draft.appendText(now, "run.started", null, startedText(name, version, text, id, deadline));
+  if (options.debounce !== undefined) return startInBurst(ports, target, draft, input, { ...options, needs });
   const isPlain = options.key === undefined && options.id === undefined;
   if (!create.claimed || !isPlain) return startUnlessThere(ports, target, create, draft, text, options);
   // The body sees what replay would show it: the input as it was recorded (I21).
   const payload: RunStarted = { workflow: name, version, input: decodePayload(text), seed: id, deadline };
   const entry: Entry = { seq: 0, at: draft.chain.at, type: "run.started", key: null, payload };
   return ports.worker.begin(id, target.workflow as Workflow, create, draft, entry);
+}
+
+async function startInBurst(
+  ports: StartPorts,
+  target: Target,
+  draft: Draft,
+  input: unknown,
+  { debounce, needs }: { readonly debounce?: Debounce; readonly needs: Needs | null },
+): Promise<string> {
+  const burst = { ...quietOf(debounce as Debounce), workflow: target.name, input, needs };
+  const started = await startDebounced(ports, draft.take().commit, burst);
+  ports.worker.hint();
+  return "run" in started ? started.run : existing(ports, started.verdict, target.name, "", {});
 }
 
 async function startUnlessThere(
@@ -135,7 +154,12 @@ function startedText(workflow: string, version: string, input: string, seed: str
   return `{"workflow":${JSON.stringify(workflow)},"version":${JSON.stringify(version)},"input":${input},"seed":${JSON.stringify(seed)},"deadline":${deadline}}`;
 }
 
-function checkOptions({ id, key, tags, priority }: StartOptions): void {
+function checkOptions({ id, key, tags, priority, delay, debounce, transaction }: StartOptions): void {
+  if (debounce !== undefined && (id ?? key ?? delay ?? transaction) !== undefined)
+    throw new PawlError(
+      "invalid_argument",
+      "debounce cannot be used with id, key, delay or transaction: it says by itself which run this is and when it begins. Leave those out.",
+    );
   if (id !== undefined) assertName("run id", id);
   if (key !== undefined) assertName("start key", key);
   for (const tag of tags ?? []) assertName("tag", tag);
@@ -178,12 +202,19 @@ async function newestElsewhere(store: Store, name: string): Promise<string> {
   );
 }
 
-function deadlineOf({ deadline, delay }: StartOptions, target: Target, now: number): number {
+function deadlineOf({ deadline, delay, debounce }: StartOptions, target: Target, now: number): number {
   if (deadline instanceof Date && !Number.isNaN(deadline.getTime())) return deadline.getTime();
   if (deadline instanceof Date)
     throw new PawlError("invalid_argument", '`deadline` is no valid Date. Give one, or a duration such as "2 hours".');
-  const from = now + (delay === undefined ? 0 : toMs(delay, "delay"));
+  const from = now + delayOf({ ...(delay !== undefined && { delay }), ...(debounce !== undefined && { debounce }) });
   return from + (deadline === undefined ? target.deadlineMs : toMs(deadline, "deadline"));
+}
+
+/** How long after its start the run may begin at the earliest. */
+function delayOf({ delay, debounce }: Pick<StartOptions, "delay" | "debounce">): number {
+  if (debounce === undefined) return delay === undefined ? 0 : toMs(delay, "delay");
+  const { waitMs, maxMs } = quietOf(debounce);
+  return Math.min(waitMs, maxMs);
 }
 
 function newRun(
@@ -191,10 +222,9 @@ function newRun(
   id: string,
   target: Target,
   options: StartOptions,
-  deadline: number,
-  now: number,
+  { deadline, needs, now }: { readonly deadline: number; readonly needs: Needs | null; readonly now: number },
 ): NewRun {
-  const delayMs = options.delay === undefined ? 0 : toMs(options.delay, "delay");
+  const delayMs = delayOf(options);
   return {
     workflow: target.name,
     version: target.version,
@@ -208,10 +238,12 @@ function newRun(
     claimed:
       options.transaction === undefined &&
       delayMs === 0 &&
+      needs === null &&
       target.workflow !== null &&
       ports.worker.hasRoomFor(target.name, target.version),
     readyAt: now + delayMs,
     codec: ports.codec.id,
+    needs,
   };
 }
 

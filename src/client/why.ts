@@ -4,6 +4,7 @@ import { formatMs } from "../base/duration.ts";
 import type { InboxRow } from "../core/store.ts";
 import { isTerminal, type PublicStatus, type RunState } from "../core/transition.ts";
 import { isStranded, neededVersion } from "./doctor.ts";
+import { type Line, lineOf } from "./line.ts";
 import type { Pawl } from "./pawl.ts";
 import type { RunStatus, RunWait } from "./run.ts";
 import { short, type Timeline, type TimelineStep, timeline } from "./timeline.ts";
@@ -47,6 +48,8 @@ interface Facts {
   readonly claims: number;
   readonly mail: readonly InboxRow[];
   readonly children: readonly string[];
+  /** What it stands in line for. */
+  readonly standsFor: Line | null;
   readonly now: number;
 }
 
@@ -100,6 +103,7 @@ async function gather(pawl: Source, id: string, depth: number): Promise<Facts> {
     claims: row?.claims ?? 0,
     mail: isTerminal(status.state) ? [] : await pawl.store.inbox(id),
     children: await childrenOf(pawl, status, depth),
+    standsFor: row === null ? null : await lineOf(pawl.store, row),
     now: pawl.store.clock.now(),
   };
 }
@@ -185,6 +189,7 @@ const WAIT_WORDS: Readonly<Record<string, string>> = {
   approval: "approval",
   decision: "a decision on",
   slot: "a free slot of",
+  rate: "its turn within the rate of",
 };
 
 // What has happened
@@ -282,7 +287,8 @@ function stepNow({ now, owner }: Facts, step: TimelineStep): string {
   return `Step "${step.key}" failed (attempt ${last.attempt}): ${errorText(last.error)} It is tried again ${again}.`;
 }
 
-function waitNow({ now }: Facts, wait: RunWait): string {
+function waitNow({ now, standsFor }: Facts, wait: RunWait): string {
+  if (standsFor !== null && wait.kind === standsFor.kind) return lineNow(standsFor);
   const due = wait.due === null ? null : when(now, wait.due.getTime());
   switch (wait.kind) {
     case "timer":
@@ -294,6 +300,12 @@ function waitNow({ now }: Facts, wait: RunWait): string {
     default:
       return `It waits for ${WAIT_WORDS[wait.kind] ?? wait.kind} "${wait.name}"${due === null ? "" : `, until ${due}`}.`;
   }
+}
+
+function lineNow({ kind, name, limit, holders }: Line): string {
+  if (kind === "rate") return `It begins when the rate of "${name}" lets it: as many as may have begun not long ago.`;
+  const most = limit === 1 ? "one run" : `${limit} runs`;
+  return `It waits for a free slot of "${name}", which at most ${most} may hold at a time. Now: ${listOf(holders, 5)}.`;
 }
 
 function ownerLines({ status, owner, claims }: Facts): string[] {

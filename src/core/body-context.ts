@@ -18,6 +18,7 @@ import type {
 } from "./context.ts";
 import { encodePayload } from "./draft.ts";
 import { cancelError } from "./endings.ts";
+import { needsOf } from "./flow-control.ts";
 import type { Frame } from "./host.ts";
 import { childId } from "./issue.ts";
 import type { CallType } from "./journal.ts";
@@ -187,12 +188,14 @@ export class BodyContext implements Context {
     return { settled: this.#pass.issue(call), id: call.child };
   }
 
-  /** Asks the child's schema, unless the call is in the journal: it was asked then (P7). A call that it refuses was never made. */
+  /** Asks the child's schema and limits, unless the call is in the journal: they were asked then (P7). A call that they refuse was never made. */
   #checkInput(call: ChildCall): void {
     const { workflow, options } = call.spec;
-    if (workflow.definition.input === undefined || this.#pass.replay.knows(call)) return;
+    const { input, flow } = workflow.definition;
+    if ((input === undefined && flow === null) || this.#pass.replay.knows(call)) return;
     try {
-      call.input = validateNow(workflow.definition.input, call.input, `The input of workflow "${workflow.name}"`);
+      call.input = validateNow(input, call.input, `The input of workflow "${workflow.name}"`);
+      call.needs = needsOf(workflow, call.input);
     } catch (error) {
       this.#scope().giveBack(call.type, options.key ?? workflow.name);
       throw error;

@@ -6,6 +6,7 @@ import type { RetryPolicy } from "./retry.ts";
 import type { StandardSchema } from "./schema.ts";
 import { idempotencyKey } from "./seeds.ts";
 import type { Isolation, Sql } from "./sql.ts";
+import type { Needs } from "./store.ts";
 import { assertNoPromise, type TransactionFunction } from "./transaction-function.ts";
 import type { Workflow } from "./workflow.ts";
 
@@ -146,6 +147,8 @@ export class ChildCall extends OpenCall {
   child: string;
   /** As the child's schema has it, for a call that is to be recorded. */
   input: unknown;
+  /** What the child needs before it may begin, for a call that is to be recorded. */
+  needs: Needs | null = null;
 
   constructor(key: string, child: string, input: unknown, spec: ChildSpec) {
     super(key);

@@ -7,6 +7,7 @@ import type { Cancelling, ChildEnded, Continued, Ended, Entry, Parked } from "./
 import { LIMITS } from "./limits.ts";
 import type { Pass } from "./pass.ts";
 import type { PassEnd, PassPorts } from "./pass-ports.ts";
+import { freed } from "./rest.ts";
 import { validateNow } from "./schema.ts";
 import type { ParentLink, RowPatch, RunRow } from "./store.ts";
 import { transition } from "./transition.ts";
@@ -126,6 +127,7 @@ function writeEnd(draft: Draft, row: RunRow, ports: Pick<PassPorts, "clock" | "c
     head,
     headHash: hash,
     stopReason: end.stopReason,
+    ...freed(row),
   };
   draft.row(patch);
   if (row.parent !== null && !row.parent.detached) tellParent(draft, row, row.parent, ports, end);
@@ -181,6 +183,7 @@ export function writePark(draft: Draft, row: RunRow, now: number, parked: Parked
     claims: 0,
     head,
     headHash: hash,
+    ...freed(row),
   });
 }
 

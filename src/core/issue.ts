@@ -77,7 +77,7 @@ function recordChild(pass: Pass, call: ChildCall, at: number): void {
 }
 
 function childRun(pass: Pass, call: ChildCall, at: number): NewRun {
-  const { key } = call;
+  const { key, needs } = call;
   const { workflow, detached, options } = call.spec;
   return {
     workflow: workflow.name,
@@ -89,9 +89,10 @@ function childRun(pass: Pass, call: ChildCall, at: number): NewRun {
     parent: { run: pass.id, key, generation: pass.generation, detached },
     origin: null,
     deadline: at + workflow.definition.deadlineMs,
-    claimed: pass.ports.adopts(workflow.name, workflow.version),
+    claimed: needs === null && pass.ports.adopts(workflow.name, workflow.version),
     readyAt: at,
     codec: pass.ports.codec.id,
+    needs,
   };
 }
 

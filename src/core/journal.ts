@@ -123,6 +123,8 @@ export interface Continued {
   readonly cost: Readonly<Record<string, number>>;
   /** In a fork, what the generation drew from when it was recorded (P10). */
   readonly seed?: string;
+  /** The generation before it never began: a start of the same burst has taken its place. */
+  readonly replaces?: true;
 }
 
 export interface Parked {

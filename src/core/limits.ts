@@ -25,6 +25,8 @@ export const LIMITS = {
   deathsAlone: 3,
   /** How many runs one claim may bring: bounds the journal bytes read at once. */
   claimBatch: 64,
+  /** How many lines of waiting runs one claim compares; of more than that, it goes through some each time, in turn. */
+  linesPerClaim: 500,
   /** Progress reports of one run are written at most this often. */
   progressEveryMs: 200,
   /** Page size of lists, and the most that may be asked for. */

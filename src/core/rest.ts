@@ -2,14 +2,16 @@
 // How a run waits: in memory for a little while if it is due soon, otherwise as a row.
 import { LIMITS } from "./limits.ts";
 import type { Pass } from "./pass.ts";
-import type { RowPatch } from "./store.ts";
+import type { RowPatch, RunRow } from "./store.ts";
 import { transition } from "./transition.ts";
 
 /**
  * A run that wakes soon is dearer to load again than to keep, while there is room for others (P33). One that waits for a child that runs
  * right here stays in any case: it would be loaded again for each of its children, and they do not run for ever.
  */
-export function lingers({ calls, ports }: Pass): boolean {
+export function lingers({ calls, ports, row }: Pass): boolean {
+  // Others may need its slot: who waits holds none (I18).
+  if (row.slot !== null) return false;
   const horizon = ports.clock.now() + LIMITS.lingerMs;
   if (ports.mayLinger() && (calls.nextDue(null) ?? Number.POSITIVE_INFINITY) <= horizon) return true;
   for (const call of calls.waits()) if (call.type === "child.started" && ports.isHere(call.child)) return true;
@@ -28,7 +30,13 @@ export function suspension({ id, calls, draft, row }: Pass): RowPatch {
     claims: 0,
     head,
     headHash: hash,
+    ...freed(row),
   };
+}
+
+/** What the end of a stay in memory says of the run's slot. */
+export function freed({ slot }: Pick<RunRow, "slot">): RowPatch {
+  return slot === null ? {} : { frees: true };
 }
 
 /** Sets the pass's alarm to the earliest of everything that falls due, `retries` only where they would begin. */

@@ -39,10 +39,14 @@ export interface Store {
   /** Removes the worker's own row and hands its runs back without counting them as failed claims. */
   retire(worker: string): Promise<void>;
 
+  /** Takes runs by priority and age. One whose slot is full or whose rate is used up is passed over and keeps nobody behind it waiting. */
   claim(request: ClaimRequest): Promise<ClaimedRun[]>;
-  /** When the next sleeping run is due, so that a worker can set its alarm. */
+  /** When the next sleeping run is due, or a used-up rate lets one begin, so that a worker can set its alarm. */
   nextWake(): Promise<number | null>;
-  /** Loads one run this worker already owns (P23), or takes one nobody owns, whatever its version (P19); `null` if it cannot be had. */
+  /**
+   * Loads one run this worker already owns (P23), or takes one nobody owns, whatever its version (P19); `null` if it cannot be had. One that needs
+   * a slot and has begun is taken only to be cancelled.
+   */
   take(worker: string, run: string): Promise<ClaimedRun | null>;
   /** The runs a worker owns; with `news`, only those that have unread mail or an unseen cancel. */
   owned(worker: string, options: { readonly news: boolean }): Promise<Mail[]>;
@@ -123,6 +127,19 @@ export interface ProcessIdentity {
 export interface Handle {
   readonly workflow: string;
   readonly version: string;
+  /** How many runs may hold one slot of this workflow. Absent: any number. The last handle of a workflow counts. */
+  readonly concurrency?: number;
+  /** How many runs of one rate of this workflow may begin in any span of `perMs`. */
+  readonly rate?: { readonly limit: number; readonly perMs: number };
+}
+
+/**
+ * What a run needs before it is claimed (I18). Whoever owns a run with a slot holds that slot, so nothing has to give it back; a rate is
+ * needed once, by the first claim. Each begins with the name of the workflow whose handle has the limit, up to a slash.
+ */
+export interface Needs {
+  readonly slot: string;
+  readonly rate: string | null;
 }
 
 /** The lease of a worker of which the store itself knows that it is gone: its machine has restarted since (P29). */
@@ -213,6 +230,10 @@ export interface RunRow {
   readonly progress: string | null;
   readonly cost: string | null;
   readonly codec: string;
+  /** Held while the run has an owner. */
+  readonly slot: string | null;
+  /** Until the first claim. */
+  readonly rate: string | null;
 }
 
 export interface ParentLink {
@@ -283,6 +304,8 @@ export interface NewRun {
   /** Claimable from then on, when not claimed. */
   readonly readyAt: number;
   readonly codec: string;
+  /** A run that needs something is never claimed on the spot: it would get ahead of others. */
+  readonly needs?: Needs | null;
 }
 
 /** A child is created by its parent's commit, with its first entry. A child that exists already is left alone. */
@@ -307,6 +330,10 @@ export interface RowPatch {
   readonly stopReason?: string;
   readonly progress?: string;
   readonly cost?: string;
+  /** What the run needs from now on. */
+  readonly needs?: Needs;
+  /** Its slot lets another run in: worth a hint. */
+  readonly frees?: boolean;
   /** The run has ended: its waits, inbox rows and counters held in its name go. */
   readonly ended?: boolean;
 }
@@ -322,7 +349,7 @@ export interface Message {
 /** `duplicate`: a message with this id, or a cancel, had reached the run before. */
 export type Delivery = "delivered" | "duplicate" | "ended" | "missing";
 
-export type WaitKind = "timer" | "signal" | "child" | "retry" | "approval" | "decision" | "slot";
+export type WaitKind = "timer" | "signal" | "child" | "retry" | "approval" | "decision" | "slot" | "rate";
 
 /** A wait row exists exactly while its call is open (I4). */
 export type WaitChange =
@@ -406,6 +433,8 @@ export interface RunQuery {
   readonly states?: readonly RunState[];
   readonly tag?: string;
   readonly parent?: string;
+  /** Only those that hold this slot. */
+  readonly slot?: string;
   readonly createdAfter?: number;
   readonly createdBefore?: number;
   /** Runs created before the run at this cursor, newest first. */

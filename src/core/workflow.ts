@@ -4,6 +4,7 @@ import { assertName } from "../base/ids.ts";
 import { parseVersion } from "../base/semver.ts";
 import type { StepPolicy } from "./call.ts";
 import type { Context } from "./context.ts";
+import { type ConcurrencyLimit, type FlowControl, flowControl, type RateLimit } from "./flow-control.ts";
 import { DEFAULTS, STEP_TIMEOUTS_MS } from "./limits.ts";
 import { type Duration, type Retry, retryPolicy } from "./retry.ts";
 import type { SchemaInput, SchemaOutput, StandardSchema } from "./schema.ts";
@@ -11,7 +12,7 @@ import type { SchemaInput, SchemaOutput, StandardSchema } from "./schema.ts";
 /** What a body may do about clocks, randomness and timers of its own: tell, refuse, or nothing. */
 export type Guard = "warn" | "error" | "off";
 
-export interface WorkflowOptions {
+export interface WorkflowOptions<I = unknown> {
   /** Unique among the workflows of a store. */
   readonly name: string;
   /** Semver. A run keeps the version it started with; only patches may pick it up again. Default "1.0.0". */
@@ -30,6 +31,10 @@ export interface WorkflowOptions {
   readonly guard?: Guard;
   /** "park" (default): a journal that the code does not follow parks the run. "execute": what is missing is run afresh. */
   readonly onMissing?: "park" | "execute";
+  /** How many runs may be under way at a time, over all workers: a number, or `{ limit, key }` for each key. Runs that wait do not count. */
+  readonly concurrency?: number | ConcurrencyLimit<I>;
+  /** How many runs may begin in any span of time, over all workers: `{ limit: 100, per: "1m" }`, with `key` for each key. */
+  readonly rate?: RateLimit<I>;
 }
 
 export type Handler<I, O> = (ctx: Context, input: I) => Promise<O> | O;
@@ -56,6 +61,7 @@ export interface Definition {
   readonly deadlineMs: number;
   readonly guard: Guard;
   readonly onMissing: "park" | "execute";
+  readonly flow: FlowControl | null;
 }
 
 /**
@@ -70,12 +76,12 @@ export interface Definition {
  * ```
  */
 export function workflow<S extends StandardSchema, O>(
-  options: WorkflowOptions & { readonly input: S },
+  options: WorkflowOptions<SchemaOutput<S>> & { readonly input: S },
   handler: Handler<SchemaOutput<S>, O>,
 ): Workflow<SchemaInput<S>, O>;
-export function workflow<I, O>(nameOrOptions: string | WorkflowOptions, handler: Handler<I, O>): Workflow<I, O>;
-export function workflow(nameOrOptions: string | WorkflowOptions, handler: Handler<never, unknown>): Workflow {
-  const options: WorkflowOptions = typeof nameOrOptions === "string" ? { name: nameOrOptions } : nameOrOptions;
+export function workflow<I, O>(nameOrOptions: string | WorkflowOptions<I>, handler: Handler<I, O>): Workflow<I, O>;
+export function workflow(nameOrOptions: string | WorkflowOptions<never>, handler: Handler<never, unknown>): Workflow {
+  const options: WorkflowOptions<never> = typeof nameOrOptions === "string" ? { name: nameOrOptions } : nameOrOptions;
   assertName("workflow name", options.name);
   const version = options.version ?? "1.0.0";
   parseVersion(version, `version of workflow "${options.name}"`);
@@ -88,7 +94,7 @@ export function workflow(nameOrOptions: string | WorkflowOptions, handler: Handl
   return { name: options.name, version, definition: definitionOf(options, handler as Handler<unknown, unknown>) };
 }
 
-function definitionOf(options: WorkflowOptions, handler: Handler<unknown, unknown>): Definition {
+function definitionOf(options: WorkflowOptions<never>, handler: Handler<unknown, unknown>): Definition {
   const timeoutMs = options.timeout === undefined ? null : toMs(options.timeout, "timeout");
   return {
     handler,
@@ -103,5 +109,6 @@ function definitionOf(options: WorkflowOptions, handler: Handler<unknown, unknow
     deadlineMs: options.deadline === undefined ? DEFAULTS.runDeadlineMs : toMs(options.deadline),
     guard: options.guard ?? "warn",
     onMissing: options.onMissing ?? "park",
+    flow: flowControl(options.name, options),
   };
 }

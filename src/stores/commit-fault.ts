@@ -1,7 +1,7 @@
 // What no store can apply, found before anything is written: a run's part that is refused here ends as `failed` in every
 // store alike, and its neighbours do not notice (P16). The rest of a commit is checked against what is stored.
 import { PawlError } from "../base/errors.ts";
-import type { Message, NewChild, NewRun, RunCommit } from "../core/store.ts";
+import type { Message, Needs, NewChild, NewRun, RunCommit } from "../core/store.ts";
 import { isStorable, unstorable } from "./storable-text.ts";
 import { versionLine } from "./version-line.ts";
 
@@ -59,6 +59,18 @@ function checkNewRun(create: NewRun): void {
   versionLine(create.version);
   checkTexts([create.workflow, create.traceId, create.key, create.origin, create.codec, ...create.tags]);
   checkTexts([create.parent?.run ?? null, create.parent?.key ?? null]);
+  if (create.needs != null) checkNeeds(create.needs);
+  if (create.needs != null && create.claimed)
+    throw new PawlError(
+      "invalid_argument",
+      "A run that needs a slot cannot be claimed on the spot: others may wait for it.",
+    );
+}
+
+/** Stores keep an absent one as an empty text. */
+function checkNeeds({ slot, rate }: Needs): void {
+  checkTexts([slot, rate]);
+  if (slot === "" || rate === "") throw new PawlError("invalid_argument", "A slot or a rate needs a name.");
 }
 
 function textsOf(part: RunCommit): Text[] {
@@ -71,6 +83,7 @@ function textsOf(part: RunCommit): Text[] {
   const row = part.row;
   if (row !== undefined) texts.push(row.progress ?? null, row.cost ?? null, row.stopReason ?? null);
   if (row?.version !== undefined) versionLine(row.version);
+  if (row?.needs !== undefined) checkNeeds(row.needs);
   return texts;
 }
 

@@ -4,5 +4,5 @@ import type { RunCommit } from "../core/store.ts";
 export function concernsOthers({ create, children, messages, row }: RunCommit): boolean {
   const isForAnyone = (run: { claimed: boolean } | undefined) => run?.claimed === false;
   if (isForAnyone(create) || children?.some((child) => isForAnyone(child.create))) return true;
-  return (messages?.length ?? 0) > 0 || typeof row?.readyAt === "number";
+  return (messages?.length ?? 0) > 0 || typeof row?.readyAt === "number" || row?.frees === true;
 }

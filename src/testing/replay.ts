@@ -200,10 +200,12 @@ class Replayed {
   }
 }
 
-/** Splits a journal before each entry that begins a generation. */
+/** Splits a journal before each entry that begins a generation. One that never began, because another has replaced it, is left out. */
 function generationsOf(entries: readonly Entry[]): Generation[] {
   const starts = entries.flatMap(({ type }, index) => (index === 0 || type === "run.continued" ? [index] : []));
-  return starts.map((start, n) => {
+  const isReplaced = (n: number) => (entries[starts[n + 1] ?? -1]?.payload as Continued | undefined)?.replaces === true;
+  return starts.flatMap((start, n) => {
+    if (isReplaced(n)) return [];
     const next = starts[n + 1];
     const part = entries.slice(start, next);
     if (next !== undefined) return { entries: part, end: entries[next] as Entry };
@@ -234,6 +236,14 @@ function digestIn(pass: Pass, data: string | Uint8Array): string {
 /** The row as a worker that has just claimed the run would see it. */
 function rowOf({ run, entries }: ExportedRun): RunRow {
   const claimed = { owner: null, readyAt: null, wakeAt: null, wake: 0, cancel: null, claims: 1 };
-  const unseen = { progress: null, cost: null, codec: "json", head: entries.length, headHash: "" };
+  const unseen = {
+    progress: null,
+    cost: null,
+    codec: "json",
+    head: entries.length,
+    headHash: "",
+    slot: null,
+    rate: null,
+  };
   return { ...run, ...claimed, ...unseen, state: "running", endedAt: null, stopReason: null };
 }

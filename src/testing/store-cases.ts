@@ -6,6 +6,7 @@ import type { StoreCase } from "./store-cases/case.ts";
 import { claimCases } from "./store-cases/claims.ts";
 import { commitCases } from "./store-cases/commit.ts";
 import { keyAndCounterCases } from "./store-cases/keys-and-counters.ts";
+import { limitCases } from "./store-cases/limits.ts";
 import { mailCases } from "./store-cases/mail.ts";
 import { transactionCases } from "./store-cases/transactions.ts";
 import { upkeepCases } from "./store-cases/upkeep.ts";
@@ -17,6 +18,7 @@ export const storeCases: readonly StoreCase[] = [
   ...commitCases,
   ...mailCases,
   ...claimCases,
+  ...limitCases,
   ...workerCases,
   ...keyAndCounterCases,
   ...transactionCases,

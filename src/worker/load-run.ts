@@ -3,11 +3,12 @@
 import { messageOf, PawlError, readProperty } from "../base/errors.ts";
 import { type Chain, Draft } from "../core/draft.ts";
 import { cancelWithoutBody, recordableReason, writePark } from "../core/endings.ts";
-import type { ChildEnded, ChildStarted, Entry, Parked, Resolved } from "../core/journal.ts";
+import { needsOf } from "../core/flow-control.ts";
+import type { ChildEnded, ChildStarted, Entry, Parked, Resolved, RunStarted } from "../core/journal.ts";
 import { LIMITS } from "../core/limits.ts";
 import { Pass } from "../core/pass.ts";
 import type { PassPorts } from "../core/pass-ports.ts";
-import type { ClaimedRun, InboxRow, RunCommit } from "../core/store.ts";
+import type { ClaimedRun, InboxRow, Needs, RunCommit } from "../core/store.ts";
 import { openJournal } from "../core/values.ts";
 import { readMail } from "../core/wakeup-delivery.ts";
 import type { Workflow } from "../core/workflow.ts";
@@ -17,7 +18,9 @@ export type Loaded =
   /** Nothing of the body is needed: this is what remains to be written. */
   | { readonly kind: "write"; readonly commit: RunCommit; readonly ended: "cancelled" | "parked" }
   /** It is cancelled, and its journal cannot tell which children go with it: look at its waits, and come again. */
-  | { readonly kind: "childless" };
+  | { readonly kind: "childless" }
+  /** Whoever created it did not know what it needs: it has to stand in line first. */
+  | { readonly kind: "needy"; readonly needs: Needs };
 
 /** `children` are those that the run waits for as the store knows them; its journal knows them better, if it can be read. */
 export function loadRun(
@@ -50,8 +53,22 @@ export function loadRun(
       "unknown_workflow",
       `Workflow "${claimed.row.workflow}" ${claimed.row.version} is not registered here.`,
     );
+  const needs = unmetNeeds(claimed, workflow, entries);
+  if (needs !== null) return { kind: "needy", needs };
   const inbox = mendTrimmed(claimed, entries, draft, ports);
   return { kind: "pass", pass: passOf({ ...claimed, inbox }, workflow, entries, draft, ports, readAt, decision) };
+}
+
+/** What a run needs that was created where only the name of its workflow was known, or before the workflow had limits. */
+function unmetNeeds({ row }: ClaimedRun, workflow: Workflow, entries: readonly Entry[]): Needs | null {
+  if (row.slot !== null || workflow.definition.flow === null) return null;
+  try {
+    const needs = needsOf(workflow, (entries[0]?.payload as RunStarted | undefined)?.input);
+    return needs === null || entries.length === 1 ? needs : { ...needs, rate: null };
+  } catch {
+    // An input that has no key: it is counted with the workflow itself.
+    return { slot: workflow.name, rate: null };
+  }
 }
 
 /** Where the journal ends now. */

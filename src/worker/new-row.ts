@@ -30,5 +30,7 @@ export function newRow(id: string, create: NewRun, chain: Chain, createdAt: numb
     progress: null,
     cost: null,
     codec,
+    slot: create.needs?.slot ?? null,
+    rate: null,
   };
 }

@@ -12,7 +12,7 @@ export class Registry {
   constructor(workflows: readonly Workflow[]) {
     for (const workflow of workflows) this.#add(workflow);
     const all = [...this.#workflows.values()].flat();
-    this.handles = all.map(({ name, version }) => ({ workflow: name, version }));
+    this.handles = all.map((workflow) => handleOf(workflow));
   }
 
   /** The newest version of a workflow. */
@@ -49,4 +49,13 @@ export class Registry {
     known.sort((a, b) => compareVersions(parseVersion(a.version), parseVersion(b.version)));
     this.#workflows.set(workflow.name, known);
   }
+}
+
+function handleOf({ name, version, definition: { flow } }: Workflow): Handle {
+  return {
+    workflow: name,
+    version,
+    ...(flow?.concurrency != null && { concurrency: flow.concurrency.limit }),
+    ...(flow?.rate != null && { rate: { limit: flow.rate.limit, perMs: flow.rate.perMs } }),
+  };
 }

@@ -7,7 +7,7 @@
 import type { Draft } from "../core/draft.ts";
 import type { PassPorts } from "../core/pass-ports.ts";
 import { SCHEDULE_WORKFLOW } from "../core/slot-run.ts";
-import type { ClaimedRun, RunCommit, Store, Verdict } from "../core/store.ts";
+import type { ClaimedRun, Needs, RunCommit, Store, Verdict } from "../core/store.ts";
 import type { Claims } from "./claims.ts";
 import type { Committer } from "./committer.ts";
 import type { Lease } from "./lease.ts";
@@ -32,6 +32,9 @@ export interface RunLoaderParts {
   guarded(what: string, body: () => Promise<void>): Promise<void>;
   guardedNow(what: string, body: () => void): void;
 }
+
+/** "begun": it has begun or is over; "busy": somebody else writes to it right now. */
+export type Amended = "written" | "busy" | "begun";
 
 export class RunLoader {
   readonly #parts: RunLoaderParts;
@@ -75,7 +78,10 @@ export class RunLoader {
       if (loaded.kind === "childless")
         return void guarded("end a run", async () => void (await this.cancelWithoutBody(run)));
       if (loaded.kind === "pass" && isSchedule) return void this.#tend(claimed, loaded.pass.draft);
-      if (loaded.kind === "pass" && claims.isFull) return void this.handBack(run, head, row.claims);
+      if (loaded.kind === "needy") return void this.handBack(run, head, row.claims, loaded.needs);
+      // One that was taken, not claimed, has no slot (I18).
+      const isUninvited = row.slot !== null && row.state !== "running";
+      if (loaded.kind === "pass" && (claims.isFull || isUninvited)) return void this.handBack(run, head, row.claims);
       claims.begun(run, row.claims);
       if (loaded.kind === "pass") {
         passes.hold(loaded.pass);
@@ -103,10 +109,10 @@ export class RunLoader {
     if (isAgain) await guarded(`load run ${run}`, () => this.#reload(run));
   }
 
-  /** Others came first since this run was promised a place: it goes to whoever has room, as if nobody had claimed it. */
-  handBack(run: string, head: number, claims: number): Promise<void> {
+  /** It cannot stay here, say because others came first: it goes to whoever has room, as if nobody had claimed it. */
+  handBack(run: string, head: number, claims: number, needs?: Needs): Promise<void> {
     const readyAt = this.#parts.store.clock.now();
-    const row = { release: true, readyAt, claims: Math.max(0, claims - 1) };
+    const row = { release: true, readyAt, claims: Math.max(0, claims - 1), ...(needs !== undefined && { needs }) };
     return this.#writeAndLetGo({ run, head, entries: [], row });
   }
 
@@ -137,6 +143,30 @@ export class RunLoader {
       const verdict = await committer.write(loaded.commit);
       changed(run);
       return verdict.kind === "applied";
+    } finally {
+      this.#held.delete(run);
+    }
+  }
+
+  /** Writes to a run that has not begun, without beginning it. */
+  async amend(run: string, build: (claimed: ClaimedRun) => RunCommit): Promise<Amended> {
+    const { store, lease, committer, changed } = this.#parts;
+    const row = await store.run(run);
+    if (row === null || row.state !== "accepted" || row.cancel !== null) return "begun";
+    const worker = lease.id;
+    if (worker === null || row.owner !== null || this.#held.has(run)) return "busy";
+    this.#held.add(run);
+    try {
+      const claimed = await this.#takeAs(worker, run);
+      if (claimed === null) return "busy";
+      const { state, claims } = claimed.row;
+      const mayBeWritten = state === "accepted" && claimed.cancel === null;
+      const readyAt = store.clock.now();
+      const givenBack = { run, head: claimed.head, entries: [], row: { release: true, readyAt, claims } };
+      const verdict = await committer.write(mayBeWritten ? build(claimed) : givenBack);
+      changed(run);
+      if (!mayBeWritten) return "begun";
+      return verdict.kind === "applied" ? "written" : "busy";
     } finally {
       this.#held.delete(run);
     }

@@ -16,7 +16,7 @@ import type { Host } from "../core/host.ts";
 import type { Entry } from "../core/journal.ts";
 import { Pass } from "../core/pass.ts";
 import type { AdoptedChild, PassEnd, PassPorts } from "../core/pass-ports.ts";
-import type { NewRun, ProcessIdentity, Store, Verdict } from "../core/store.ts";
+import type { ClaimedRun, NewRun, ProcessIdentity, RunCommit, Store, Verdict } from "../core/store.ts";
 import { Timeouts } from "../core/timeouts.ts";
 import { openEntry } from "../core/values.ts";
 import type { Workflow } from "../core/workflow.ts";
@@ -28,9 +28,10 @@ import { MailReader } from "./mail-reader.ts";
 import { newRow } from "./new-row.ts";
 import { PassTable, type Started } from "./pass-table.ts";
 import type { Registry } from "./registry.ts";
-import { RunLoader } from "./run-loader.ts";
+import { type Amended, RunLoader } from "./run-loader.ts";
 import { ScheduleKeeper } from "./schedule-keeper.ts";
 import { SelfFence } from "./self-fence.ts";
+import { startRefusal } from "./start-refusal.ts";
 import { Sweeper } from "./sweeper.ts";
 import { Transactor } from "./transactor.ts";
 
@@ -281,6 +282,14 @@ export class Worker {
     return this.#loader.cancelWithoutBody(run);
   }
 
+  /** Writes to a run that has not begun, without beginning it. */
+  async amend(run: string, build: (claimed: ClaimedRun) => RunCommit): Promise<Amended> {
+    await this.start();
+    const outcome = await this.#loader.amend(run, build);
+    if (outcome === "written") this.hint();
+    return outcome;
+  }
+
   #newPass(
     run: string,
     workflow: Workflow,
@@ -443,8 +452,8 @@ export class Worker {
       return next.begin();
     }
     this.#events.left(pass.id, how.kind === "ended" ? how : null);
-    // A run that sleeps may be the next to wake; one that has ended leaves nothing to look for.
-    this.#claims.left(pass.id, how.kind === "suspended");
+    // A run that sleeps may be the next to wake, and a slot lets another in; one that has ended leaves nothing else to look for.
+    this.#claims.left(pass.id, how.kind === "suspended" || pass.row.slot !== null);
     const parent = pass.row.parent === null ? undefined : this.#passes.get(pass.row.parent.run);
     if (parent !== undefined) parent.evaluate();
     if (pass.row.parent !== null) this.hint();
@@ -480,14 +489,4 @@ export class Worker {
       });
     }
   }
-}
-
-/** A run id that exists already is our own earlier write: its answer was lost (I2). */
-function startRefusal(run: string, verdict: Verdict): PawlError | null {
-  if (verdict.kind === "refused" && verdict.why === "exists") return null;
-  return new PawlError(
-    "storage_unavailable",
-    `Run ${run} could not be started: the store answered "${verdict.kind}". Start it again.`,
-    verdict.kind === "failed" ? { cause: verdict.error } : {},
-  );
 }

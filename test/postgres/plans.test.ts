@@ -51,6 +51,10 @@ function seed(): string {
     ${insert("done", FINISHED, "succeeded", "i", "null", "null", "null")}
     ${insert("ready", READY, "accepted", "null", "null", "i", "null")}
     ${insert("owned", READY, "running", "null", "'w' || i % 5", "null", "null")}
+    ${insert("lined", SLEEPING, "accepted", "null", "null", "i", "null")}
+    update ${S}.runs set workflow = 'limited', slot = 'limited', rate = 'limited/r' || n % 3 where id like 'lined%';
+    update ${S}.runs set owner = 'w0', state = 'running', ready_at = null where id = 'lined7';
+    insert into ${S}.starts (rate, until, run) select 'limited/r' || i % 500, 1e6 + i, i from generate_series(1, 5000) as i;
     insert into ${S}.journal (run, seq, at, type, hash) select n, seq, 0, 'note', 'h' from ${S}.runs, generate_series(0, 2) as seq;
     insert into ${S}.inbox (run, n, id, kind, name, at) select n, i, 'm' || i, 'signal', 's', 0 from ${S}.runs, generate_series(1, 8) as i
       where ended_at is null;
@@ -75,25 +79,23 @@ async function plansOf(text: string, values: readonly PgValue[] = []): Promise<s
   return plans.join("\n");
 }
 
+/** A claim of a worker that has these workflows, of which at most so many runs may be under way and begin. */
+function claimAt(now: string, workflows: readonly string[], limit = "null"): string {
+  const each = (value: string) => `array[${workflows.map(() => value).join(", ")}]`;
+  const handles = `array[${workflows.map((name) => `'${name}'`).join(", ")}], ${each("'1.0'")}, ${each("0")}::bigint[]`;
+  const limits = `${each(limit)}::float8[], ${each(limit)}::float8[], ${each("1000")}::float8[]`;
+  return `select ${S}.claim_1('w1', ${now}, ${handles}, 10, true, ${limits}, '', '')`;
+}
+
 const document = (part: object) => JSON.stringify([part]);
 
 const HOT: readonly (readonly [what: string, text: string, values: readonly PgValue[]])[] = [
-  [
-    "a claim",
-    `select ${S}.claim_1('w1', 0, array['w1', 'w2'], array['1.0', '1.0'], array[0, 0]::bigint[], 10, true)`,
-    [],
-  ],
-  [
-    "a claim that finds nothing",
-    `select ${S}.claim_1('w1', 0, array['nobody'], array['1.0'], array[0]::bigint[], 10, true)`,
-    [],
-  ],
-  [
-    "timers that are due",
-    `select ${S}.claim_1('w1', 1e13 + 100, array['w1'], array['1.0'], array[0]::bigint[], 10, true)`,
-    [],
-  ],
-  ["the next timer", `select ${S}.next_wake_1()`, []],
+  ["a claim", claimAt("0", ["w1", "w2"]), []],
+  ["a claim that finds nothing", claimAt("0", ["nobody"]), []],
+  ["a claim behind a slot that is full", claimAt("0", ["limited"], "1"), []],
+  ["a claim of a line", claimAt("0", ["limited"], "2"), []],
+  ["timers that are due", claimAt("1e13 + 100", ["w1"]), []],
+  ["the next timer", `select ${S}.next_wake_1(0)`, []],
   ["a take", `select ${S}.take_1('w1', 'asleep77')`, []],
   ["a delivery", `select ${S}.deliver_1('asleep9', 'new', 'signal', 's', '1', null, 0)`, []],
   ["a cancel", `select ${S}.deliver_1('asleep9', 'new', 'cancel', 's', '1', null, 0)`, []],
@@ -159,8 +161,8 @@ for (const [what, text, values] of HOT) {
     const told = await plansOf(text, values);
     expect(told).toContain("Index");
     // The partitions that are still empty are in a plan, but are never read.
-    expect(told.match(/Seq Scan on (?:journal_0|runs|inbox|waits|state|keys|tags|counters|holds).*/g) ?? []).toEqual(
-      [],
-    );
+    expect(
+      told.match(/Seq Scan on (?:journal_0|runs|inbox|waits|state|keys|tags|counters|holds|starts).*/g) ?? [],
+    ).toEqual([]);
   });
 }

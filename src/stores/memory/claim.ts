@@ -1,6 +1,7 @@
 import { LIMITS } from "../../core/limits.ts";
 import type { ClaimedRun, ClaimRequest, Mail } from "../../core/store.ts";
 import { isHandled } from "../version-line.ts";
+import { isLetIn, nextStarts, noteStart } from "./limits.ts";
 import { copyEntry, inCreationOrder, isOver, type MemoryRun, patchRow, type Tables, unreadOf } from "./tables.ts";
 
 /** Hands out what is due and what is ready, by priority and age; at most one suspect, and only if asked for (P28). */
@@ -11,7 +12,9 @@ export function claim(tables: Tables, request: ClaimRequest, now: number): Claim
   let suspects = request.suspect ? 1 : 0;
   for (const run of readyRuns(tables, request)) {
     if (claimed.length >= request.limit) break;
+    if (!isLetIn(tables, request.handles, run, now)) continue;
     if (isSuspect(run) && suspects-- <= 0) continue;
+    noteStart(tables, request.handles, run, now);
     take(run, request.worker);
     claimed.push(claimedRun(run));
   }
@@ -31,8 +34,9 @@ function alarmOf({ row }: MemoryRun): number | null {
   return row.owner === null && row.state !== "parked" ? row.wakeAt : null;
 }
 
-export function nextWake(tables: Tables): number | null {
+export function nextWake(tables: Tables, now: number): number | null {
   const alarms = [...tables.runs.values()].map(alarmOf).filter((wakeAt) => wakeAt !== null);
+  alarms.push(...nextStarts(tables, now));
   return alarms.length === 0 ? null : alarms.reduce((a, b) => Math.min(a, b));
 }
 
@@ -55,15 +59,22 @@ function isSuspect(run: MemoryRun): boolean {
 
 function take(run: MemoryRun, worker: string): void {
   run.claimedHead = run.journal.length;
-  patchRow(run, { owner: worker, state: "running", readyAt: null, wakeAt: null, claims: run.row.claims + 1 });
+  const claims = run.row.claims + 1;
+  patchRow(run, { owner: worker, state: "running", readyAt: null, wakeAt: null, claims, rate: null });
 }
 
 /** Loads a run of this worker, or takes one that nobody owns without counting it as a claim: no body will run (P19). */
 export function takeOne(tables: Tables, worker: string, id: string): ClaimedRun | null {
   const run = tables.runs.get(id);
   if (run === undefined || isOver(run) || !tables.workers.has(worker)) return null;
+  if (run.row.owner === null && isStandingInLine(run)) return null;
   if (run.row.owner === null) patchRow(run, { owner: worker, readyAt: null, wakeAt: null });
   return run.row.owner === worker ? claimedRun(run) : null;
+}
+
+/** It has begun, and goes on when it has its slot again. */
+function isStandingInLine({ row }: MemoryRun): boolean {
+  return row.slot !== null && row.cancel === null && row.state !== "accepted";
 }
 
 function claimedRun(run: MemoryRun): ClaimedRun {

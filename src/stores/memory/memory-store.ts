@@ -69,7 +69,7 @@ export function storeOver(tables: Tables, options: MemoryStoreOptions): Store {
       return claim(tables, request, clock.now());
     },
     async nextWake() {
-      return nextWake(tables);
+      return nextWake(tables, clock.now());
     },
     async take(worker, run) {
       assertStorable(worker, run);
@@ -137,7 +137,7 @@ export function storeOver(tables: Tables, options: MemoryStoreOptions): Store {
       return adopted;
     },
     async purge(request) {
-      return purge(tables, request);
+      return purge(tables, request, clock.now());
     },
 
     hints(listener) {

@@ -1,6 +1,7 @@
 import { PawlError } from "../../base/errors.ts";
 import type { StoredEntry } from "../../core/journal.ts";
 import type { CounterRow, PurgeRequest, RunQuery, RunRow, StateRow, WaitQuery, WaitRow } from "../../core/store.ts";
+import { forgetStarts } from "./limits.ts";
 import { byText, copyData, copyEntry, inCreationOrder, isOver, type MemoryRun, type Tables } from "./tables.ts";
 
 export function listRuns(tables: Tables, query: RunQuery): RunRow[] {
@@ -29,6 +30,7 @@ function matches(row: RunRow, query: RunQuery): boolean {
   if (query.states !== undefined && !query.states.includes(row.state)) return false;
   if (query.tag !== undefined && !row.tags.includes(query.tag)) return false;
   if (query.parent !== undefined && row.parent?.run !== query.parent) return false;
+  if (query.slot !== undefined && (row.slot !== query.slot || row.owner === null)) return false;
   if (query.createdAfter !== undefined && row.createdAt <= query.createdAfter) return false;
   return query.createdBefore === undefined || row.createdAt < query.createdBefore;
 }
@@ -74,7 +76,8 @@ export function listCounters(tables: Tables, prefix: string): CounterRow[] {
     .sort((a, b) => byText(a.key, b.key));
 }
 
-export function purge(tables: Tables, request: PurgeRequest): number {
+export function purge(tables: Tables, request: PurgeRequest, now: number): number {
+  forgetStarts(tables, now);
   const gone = [...tables.runs.values()]
     .filter((run) => isPurged(run, request))
     .sort((a, b) => (a.row.endedAt as number) - (b.row.endedAt as number) || inCreationOrder(a, b))

@@ -38,23 +38,25 @@ export interface Tables {
   /** By space, then key. */
   readonly keys: Map<string, Map<string, KeyRow>>;
   readonly counters: Map<string, number>;
+  /** Of each rate: until when its last starts count. */
+  readonly starts: Map<string, readonly number[]>;
   created: number;
 }
 
 export function emptyTables(): Tables {
-  return { runs: new Map(), workers: new Map(), keys: new Map(), counters: new Map(), created: 0 };
+  return { runs: new Map(), workers: new Map(), keys: new Map(), counters: new Map(), starts: new Map(), created: 0 };
 }
 
 /** What the tables hold now, at the price of what may still change: journals only grow, so of them a length is enough. */
 export function saveTables(tables: Tables): () => Tables {
   const runs = [...tables.runs.values()].map((run) => ({ ...copyRun(run), length: run.journal.length }));
-  const { keys, counters, created } = copyRest(tables);
+  const rest = copyRest(tables);
   const workers = copyWorkers(tables);
   return () => ({
     runs: new Map(
       runs.map(({ length, ...run }) => [run.row.id, { ...copyRun(run), journal: run.journal.slice(0, length) }]),
     ),
-    ...copyRest({ keys, counters, created }),
+    ...copyRest(rest),
     workers: copyWorkers({ workers }),
   });
 }
@@ -69,10 +71,11 @@ function copyRun(run: MemoryRun): MemoryRun {
   };
 }
 
-function copyRest({ keys, counters, created }: Pick<Tables, "keys" | "counters" | "created">) {
+function copyRest({ keys, counters, starts, created }: Pick<Tables, "keys" | "counters" | "starts" | "created">) {
   return {
     keys: new Map([...keys].map(([space, held]) => [space, new Map(held)] as const)),
     counters: new Map(counters),
+    starts: new Map(starts),
     created,
   };
 }
@@ -118,6 +121,8 @@ export function insertRun(
     progress: null,
     cost: null,
     codec: create.codec,
+    slot: create.needs?.slot ?? null,
+    rate: create.needs?.rate ?? null,
   };
   const run: MemoryRun = {
     n: ++tables.created,
@@ -148,8 +153,8 @@ export function patchRow(run: MemoryRun, patch: Partial<RunRow>): void {
 
 /** Takes the fields of a patch that are columns of the row. */
 export function columnsOf(patch: RowPatch): Partial<RunRow> {
-  const { release, ended, ...columns } = patch;
-  return release === true || ended === true ? { ...columns, owner: null } : columns;
+  const { release, ended, frees, needs, ...columns } = patch;
+  return { ...columns, ...needs, ...((release === true || ended === true) && { owner: null }) };
 }
 
 export function unreadOf(run: MemoryRun): InboxRow[] {

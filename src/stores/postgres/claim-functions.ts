@@ -1,5 +1,6 @@
 // Claiming
 // An idle worker asks every second, so the question is put without a lock first; only if there is an answer does anything get written.
+// Runs that need a slot are claimed by functions of their own, in `line-functions.ts`.
 import { LIMITS } from "../../core/limits.ts";
 
 /** How many due runs one claim makes ready: a million timers of one moment must not hold their locks for seconds. */
@@ -7,43 +8,79 @@ const WAKE_AT_ONCE = 1000;
 
 const IS_ALARM = "wake_at is not null and owner is null and state <> 'parked'";
 
+/** Ready, and in need of a slot. */
+export const IN_LINE = "ready_at is not null and slot <> ''";
+
+/** Whether anybody stands in line. Asked in the order of the index, or PostgreSQL might walk the table to find one of many. */
+const anyInLine = (s: string) =>
+  `(select slot from ${s}.runs where ${IN_LINE} order by slot, rate limit 1) is not null`;
+
 /** By priority and age, only what the asking worker has. Each kind has an index of its own, so that looking for one never walks the other. */
-const ready = (s: string, claims: string) => `select n, priority, ready_at from ${s}.runs
-  where ready_at is not null and ${claims} and owner is null and state not in ('succeeded', 'failed', 'cancelled')
+export const ready = (
+  s: string,
+  claims: string,
+  line = "slot = ''",
+): string => `select n, priority, ready_at from ${s}.runs
+  where ready_at is not null and ${claims} and ${line} and owner is null and state not in ('succeeded', 'failed', 'cancelled')
     and exists (select 1 from unnest(p_workflows, p_lines, p_patches) as handle (workflow, line, patch)
       where handle.workflow = runs.workflow and handle.line = runs.line and runs.patch <= handle.patch)
   order by priority desc, ready_at, n`;
 
-const SOUND = `claims < ${LIMITS.deathsAmongOthers}`;
-const SUSPECT = `claims >= ${LIMITS.deathsAmongOthers}`;
+/** For the same reason no `exists`, which forgets the order. */
+const anyReady = (s: string, claims: string) => `(select n from (${ready(s, claims)} limit 1) as first) is not null`;
+
+export const SOUND: string = `claims < ${LIMITS.deathsAmongOthers}`;
+export const SUSPECT: string = `claims >= ${LIMITS.deathsAmongOthers}`;
 
 /** What claiming does to a row; a position is counted as progress from here on (P28). */
 const OWN = "owner = p_worker, ready_at = null, wake_at = null";
+export const CLAIM = (s: string): string => `${OWN}, state = 'running', claims = claims + 1, rate = '',
+  claimed_head = (select coalesce(max(seq) + 1, 0) from ${s}.journal where run = runs.n)`;
 
 /** True for a worker whose fence row of the claims' own lane stands; the row stays locked (P21). */
 export const HOLDS_FENCE = (s: string): string =>
   `(select true from ${s}.fences where worker = p_worker and lane = -1 and server = pg_postmaster_start_time() for key share) is true`;
 
+/** What the functions of a claim are given: who can do what, how many are wanted, which limits hold, and where the last look at lines ended. */
+export const ASKED = `p_workflows text[], p_lines text[], p_patches bigint[], p_limit int, p_suspect boolean,
+  p_slots double precision[], p_rates double precision[], p_spans double precision[], p_slot text, p_rate text`;
+export const ASK = "p_workflows, p_lines, p_patches, p_limit, p_suspect, p_slots, p_rates, p_spans, p_slot, p_rate";
+
 export function claimFunctions(s: string): string {
   return `
-    create function ${s}.next_wake_1() returns double precision language sql stable as $$
-      select wake_at from ${s}.runs where ${IS_ALARM} order by wake_at limit 1
+    create function ${s}.next_wake_1(p_now double precision) returns double precision language sql volatile as $$
+      select least((select wake_at from ${s}.runs where ${IS_ALARM} order by wake_at limit 1),
+        case when (select until from ${s}.starts order by until limit 1) is not null then ${s}.next_start_1(${s}.time_1(p_now)) end)
     $$;
 
-    create function ${s}.claim_1(p_worker text, p_now double precision, p_workflows text[], p_lines text[], p_patches bigint[], p_limit int,
-      p_suspect boolean)
-    returns setof bigint language plpgsql as $$
+    /* A row without a number says where the next look at lines begins. */
+    create function ${s}.claim_1(p_worker text, p_now double precision, ${ASKED})
+    returns table (number bigint, line_slot text, line_rate text) language plpgsql as $$
     declare
       v_now double precision := ${s}.time_1(p_now);
       v_due boolean := exists (select 1 from ${s}.runs where ${IS_ALARM} and wake_at <= v_now);
+      v_lined boolean := ${anyInLine(s)};
     begin
-      if not v_due and not exists (${ready(s, SOUND)} limit 1)
-        and not (p_suspect and exists (${ready(s, SUSPECT)} limit 1)) then return; end if;
+      if v_lined and not v_due then
+        select coalesce(bool_or(l.number is not null), false), max(l.slot) filter (where l.number is null),
+          max(l.rate) filter (where l.number is null) into v_lined, line_slot, line_rate from ${s}.lined_1(v_now, ${ASK}) as l;
+      end if;
+      if not v_due and not v_lined and not ${anyReady(s, SOUND)}
+        and not (p_suspect and ${anyReady(s, SUSPECT)})
+      then
+        if line_slot is not null then return next; end if;
+        return;
+      end if;
       if not ${HOLDS_FENCE(s)} then return; end if;
       if v_due then
         with due as (
           select n from ${s}.runs where ${IS_ALARM} and wake_at <= v_now order by wake_at limit ${WAKE_AT_ONCE} for no key update skip locked
         ) update ${s}.runs set ready_at = least(coalesce(ready_at, wake_at), wake_at), wake_at = null from due where runs.n = due.n;
+        v_lined := ${anyInLine(s)};
+      end if;
+      if v_lined then
+        return query select * from ${s}.claim_lined_1(p_worker, v_now, ${ASK});
+        return;
       end if;
       return query
       with sound as (${ready(s, SOUND)} limit p_limit for no key update skip locked),
@@ -52,11 +89,10 @@ export function claimFunctions(s: string): string {
         select n, row_number() over (order by priority desc, ready_at, n) as place
         from (select * from sound union all select * from suspect) as ready order by place limit p_limit
       ), claimed as (
-        update ${s}.runs set ${OWN}, state = 'running', claims = claims + 1,
-          claimed_head = (select coalesce(max(seq) + 1, 0) from ${s}.journal where run = runs.n)
+        update ${s}.runs set ${CLAIM(s)}
         from chosen where runs.n = chosen.n
         returning runs.n, place
-      ) select n from claimed order by place;
+      ) select n, null::text, null::text from claimed order by place;
     end $$;
 
     /* Loads a run of this worker, or takes one that nobody owns without counting it as a claim: no body will run (P19). */
@@ -66,8 +102,11 @@ export function claimFunctions(s: string): string {
     begin
       -- Before the run, as everywhere: whoever fences takes the fence first and the runs after it.
       if not ${HOLDS_FENCE(s)} then return null; end if;
-      select n, owner, state in ('succeeded', 'failed', 'cancelled') as has_ended into r from ${s}.runs where id = p_run for no key update;
+      select n, owner, state in ('succeeded', 'failed', 'cancelled') as has_ended, slot <> '' and cancel is null and state <> 'accepted' as needs_slot
+        into r
+        from ${s}.runs where id = p_run for no key update;
       if r.n is null or r.has_ended or (r.owner is not null and r.owner <> p_worker) then return null; end if;
+      if r.owner is null and r.needs_slot then return null; end if;
       if r.owner is null then update ${s}.runs set ${OWN} where n = r.n; end if;
       return r.n;
     end $$;`;

@@ -12,27 +12,42 @@ export interface Claiming {
   readonly owned: OwnedRuns;
   link(): Link;
   now(): number | null;
+  /** Where the last look at the lines has ended, if there were more than one look takes. */
+  cursor: { readonly slot: string; readonly rate: string };
 }
+
+const MARKS = Array.from({ length: 12 }, (_, i) => `$${i + 1}`).join(", ");
 
 export async function claim(from: Claiming, request: ClaimRequest): Promise<ClaimedRun[]> {
   const { worker, handles, limit, suspect } = request;
   if (limit < 1) return [];
   const lines = handles.map(({ version }) => versionLine(version));
   const link = from.link();
-  const rows = await link.query(`select claim_1 as n from ${from.schema}.claim_1($1, $2, $3, $4, $5, $6, $7)`, [
-    worker,
-    from.now(),
-    handles.map(({ workflow }) => workflow),
-    lines.map(({ line }) => line),
-    lines.map(({ patch }) => patch),
-    Math.min(limit, 2 ** 31 - 1),
-    suspect,
-  ]);
+  const rows = await link.query(
+    `select number as n, line_slot as slot, line_rate as rate from ${from.schema}.claim_1(${MARKS})`,
+    [
+      worker,
+      from.now(),
+      handles.map(({ workflow }) => workflow),
+      lines.map(({ line }) => line),
+      lines.map(({ patch }) => patch),
+      Math.min(limit, 2 ** 31 - 1),
+      suspect,
+      handles.map(({ concurrency }) => concurrency ?? null),
+      handles.map(({ rate }) => rate?.limit ?? null),
+      handles.map(({ rate }) => rate?.perMs ?? null),
+      from.cursor.slot,
+      from.cursor.rate,
+    ],
+  );
+  // A line without a run says where the next look begins.
+  const cursor = rows.find((row) => row["n"] === null);
+  from.cursor = { slot: (cursor?.["slot"] ?? "") as string, rate: (cursor?.["rate"] ?? "") as string };
   return load(
     from,
     link,
     worker,
-    rows.map((row) => row["n"] as number),
+    rows.flatMap((row) => (row["n"] === null ? [] : [row["n"] as number])),
   );
 }
 

@@ -12,7 +12,8 @@
 /** The columns of a new run, as \`newRunJson\` names them. */
 const NEW_RUN = `part int, id text, workflow text, version text, line text, patch bigint, trace_id text, key text, tags text[],
   priority double precision, parent text, parent_key text, parent_generation bigint, detached boolean, origin text,
-  deadline double precision, head bigint, head_hash text, claimed boolean, ready_at double precision, codec text`;
+  deadline double precision, head bigint, head_hash text, claimed boolean, ready_at double precision, codec text, slot text,
+  rate text`;
 
 function insertRuns(s: string): string {
   return `
@@ -23,13 +24,13 @@ function insertRuns(s: string): string {
         from jsonb_to_recordset(p_runs) as run (${NEW_RUN})
       ), inserted as (
         insert into ${s}.runs (n, id, workflow, version, line, patch, state, trace_id, key, tags, priority, parent, parent_key, parent_generation,
-          detached, origin, created_at, deadline, head, head_hash, owner, ready_at, wake_at, claims, claimed_head, codec)
+          detached, origin, created_at, deadline, head, head_hash, owner, ready_at, wake_at, claims, claimed_head, codec, slot, rate)
         select n, id, workflow, version, line, patch, case when is_claimed then 'running' else 'accepted' end, trace_id, key, tags, priority,
           parent, parent_key, parent_generation, detached, origin, p_now, deadline, head, head_hash,
           case when is_claimed then p_worker end,
           case when not is_claimed and ready_at <= p_now then ready_at end,
           case when not is_claimed and ready_at > p_now then ready_at end,
-          case when is_claimed then 1 else 0 end, head, codec
+          case when is_claimed then 1 else 0 end, head, codec, coalesce(slot, ''), coalesce(rate, '')
         from given order by id
         on conflict (id) do nothing
         returning runs.n, runs.tags
@@ -149,6 +150,8 @@ function commitPart(s: string): string {
           stop_reason = coalesce(v_row ->> 'stopReason', stop_reason),
           progress = coalesce(v_row ->> 'progress', progress),
           cost = coalesce(v_row ->> 'cost', cost),
+          slot = case when v_row ? 'needs' then v_row #>> '{needs,slot}' else slot end,
+          rate = case when v_row ? 'needs' then coalesce(v_row #>> '{needs,rate}', '') else rate end,
           unread = case when v_ended then 0 else unread end,
           cancelling = cancelling or p_part ? 'cancelling'
           where n = v_n;

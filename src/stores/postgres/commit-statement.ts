@@ -235,5 +235,6 @@ function newRunJson(id: string, create: NewRun, entries: readonly StoredEntry[],
     claimed: create.claimed,
     ready_at: create.readyAt,
     codec: create.codec,
+    ...(create.needs != null && create.needs),
   };
 }

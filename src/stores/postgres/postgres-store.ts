@@ -56,7 +56,7 @@ export function postgresStore(database: string | PgPool, options: PostgresStoreO
   const partitions = new Partitions(s, shared);
   const created = (n: number) => partitions.created(n);
   const committing = { schema: s, owned, link: (lane: number) => links.lane(lane), now, created };
-  const claiming = { schema: s, owned, link: shared, now };
+  const claiming = { schema: s, owned, link: shared, now, cursor: { slot: "", rate: "" } };
   const enlisting = { schema: s, channel: hints.channel, token: randomUUID(), now };
   let users = 0;
 
@@ -138,7 +138,7 @@ export function postgresStore(database: string | PgPool, options: PostgresStoreO
 
     claim: (request) => claim(claiming, request),
     async nextWake() {
-      const [row] = await shared().read(`select ${s}.next_wake_1() as time`);
+      const [row] = await shared().read(`select ${s}.next_wake_1($1) as time`, [now()]);
       return (row?.["time"] ?? null) as number | null;
     },
     take: (worker, run) => take(claiming, worker, run),
@@ -179,7 +179,7 @@ export function postgresStore(database: string | PgPool, options: PostgresStoreO
       if (adopted > 0) hints.announceWork();
       return adopted;
     },
-    purge: (request) => purge(shared(), s, request),
+    purge: (request) => purge(shared(), s, request, now()),
 
     hints: (listener) => hints.listen(listener),
     inspect: () => inspect(shared(), s, where),

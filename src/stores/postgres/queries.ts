@@ -30,6 +30,7 @@ export class Queries {
     where.add("workflow = ?", query.workflow);
     where.add("n in (select run from tags where tag = ?)".replace("tags", `${s}.tags`), query.tag);
     where.add("parent = ?", query.parent);
+    where.add("slot = ? and slot <> '' and owner is not null", query.slot);
     where.add("created_at > ?", query.createdAfter);
     where.add("created_at < ?", query.createdBefore);
     where.add(`n < (select n from ${s}.runs where id = ?)`, query.before);

@@ -35,6 +35,8 @@ export function runRow(row: Row): RunRow {
     progress: row["progress"] as string | null,
     cost: row["cost"] as string | null,
     codec: row["codec"] as string,
+    slot: (row["slot"] as string) || null,
+    rate: (row["rate"] as string) || null,
   };
 }
 

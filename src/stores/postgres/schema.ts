@@ -4,6 +4,7 @@
 // under new names; what nobody calls any more goes one release later. `since` says which code can still work with the result.
 import { claimFunctions } from "./claim-functions.ts";
 import { commitFunctions } from "./commit-functions.ts";
+import { lineFunctions } from "./line-functions.ts";
 import { mailFunctions } from "./mail-functions.ts";
 import { tables } from "./tables.ts";
 import { timeFunctions } from "./time-functions.ts";
@@ -25,6 +26,7 @@ const FIRST = [
   mailFunctions,
   commitFunctions,
   transactFunctions,
+  lineFunctions,
   claimFunctions,
   workerFunctions,
   upkeepFunctions,

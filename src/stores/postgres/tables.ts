@@ -43,10 +43,16 @@ export function tables(s: string): string {
       stop_reason text,
       progress text,
       cost text,
-      codec text not null
+      codec text not null,
+      slot text collate "C" not null default '',
+      rate text collate "C" not null default ''
     ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
-    create index runs_ready on ${s}.runs (priority desc, ready_at, n) where ready_at is not null and claims < 2;
-    create index runs_suspect on ${s}.runs (priority desc, ready_at, n) where ready_at is not null and claims >= 2;
+    create index runs_ready on ${s}.runs (priority desc, ready_at, n) where ready_at is not null and claims < 2 and slot = '';
+    create index runs_suspect on ${s}.runs (priority desc, ready_at, n) where ready_at is not null and claims >= 2 and slot = '';
+    create index runs_lines on ${s}.runs (slot, rate, priority desc, ready_at, n) where ready_at is not null and slot <> '';
+    create index runs_lined_suspects on ${s}.runs (slot, rate, priority desc, ready_at, n)
+      where ready_at is not null and slot <> '' and claims >= 2;
+    create index runs_slots on ${s}.runs (slot, n) where owner is not null and slot <> '';
     create index runs_wake on ${s}.runs (wake_at) where wake_at is not null;
     create index runs_owner on ${s}.runs (owner) where owner is not null;
     create index runs_news on ${s}.runs (owner)
@@ -130,6 +136,14 @@ export function tables(s: string): string {
       amount double precision not null,
       primary key (run, key)
     );
+
+    create table ${s}.starts (
+      rate text collate "C" not null,
+      until double precision not null,
+      run bigint not null,
+      primary key (rate, until, run)
+    );
+    create index starts_until on ${s}.starts (until);
 
     create table ${s}.workers (
       id text collate "C" primary key,

@@ -54,11 +54,12 @@ export function upkeepFunctions(s: string): string {
     end $$;
 
     /* Deletes the runs that ended first, with all that is still kept of them. */
-    create function ${s}.purge_1(p_succeeded double precision, p_failed double precision, p_limit bigint) returns bigint
+    create function ${s}.purge_1(p_succeeded double precision, p_failed double precision, p_limit bigint, p_now double precision) returns bigint
     language plpgsql as $$
     declare
       v_gone bigint[];
     begin
+      delete from ${s}.starts where until <= ${s}.time_1(p_now);
       select array_agg(n) into v_gone from (
         select n from ${s}.runs where ended_at is not null and ended_at < greatest(p_succeeded, p_failed)
           and ((state = 'succeeded' and ended_at < p_succeeded) or (state in ('failed', 'cancelled') and ended_at < p_failed))

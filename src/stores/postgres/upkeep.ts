@@ -13,12 +13,13 @@ export async function adopt(link: Link, s: string, runs: readonly string[], now:
 }
 
 /** Partitions whose last run is gone go as a whole. */
-export async function purge(link: Link, s: string, request: PurgeRequest): Promise<number> {
+export async function purge(link: Link, s: string, request: PurgeRequest, now: number | null): Promise<number> {
   const { succeededBefore, failedBefore, limit } = request;
-  const [row] = await link.query(`select ${s}.purge_1($1, $2, $3) as purged, ${s}.drop_partitions_1()`, [
+  const [row] = await link.query(`select ${s}.purge_1($1, $2, $3, $4) as purged, ${s}.drop_partitions_1()`, [
     succeededBefore,
     failedBefore,
     limit,
+    now,
   ]);
   return row?.["purged"] as number;
 }

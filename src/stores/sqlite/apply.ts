@@ -19,8 +19,9 @@ export function appendEntries(db: Connection, rows: EntryRows, n: number, entrie
 }
 
 const INSERT_RUN = `insert into runs (id, workflow, version, line, patch, state, trace_id, key, tags, priority, parent, parent_key,
-    parent_generation, detached, origin, created_at, deadline, head, head_hash, owner, ready_at, wake_at, claims, claimed_head, codec)
-  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+    parent_generation, detached, origin, created_at, deadline, head, head_hash, owner, ready_at, wake_at, claims, claimed_head, codec, slot,
+    rate)
+  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 const INSERT_TAG = "insert or ignore into tags (tag, run) values (?, ?)";
 
 /** Adds a run with its first entries; returns its number. One that is due later only wakes then. */
@@ -67,6 +68,8 @@ export function insertRun(
       isClaimed ? 1 : 0,
       entries.length,
       create.codec,
+      create.needs?.slot ?? "",
+      create.needs?.rate ?? "",
     );
   const n = Number(inserted.lastInsertRowid);
   if (!Number.isSafeInteger(n)) throw numbersDamaged(id);
@@ -202,6 +205,10 @@ export function patchRow(db: Connection, n: number, given: RowPatch, now: number
     const { line, patch: number } = versionLine(patch.version);
     columns.push("version = ?, line = ?, patch = ?");
     values.push(patch.version, line, number);
+  }
+  if (patch.needs !== undefined) {
+    columns.push("slot = ?, rate = ?");
+    values.push(patch.needs.slot, patch.needs.rate ?? "");
   }
   if (patch.ended === true) columns.push(END_OF_ROW);
   else if (patch.release === true) columns.push("owner = null");

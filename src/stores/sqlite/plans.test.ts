@@ -13,6 +13,7 @@ import { commit } from "./commit.ts";
 import { holderOf } from "./conditions.ts";
 import { Connection, type Row } from "./connection.ts";
 import { deliver } from "./deliver.ts";
+import { Lines } from "./lines.ts";
 import { adopt, orphans } from "./orphans.ts";
 import { purge } from "./purge.ts";
 import { listRuns, listStateRows, listWaits, readInbox, readJournal, readRun } from "./queries.ts";
@@ -20,7 +21,7 @@ import { fence, heartbeat, listWorkers, mailOfOwned, newsOf, register, retire } 
 
 /** A table read from end to end, without an index that holds only the rows in question. */
 const FULL_WALK =
-  /^SCAN (runs|child|journal|inbox|waits|state|tags|keys|counters|holds)\b(?!.* USING (COVERING )?INDEX (?!sqlite_autoindex))/;
+  /^SCAN (runs|child|journal|inbox|waits|state|tags|keys|counters|holds|starts)\b(?!.* USING (COVERING )?INDEX (?!sqlite_autoindex))/;
 
 interface Plan {
   readonly sql: string;
@@ -79,9 +80,9 @@ it("P36 the hot path and the upkeep walk no table", async () => {
     };
     await commit(db, owned, { worker: "w1", runs: [next] }, systemClock);
     deliver(db, signal("r", "m2", { kind: "cancel" }), 1);
-    await claim(db, owned, claimRequest({ suspect: true }), systemClock);
+    await claim(db, owned, new Lines(db), claimRequest({ suspect: true }), systemClock);
     await take(db, owned, "w1", "c");
-    nextWake(db);
+    nextWake(db, new Lines(db), 1);
     const end = { run: "r", head: 2, entries: [], row: { state: "failed", ended: true } as const };
     await commit(db, owned, { worker: "w1", runs: [end] }, systemClock);
     heartbeat(db, "w1", 2);
@@ -93,7 +94,7 @@ it("P36 the hot path and the upkeep walk no table", async () => {
     fence(db, { workers: ["w1"], successor: newWorker("w2") }, moment, () => true);
     fence(db, { workers: ["w2"] }, moment, () => true);
     retire(db, "w1", 1);
-    purge(db, { succeededBefore: 1e15, failedBefore: 1e15, limit: 1 });
+    purge(db, { succeededBefore: 1e15, failedBefore: 1e15, limit: 1 }, 1);
     holderOf(db, "s", "k");
     readRun(db, "r");
     readJournal(db, "r");
@@ -106,10 +107,38 @@ it("P36 the hot path and the upkeep walk no table", async () => {
 });
 
 it("P28 I11 a claim finds suspects and others in an index of each, in their order", async () => {
-  const plans = await plansOf((db, owned) => claim(db, owned, claimRequest({ suspect: true }), systemClock));
+  const plans = await plansOf((db, owned) =>
+    claim(db, owned, new Lines(db), claimRequest({ suspect: true }), systemClock),
+  );
   const ready = plans.filter(({ sql }) => sql.includes("order by priority desc, ready_at"));
   const ways = ready.map(({ detail }) => detail).filter((detail) => /\bruns\b|order by/i.test(detail));
   expect(ways).toEqual(["SCAN runs USING INDEX runs_ready", "SCAN runs USING INDEX runs_suspect"]);
+});
+
+it("I18 a claim steps from line to line in an index, and finds holders and heads in others", async () => {
+  const plans = await plansOf(async (db, owned) => {
+    register(db, newWorker("w1"), { now: 1, monotonic: 1 });
+    const needs = { slot: "order", rate: "order" };
+    await commit(db, owned, { worker: "w1", runs: [creation("a", { needs }), creation("b", { needs })] }, systemClock);
+    const handles = [{ workflow: "order", version: "1.0.0", concurrency: 1, rate: { limit: 1, perMs: 1 } }];
+    const request = claimRequest({ suspect: true, handles });
+    await claim(db, owned, new Lines(db), request, systemClock);
+    nextWake(db, new Lines(db), 1);
+    listRuns(db, { slot: "order", limit: 1 });
+  });
+  const ways = plans.filter(({ sql }) => /\bslot (=|>|<>) |starts/.test(sql)).map(({ detail }) => detail);
+  const indexes = new Set(ways.flatMap((way) => /(?:SEARCH|SCAN) (?:runs|starts) .*/.exec(way)?.[0] ?? []));
+  expect(
+    [...indexes].filter((way) => !way.includes("INDEX runs_ready") && !way.includes("INDEX runs_suspect")),
+  ).toEqual([
+    "SEARCH runs USING COVERING INDEX runs_lines (slot=? AND rate>?)",
+    "SEARCH runs USING COVERING INDEX runs_lines (slot>?)",
+    "SEARCH runs USING INDEX runs_slots (slot=?)",
+    "SEARCH starts USING PRIMARY KEY (rate=? AND until>?)",
+    "SEARCH runs USING INDEX runs_lines (slot=? AND rate=?)",
+    "SEARCH runs USING INDEX runs_lined_suspects (slot=? AND rate=?)",
+    "SEARCH starts USING PRIMARY KEY (rate=? AND until<?)",
+  ]);
 });
 
 it.each<Omit<RunQuery, "limit">>([
@@ -119,6 +148,7 @@ it.each<Omit<RunQuery, "limit">>([
   { states: ["waiting"] },
   { tag: "t" },
   { parent: "p" },
+  { slot: "order" },
 ])("a list by %o walks no table", async (query) => {
   expect(await walksOf((db) => void listRuns(db, { ...query, limit: 10 }))).toEqual([]);
 });

@@ -6,6 +6,7 @@ const FIND = `select n, tags from runs where ended_at is not null and ended_at <
   and ((state = 'succeeded' and ended_at < ?1) or (state in ('failed', 'cancelled') and ended_at < ?2))
   order by ended_at, n limit ?3`;
 
+const FORGET_STARTS = "delete from starts where until <= ?";
 const DELETE_TAG = "delete from tags where tag = ? and run = ?";
 const DELETE_ALL_TAGS = "delete from tags where run = ?";
 const DELETES = [
@@ -16,7 +17,8 @@ const DELETES = [
 ];
 
 /** Deletes the runs that ended first, with all that is still kept of them. Must run inside a write transaction. */
-export function purge(db: Connection, request: PurgeRequest): number {
+export function purge(db: Connection, request: PurgeRequest, now: number): number {
+  db.run(FORGET_STARTS, now);
   const gone = db.all(FIND, request.succeededBefore, request.failedBefore, request.limit);
   for (const row of gone) purgeRun(db, row);
   return gone.length;

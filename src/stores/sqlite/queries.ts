@@ -53,6 +53,7 @@ function listState(db: Connection, query: RunQuery, state: RunState | null): Row
   where("workflow = ?", query.workflow);
   where("n in (select run from tags where tag = ?)", query.tag);
   where("parent = ?", query.parent);
+  where("slot = ? and slot <> '' and owner is not null", query.slot);
   where("created_at > ?", query.createdAfter);
   where("created_at < ?", query.createdBefore);
   where("n < (select n from runs where id = ?)", query.before);

@@ -11,7 +11,7 @@ type Data = string | Uint8Array | null;
 
 export const RUN_COLUMNS = `n, id, workflow, version, state, trace_id, key, tags, priority, parent, parent_key,
   parent_generation, detached, origin, created_at, ended_at, deadline, head, head_hash, owner, ready_at, wake_at, wake, cancel,
-  claims, claimed_head, stop_reason, progress, cost, codec`;
+  claims, claimed_head, stop_reason, progress, cost, codec, slot, rate`;
 
 /** A row that no Pawl can have written is named with its column. */
 export function runRow(row: Row): RunRow {
@@ -44,6 +44,8 @@ export function runRow(row: Row): RunRow {
     progress: row.progress as string | null,
     cost: row.cost as string | null,
     codec: row.codec as string,
+    slot: (row.slot as string) || null,
+    rate: (row.rate as string) || null,
   };
 }
 

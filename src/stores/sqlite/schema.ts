@@ -153,6 +153,30 @@ export const MIGRATIONS: readonly Migration[] = [
       ) strict, without rowid;
     `,
   },
+  {
+    // Slots and rates. A run that needs a slot is in none of the indexes of the others; both columns are empty where nothing is needed.
+    version: 2,
+    sql: `
+      alter table runs add column slot text not null default '';
+      alter table runs add column rate text not null default '';
+      drop index runs_ready;
+      drop index runs_suspect;
+      create index runs_ready on runs (priority desc, ready_at) where ready_at is not null and claims < 2 and slot = '';
+      create index runs_suspect on runs (priority desc, ready_at) where ready_at is not null and claims >= 2 and slot = '';
+      create index runs_lines on runs (slot, rate, priority desc, ready_at) where ready_at is not null and slot <> '';
+      create index runs_lined_suspects on runs (slot, rate, priority desc, ready_at)
+        where ready_at is not null and slot <> '' and claims >= 2;
+      create index runs_slots on runs (slot) where owner is not null and slot <> '';
+
+      create table starts (
+        rate text not null,
+        until real not null,
+        run integer not null,
+        primary key (rate, until, run)
+      ) strict, without rowid;
+      create index starts_until on starts (until);
+    `,
+  },
 ];
 
 export const LATEST_SCHEMA: number = MIGRATIONS.at(-1)?.version ?? 0;

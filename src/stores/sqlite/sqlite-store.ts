@@ -13,6 +13,7 @@ import { Connection, type Durability, type FaultPoint } from "./connection.ts";
 import { deliver } from "./deliver.ts";
 import { Hints } from "./hints.ts";
 import { backup, inspect } from "./inspect.ts";
+import { Lines } from "./lines.ts";
 import { adopt, orphans } from "./orphans.ts";
 import { Presence } from "./presence.ts";
 import { purge } from "./purge.ts";
@@ -44,6 +45,7 @@ export function sqliteStore(file: string, options: SqliteStoreOptions = {}): Sto
   const db = new Connection(resolve(file), connectionOptions, () => owned.forgetAll());
   const hints = new Hints(db, leaseClock);
   const presence = new Presence(db, owned, clock, leaseClock);
+  const lines = new Lines(db);
   let users = 0;
 
   return {
@@ -73,8 +75,8 @@ export function sqliteStore(file: string, options: SqliteStoreOptions = {}): Sto
     fence: (request) => presence.fence(request),
     retire: (worker) => presence.retire(worker),
 
-    claim: (request) => claim(db, owned, request, clock),
-    nextWake: () => db.read(() => nextWake(db)),
+    claim: (request) => claim(db, owned, lines, request, clock),
+    nextWake: () => db.read(() => nextWake(db, lines, clock.now())),
     take: (worker, run) => take(db, owned, worker, run),
     owned: (worker, { news }) => db.snapshot(() => (news ? newsOf(db, worker) : mailOfOwned(db, worker))),
 
@@ -99,7 +101,7 @@ export function sqliteStore(file: string, options: SqliteStoreOptions = {}): Sto
 
     orphans: () => orphans(db),
     adopt: (runs) => db.write(() => adopt(db, runs, clock.now())),
-    purge: (request) => db.write(() => purge(db, request)),
+    purge: (request) => db.write(() => purge(db, request, clock.now())),
 
     hints: (listener) => hints.listen(listener),
     inspect: ({ quick = false } = {}) => db.snapshot(() => inspect(db, quick)),

@@ -29,6 +29,8 @@ export interface CheckPorts {
   readonly ledger: Ledger;
   /** Nobody's clock is off or set: due times and arrivals can be compared. */
   readonly areClocksRight: boolean;
+  /** How many runs may be under way at a time. */
+  readonly slots: number | null;
   violated(invariant: string, what: string): void;
   sometimes(what: Situation): void;
   /** A run waits for a person after it died too often. */
@@ -113,6 +115,21 @@ export class Checks {
     if (method === "heartbeat" && !(result as { alive: boolean }).alive)
       this.#ports.sometimes("a heartbeat came from a fenced worker");
     if (method === "commit" || method === "fence" || method === "retire" || method === "take") this.#noOrphans();
+    if (method === "claim" || method === "take" || method === "fence") this.#withinSlots();
+  }
+
+  /** I18: never more runs under way than there are slots. One that is taken to be cancelled has no body, and one without a slot none yet. */
+  #withinSlots(): void {
+    const { slots, disk } = this.#ports;
+    if (slots === null) return;
+    const rows = [...disk.tables.runs.values()].map(({ row }) => row);
+    const held = rows.filter(({ slot, owner, state, cancel }) => {
+      return slot !== null && owner !== null && state === "running" && cancel === null;
+    });
+    if (held.length > slots)
+      this.#violated("I18", `${held.map(({ id }) => id).join(", ")} are under way, and there are ${slots} slots`);
+    if (held.length === slots && rows.some(({ readyAt }) => readyAt !== null))
+      this.#ports.sometimes("a run stood in line for a slot");
   }
 
   #committed({ runs }: Commit, verdicts: readonly Verdict[]): void {
@@ -323,7 +340,8 @@ export class Checks {
     if (record.attempts > attempt) return this.#violated("I6", `${what} after attempt ${record.attempts} was recorded`);
     if (known.fold.end !== null) return this.#violated("I16", `${what} after the run's end`);
     if (known.fold.isCancelling) return this.#violated("I16", `${what} after the run was cancelled`);
-    const { owner } = stored.row;
+    const { owner, slot } = stored.row;
+    if (this.#ports.slots !== null && slot === null) return this.#violated("I18", `${what} without a slot`);
     const worker = owner === null ? undefined : disk.tables.workers.get(owner);
     if (worker?.worker.process.pid !== life.pid)
       return this.#violated("I9", `${what}, but the run belongs to ${worker?.worker.name ?? "nobody"}`);

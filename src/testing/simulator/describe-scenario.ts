@@ -6,7 +6,7 @@ export function describeScenario(scenario: Scenario): string {
   const { settings, processes, runs, signals, faults, choices } = scenario;
   return [
     `seed ${scenario.seed}, lease ${settings.leaseMs} ms, poll ${settings.pollMs} ms, concurrency ${settings.concurrency}, lanes ${settings.lanes}, slices of ${settings.sliceRuns}`,
-    `order: ${settings.order}, slowness ${settings.slowness}, hints lost ${settings.hintLoss}, durability ${settings.durability}, store ${settings.store}`,
+    `order: ${settings.order}, slowness ${settings.slowness}, hints lost ${settings.hintLoss}, durability ${settings.durability}, store ${settings.store}${settings.slots === undefined ? "" : `, ${settings.slots} runs at a time`}`,
     ...processes.map(
       ({ version, skewMs }, i) =>
         `process ${i}: ${version === null ? "client" : `worker ${version}`}${skewMs === 0 ? "" : `, clock ${skewMs} ms off`}`,

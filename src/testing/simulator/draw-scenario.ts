@@ -43,7 +43,8 @@ class Drawing {
     const faults = this.#faults(settings, processes.length);
     // Drawn last: whatever is new here leaves the rest of every seed as it was.
     const store = this.#odds(0.1) ? "sqlite" : "memory";
-    return { seed: this.#seed, settings: { ...settings, store }, processes, runs, signals, faults };
+    const slots = this.#odds(0.3) ? { slots: this.#one([1, 1, 2]) } : {};
+    return { seed: this.#seed, settings: { ...settings, store, ...slots }, processes, runs, signals, faults };
   }
 
   #settings(): Omit<Settings, "store"> {

@@ -204,8 +204,9 @@ export class Life implements Actor {
     const { version } = this.plan;
     if (version === null) return null;
     const outside = this.#ports.outside(this);
+    const { slots } = this.#ports.settings;
     const made: Workflow<ProgramInput, unknown> = workflow<ProgramInput, unknown>(
-      { name: "program", version, guard: "off" },
+      { name: "program", version, guard: "off", ...(slots !== undefined && { concurrency: slots }) },
       (ctx, input) => runProgram(ctx, input, { isPatched: version !== "1.0.0", workflow: () => made, outside }),
     );
     return made;

@@ -31,6 +31,8 @@ export interface Settings {
   readonly durability: "power" | "process";
   /** `sqlite`: a real file gets every call that the model gets, and must answer alike. */
   readonly store: "memory" | "sqlite";
+  /** How many runs of the workflow may be under way at a time, over all workers. Absent: any number. */
+  readonly slots?: number;
 }
 
 /** A simulated process. */

@@ -108,6 +108,7 @@ class Simulation {
       areClocksRight:
         scenario.processes.every((plan) => plan.skewMs === 0) &&
         scenario.faults.every((fault) => fault.kind !== "clock-step"),
+      slots: settings.slots ?? null,
       poisoned: (run) => this.#driver.resolve(run),
     });
     this.#network = new Network({

@@ -23,6 +23,7 @@ export const SITUATIONS = [
   "a run continued",
   "a run failed",
   "a run ended before its cancel",
+  "a run stood in line for a slot",
   "a run that died too often was parked",
   "a run was cancelled while it ran",
   "a signal came after the end",

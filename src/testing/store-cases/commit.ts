@@ -61,6 +61,8 @@ export const commitCases: readonly StoreCase[] = [
     const { claimed: _claimed, ...kept } = create;
     assert.deepEqual(await store.run("r"), {
       ...kept,
+      slot: null,
+      rate: null,
       id: "r",
       state: "accepted",
       createdAt: clock.now(),
