@@ -323,8 +323,8 @@ export const turnMutants = [
     changes: [
       {
         file: "src/core/body-context.ts",
-        from: "if (workflow.definition.input === undefined || this.#pass.replay.knows(call)) return;",
-        to: "if (workflow.definition.input === undefined) return;",
+        from: "if ((input === undefined && flow === null) || this.#pass.replay.knows(call)) return;",
+        to: "if (input === undefined && flow === null) return;",
       },
     ],
     killers: [{ file: "test/behaviour/child-input.test.ts", title: "P7" }],

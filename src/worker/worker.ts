@@ -8,7 +8,7 @@
 //       batch in flight (P17).
 import { backoffMs } from "../base/backoff.ts";
 import type { Codec } from "../base/envelope.ts";
-import { hasCode, messageOf, PawlError } from "../base/errors.ts";
+import { hasCode, messageOf } from "../base/errors.ts";
 import { Alarms } from "../core/alarms.ts";
 import type { Log } from "../core/context.ts";
 import type { Chain, Draft } from "../core/draft.ts";
