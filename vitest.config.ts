@@ -16,7 +16,8 @@ export default defineConfig({
     setupFiles: ["test/cold-start-setup.ts"],
     include: ["src/**/*.test.ts", "test/**/*.test.ts"],
     pool: "forks",
-    maxWorkers: "100%",
+    // More than there are cores: much of the time is spent waiting for other processes and for the disk.
+    maxWorkers: "150%",
     testTimeout: 30_000,
     hookTimeout: 30_000,
     teardownTimeout: 10_000,

@@ -294,7 +294,7 @@ describe("pawl test", () => {
   it("S4-1 the workflow that pawl init writes passes, though one of its steps returns the time", async () => {
     const folder = project({});
     expect((await pawl(folder, "init")).code).toBe(0);
-    const { code, stdout } = await crash(folder, "workflows/hello.ts");
+    const { code, stdout } = await crash(folder, "workflows/hello.ts", "--processes", "20");
     expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining("No failure.") });
     expect(stdout).toMatch(/advice {3}These steps vary without any crash: "finish"\./);
     expect(stdout).toMatch(/not compared: finishedAt/);

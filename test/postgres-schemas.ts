@@ -52,6 +52,8 @@ async function adminOf(url: string): Promise<PgClient> {
   if (admin !== null) return admin;
   const client = (await loadDriver()).client({ connectionString: url });
   await client.connect();
+  // What it empties need not survive anything.
+  await client.query({ text: "set synchronous_commit = off" });
   admin = client;
   return client;
 }

@@ -402,13 +402,13 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 let files = 0;
 const OTHERS: Readonly<Record<string, Other>> = {
   SQLite: {
-    sequences: 200,
+    sequences: 150,
     open: async (world) => {
       const file = join(folder, `${files++}.db`);
       return { store: sqliteStore(file, { ...world, durability: "process" }), leave: () => {} };
     },
   },
-  PostgreSQL: { sequences: 60, open: (world) => emptyPostgresStore(world) },
+  PostgreSQL: { sequences: 25, open: (world) => emptyPostgresStore(world) },
 };
 
 for (const [name, { sequences, open }] of Object.entries(OTHERS)) {

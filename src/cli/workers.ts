@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { formatMs } from "../base/duration.ts";
 import { examineRuns, neededVersion, type StrandedRuns } from "../client/doctor.ts";
 import { isLive, type WorkerStatus } from "../client/worker-health.ts";
+import { SCHEDULE_WORKFLOW } from "../core/slot-run.ts";
 import { action, addCommand, type Call, withClient } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
 import { clean, countOf } from "./printable.ts";
@@ -36,6 +37,11 @@ HEALTH is live; late, if two heartbeats are missing; expired, if its lease is ov
 stopped, if that process is there but does not run. Other workers take over what an expired or dead one had. Runs that no
 live worker can take are listed below, among the newest ${MOST_RUNS.toLocaleString("en")} that have not ended.`;
 
+/** What the user has given it: that every worker can keep schedules is no news. */
+function ownHandles(handles: WorkerStatus["handles"]): WorkerStatus["handles"] {
+  return handles.filter(({ workflow }) => workflow !== SCHEDULE_WORKFLOW);
+}
+
 function workerFacts({
   id,
   name,
@@ -47,7 +53,7 @@ function workerFacts({
   runs,
   handles,
 }: WorkerStatus): object {
-  const workflows = handles.map(({ workflow, version }) => ({ name: workflow, version }));
+  const workflows = ownHandles(handles).map(({ workflow, version }) => ({ name: workflow, version }));
   return { id, name, pid: process.pid, startedAt: new Date(startedAt), health, leaseLeftMs, leaseMs, runs, workflows };
 }
 
@@ -71,7 +77,11 @@ function print(
       },
       worker.leaseLeftMs < 0 ? "over" : formatMs(worker.leaseLeftMs),
       worker.runs.toLocaleString("en"),
-      clean(worker.handles.map(({ workflow, version }) => `${workflow} ${version}`).join(", ")),
+      clean(
+        ownHandles(worker.handles)
+          .map(({ workflow, version }) => `${workflow} ${version}`)
+          .join(", "),
+      ),
     ]);
     for (const line of table([header, ...rows], { right: [1, 4, 5], width: out.width, header: color.dim }))
       out.print(line);

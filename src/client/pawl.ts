@@ -7,7 +7,7 @@ import { PawlError } from "../base/errors.ts";
 import { assertName, createIds, type Ids } from "../base/ids.ts";
 import { utf8Length } from "../base/utf8.ts";
 import type { Log } from "../core/context.ts";
-import type { Entry, Resolved } from "../core/journal.ts";
+import { ENDS, type Entry, type Resolved } from "../core/journal.ts";
 import { DEFAULTS, LIMITS } from "../core/limits.ts";
 import type { Store } from "../core/store.ts";
 import { isTerminal, publicStatus } from "../core/transition.ts";
@@ -262,6 +262,9 @@ export class Pawl {
         const row = await rowOf(id, this.store);
         if (isTerminal(row.state)) return { outcome: publicStatus(row.state) as CancelOutcome["outcome"] };
         const entries = await this.store.journal(id, { from });
+        // The row may have been read before the commit that the journal shows.
+        const end = ENDS.find((type) => type === entries.at(-1)?.type);
+        if (end !== undefined) return { outcome: end.slice("run.".length) as CancelOutcome["outcome"] };
         if (entries.some((entry) => entry.type === "run.cancelling")) return { outcome: "cancelling" };
         from += entries.length;
         // One that has not begun need not stand in line for its end.

@@ -214,16 +214,19 @@ describe.each(STORES)("cancellation on %s", (store) => {
     const ends = new Set<string>();
     for (let rounds = 0; rounds < 30; rounds++) {
       const world = await openWorld(store);
+      // What goes to another process takes longer than a few rounds of the event loop: so do the steps, and the pauses, there.
+      const [busy, pause] = store === "postgres" ? [3000, 20 * rounds ** 2] : [0, rounds];
+      const turnRound = async (times: number) => {
+        for (let i = 0; i < times; i++) await new Promise<void>((resolve) => setImmediate(resolve));
+      };
       const short = workflow("short", async (ctx) => {
-        await ctx.step("a", () => 1);
-        await ctx.step("b", () => 2);
+        await ctx.step("a", () => turnRound(busy));
+        await ctx.step("b", () => turnRound(busy));
         return "done";
       });
       const pawl = await world.open([short]);
       const starting = pawl.start(short, undefined, { id: "r" });
-      // A commit to another process takes longer than a few rounds of the event loop.
-      const pause = store === "postgres" ? 10 * rounds ** 2 : rounds;
-      for (let i = 0; i < pause; i++) await new Promise<void>((resolve) => setImmediate(resolve));
+      await turnRound(pause);
       await starting;
       const [outcome, result] = await Promise.all([
         pawl.cancel("r"),

@@ -175,6 +175,8 @@ describe("a slow or unwilling server", () => {
     const wire = await openWire();
     const single = workflow("single", async (ctx) => ctx.step("s", () => "late"));
     const pawl = await open(wire.url, `slow_${++schemas}`, { workflows: [single], lease: "15s" });
+    // Its connections are there.
+    await pawl.run(single);
     wire.latencyMs = 1000;
     expect(await pawl.run(single)).toBe("late");
     wire.latencyMs = 0;

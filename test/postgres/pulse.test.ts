@@ -88,5 +88,5 @@ it("P20 tells that its worker was fenced, and never takes that back", async () =
 it("a pool cannot go to another thread: its store has no pulse", async () => {
   const pool = { connect: () => Promise.reject(new Error("none")), options: { max: 10 } };
   expect(postgresStore(pool).pulse).toBe(undefined);
-  expect(() => postgresStore({ ...pool, options: { max: 3 } })).toThrow(/allows 3 connections.*keeps up to 5/);
+  expect(() => postgresStore({ ...pool, options: { max: 3 } })).toThrow(/allows 3 connections.*keeps up to 6/);
 });
