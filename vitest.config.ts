@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
@@ -17,7 +18,7 @@ export default defineConfig({
     include: ["src/**/*.test.ts", "test/**/*.test.ts"],
     pool: "forks",
     // More than there are cores: much of the time is spent waiting for other processes and for the disk.
-    maxWorkers: "150%",
+    maxWorkers: Math.ceil(availableParallelism() * 1.5),
     testTimeout: 30_000,
     hookTimeout: 30_000,
     teardownTimeout: 10_000,

@@ -11,7 +11,7 @@ const SCHEDULES = ["a", "b", "c"];
 const KILLS = 8;
 const SLOTS = 5;
 
-/** Works until it is killed; each start of the effect is a line in the ledger, and then said. */
+/** Works until it is killed; each start of the effect is a line in the ledger, and the first one is said: who dies again and again is parked. */
 function startWorker(file: string, ledger: string): Child {
   return startChild(`
     import { appendFileSync } from "node:fs";
@@ -19,7 +19,7 @@ function startWorker(file: string, ledger: string): Child {
     const job = workflow("job", async (ctx) => {
       await ctx.step("effect", ({ attempt }) => {
         appendFileSync(${JSON.stringify(ledger)}, ctx.run.id + " " + attempt + "\\n");
-        say(ctx.run.id);
+        if (attempt === 1) say(ctx.run.id);
       });
     });
     await Pawl.open(${JSON.stringify(file)}, { workflows: [job], logger: { debug() {}, info() {}, warn() {}, error() {} } });

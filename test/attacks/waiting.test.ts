@@ -198,7 +198,9 @@ describe.each(STORES)("before a commit is durable on %s", (kind) => {
     expect(seen).toEqual([]);
     commit.open();
     await run.result();
-    expect(await Promise.all(seen)).toEqual([["run.started", "child.started child"]]);
+    // A journal that is read from another process may show what came after it was asked for as well.
+    const journals = await Promise.all(seen);
+    expect(journals.map((lines) => lines.slice(0, 2))).toEqual([["run.started", "child.started child"]]);
   });
 
   it("P13 P19 no step is aborted by a cancel: once it is, the cancel can be read in the journal", async () => {
