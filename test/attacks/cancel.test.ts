@@ -2,11 +2,11 @@ import { describe, expect, it } from "vitest";
 import { manualClock } from "../../src/base/clock.ts";
 import { PawlError } from "../../src/base/errors.ts";
 import { workflow } from "../../src/core/workflow.ts";
-import { gate, MINUTE, openWorld, STORES } from "../behaviour/harness.ts";
+import { gate, MINUTE, openWorld, STORES_AT_ONCE } from "../behaviour/harness.ts";
 import { withoutColdStart } from "../cold-start.ts";
 import { openOn, rounds, stateOf } from "./rig.ts";
 
-describe.each(STORES)("cancel on %s", (store) => {
+describe.each(STORES_AT_ONCE)("cancel on %s", (store) => {
   it("P19 that comes while its run is being parked still ends it", async () => {
     withoutColdStart("its code leaves the journal on purpose");
     const world = await openWorld(store);

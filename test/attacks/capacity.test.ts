@@ -2,10 +2,10 @@ import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
 import { workflow } from "../../src/core/workflow.ts";
 import { memoryStore } from "../../src/stores/memory/memory-store.ts";
-import { gate, openWorld, STORES } from "../behaviour/harness.ts";
+import { gate, openWorld, STORES_AT_ONCE } from "../behaviour/harness.ts";
 import { openOn, rounds } from "./rig.ts";
 
-describe.each(STORES)("at capacity on %s", (store) => {
+describe.each(STORES_AT_ONCE)("at capacity on %s", (store) => {
   it("I18 B11 children that are called together do not exceed it", async () => {
     const world = await openWorld(store);
     let most = 0;
@@ -43,7 +43,7 @@ describe.each(STORES)("at capacity on %s", (store) => {
   });
 });
 
-describe.each(STORES)("runs that are due soon on %s", (store) => {
+describe.each(STORES_AT_ONCE)("runs that are due soon on %s", (store) => {
   it("P33 stay in memory, claimed, while there is room; a longer sleep is a row alone", async () => {
     const world = await openWorld(store);
     let bodies = 0;

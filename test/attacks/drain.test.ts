@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { workflow } from "../../src/core/workflow.ts";
-import { gate, openWorld, STORES } from "../behaviour/harness.ts";
+import { gate, openWorld, STORES_AT_ONCE } from "../behaviour/harness.ts";
 import { openOn, rounds } from "./rig.ts";
 
-describe.each(STORES)("a drain on %s", (store) => {
+describe.each(STORES_AT_ONCE)("a drain on %s", (store) => {
   it("P3 leaves a journal that replay can follow when parallel branches go on meanwhile", async () => {
     const world = await openWorld(store);
     const gates = { a: gate<string>(), b: gate<string>() };

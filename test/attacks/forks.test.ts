@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { workflow } from "../../src/core/workflow.ts";
-import { openWorld, STORES } from "../behaviour/harness.ts";
+import { openWorld, STORES_AT_ONCE } from "../behaviour/harness.ts";
 
-describe.each(STORES)("forks on %s", (store) => {
+describe.each(STORES_AT_ONCE)("forks on %s", (store) => {
   it("P10 of a later generation replay with the chance that was recorded", async () => {
     const world = await openWorld(store);
     const charged: string[] = [];

@@ -4,7 +4,7 @@ import { manualClock } from "../../src/base/clock.ts";
 import type { Commit, Store, Verdict } from "../../src/core/store.ts";
 import { workflow } from "../../src/core/workflow.ts";
 import { type CommitFault, faultStore } from "../../src/testing/fault-store.ts";
-import { gate, openWorld, STORES, STORES_AT_ONCE, type World } from "../behaviour/harness.ts";
+import { gate, openWorld, STORES_AT_ONCE, type World } from "../behaviour/harness.ts";
 import { lost, noting, openOn, rounds, tick } from "./rig.ts";
 
 const noHints = { hints: () => () => {} };
@@ -19,7 +19,7 @@ async function onlyWorker(world: World): Promise<string> {
   return workers[0]?.id ?? "";
 }
 
-describe.each(STORES)("a pass whose run was lost on %s", (kind) => {
+describe.each(STORES_AT_ONCE)("a pass whose run was lost on %s", (kind) => {
   it("P14 I8 E-19 aborts its step with lease_lost, and what the step still returns is not recorded", async () => {
     const leaseClock = manualClock();
     const world = await openWorld(kind, { leaseClock });
@@ -179,7 +179,7 @@ async function thief(world: World) {
   return { ...own, id: "thief" };
 }
 
-describe.each(STORES)("an answer to an old incarnation on %s", (kind) => {
+describe.each(STORES_AT_ONCE)("an answer to an old incarnation on %s", (kind) => {
   /** An engine whose commits that begin step b wait for their answers, in turn; its next heartbeat says that it was fenced. */
   async function answering(answers: readonly Promise<Verdict[] | "apply">[], appliesFirst: boolean) {
     const leaseClock = manualClock();

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { manualClock } from "../../src/base/clock.ts";
 import type { Commit, Store } from "../../src/core/store.ts";
 import { workflow } from "../../src/core/workflow.ts";
-import { gate, openWorld, STORES, type StoreKind } from "../behaviour/harness.ts";
+import { gate, openWorld, STORES_AT_ONCE, type StoreKind } from "../behaviour/harness.ts";
 import { openOn, rounds } from "./rig.ts";
 
 const LEASE = 15_000;
@@ -28,7 +28,7 @@ function starts(request: Commit, key: string): boolean {
   return request.runs.some(({ entries }) => entries.some((one) => one.type === "step.started" && one.key === key));
 }
 
-describe.each(STORES)("the start gate on %s", (kind) => {
+describe.each(STORES_AT_ONCE)("the start gate on %s", (kind) => {
   it.each([
     [
       "P37 a worker that stood still for its lease takes a new incarnation before the step begins",

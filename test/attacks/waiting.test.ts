@@ -5,7 +5,7 @@ import type { Context } from "../../src/core/context.ts";
 import type { Commit, Store } from "../../src/core/store.ts";
 import { workflow } from "../../src/core/workflow.ts";
 import { faultStore } from "../../src/testing/fault-store.ts";
-import { gate, HOUR, openWorld, STORES } from "../behaviour/harness.ts";
+import { gate, HOUR, openWorld, STORES_AT_ONCE } from "../behaviour/harness.ts";
 import { noting, openOn, rounds, stateOf, tick } from "./rig.ts";
 
 const noHints = { hints: () => () => {} };
@@ -156,7 +156,7 @@ describe("with every hint lost", () => {
   });
 });
 
-describe.each(STORES)("before a commit is durable on %s", (kind) => {
+describe.each(STORES_AT_ONCE)("before a commit is durable on %s", (kind) => {
   /** An engine whose commits that hold such an entry wait for the gate. */
   function heldBack(store: Store, type: string, until: Promise<unknown>): Partial<Store> {
     return {
@@ -241,33 +241,36 @@ describe.each(STORES)("before a commit is durable on %s", (kind) => {
   });
 });
 
-it.each(STORES)("P13 P19 ctx.signal fires at a place in the journal, live and in replay, on %s", async (kind) => {
-  const world = await openWorld(kind);
-  const hold = gate();
-  const lives: string[][] = [];
-  const watching = workflow("watching", async (ctx) => {
-    const seen: string[] = [];
-    lives.push(seen);
-    ctx.signal.addEventListener("abort", () => seen.push("abort"));
-    await ctx.step("a", () => 1);
-    seen.push(`after a: ${ctx.signal.aborted}`);
-    await ctx.waitFor("go").catch(() => seen.push(`after go: ${ctx.signal.aborted}`));
-    await hold.passed;
-  });
-  const first = await world.open([watching]);
-  await first.start(watching, undefined, { id: "r" });
-  await world.settle();
-  // The run is loaded with the cancel in hand, and must not know of it before its place.
-  await first.cancel("r");
-  await world.settle();
-  const pawl = await world.restart([watching]);
-  await world.settle();
-  const told = ["after a: false", "abort", "after go: true"];
-  expect(lives).toEqual([["after a: false"], told, told]);
-  hold.open();
-  await pawl.idle();
-  expect((await pawl.get("r").status()).status).toBe("cancelled");
-});
+it.each(STORES_AT_ONCE)(
+  "P13 P19 ctx.signal fires at a place in the journal, live and in replay, on %s",
+  async (kind) => {
+    const world = await openWorld(kind);
+    const hold = gate();
+    const lives: string[][] = [];
+    const watching = workflow("watching", async (ctx) => {
+      const seen: string[] = [];
+      lives.push(seen);
+      ctx.signal.addEventListener("abort", () => seen.push("abort"));
+      await ctx.step("a", () => 1);
+      seen.push(`after a: ${ctx.signal.aborted}`);
+      await ctx.waitFor("go").catch(() => seen.push(`after go: ${ctx.signal.aborted}`));
+      await hold.passed;
+    });
+    const first = await world.open([watching]);
+    await first.start(watching, undefined, { id: "r" });
+    await world.settle();
+    // The run is loaded with the cancel in hand, and must not know of it before its place.
+    await first.cancel("r");
+    await world.settle();
+    const pawl = await world.restart([watching]);
+    await world.settle();
+    const told = ["after a: false", "abort", "after go: true"];
+    expect(lives).toEqual([["after a: false"], told, told]);
+    hold.open();
+    await pawl.idle();
+    expect((await pawl.get("r").status()).status).toBe("cancelled");
+  },
+);
 
 it.each([1, 2, 5])("P13 a run of %s steps costs one commit for each, and one for its end", async (steps) => {
   const world = await openWorld("memory");
