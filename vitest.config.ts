@@ -1,4 +1,3 @@
-import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
@@ -17,8 +16,7 @@ export default defineConfig({
     setupFiles: ["test/cold-start-setup.ts"],
     include: ["src/**/*.test.ts", "test/**/*.test.ts"],
     pool: "forks",
-    // More than there are cores: much of the time is spent waiting for other processes and for the disk.
-    maxWorkers: Math.ceil(availableParallelism() * 1.5),
+    maxWorkers: "100%",
     testTimeout: 30_000,
     hookTimeout: 30_000,
     teardownTimeout: 10_000,
