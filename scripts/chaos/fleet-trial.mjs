@@ -1,10 +1,11 @@
 // A trial on PostgreSQL: a fleet of workers, thousands of runs, and mishaps that befall workers and database while they are under way; then everything
 // is judged. What befalls the database is the caller's: `database` is { url, mishaps: { kind: () => Promise } }.
-import { appendFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chanceOf } from "./chance.mjs";
 import { Crew } from "./crew.mjs";
+import { crewTalk, pause } from "./crew-talk.mjs";
 import { FILES } from "./judge.mjs";
 import { Ledger } from "./ledger.mjs";
 import { Mishaps } from "./mishaps.mjs";
@@ -23,17 +24,8 @@ const WORKS = Object.keys(ANSWERS).filter((name) => name !== "hog" && name !== "
 const TELL_EVERY_MS = 10_000;
 
 const TELLING = [
-  ["workers that were fenced and took a new incarnation", /takes a new incarnation/],
-  ["dead workers whose runs were taken over", /is dead; its runs are taken over/],
-  ["passes that were dropped and loaded again", /is loaded again/],
   ["times a worker could not reach the database", /cannot be (written to|used|reached)|outcome .* unknown/],
 ];
-const NEVER = [/Please report this/, /lacks \d+ entries/];
-
-const pause = (ms) =>
-  new Promise((resolve) => {
-    setTimeout(resolve, ms);
-  });
 
 export class FleetTrial {
   injected = new Map();
@@ -45,6 +37,7 @@ export class FleetTrial {
   #options;
   #chance;
   #say;
+  #talk;
   #crew;
   #patrol;
   #killed = [];
@@ -57,6 +50,10 @@ export class FleetTrial {
     this.#options = options;
     this.#say = say;
     this.#chance = chanceOf(options.seed);
+    this.#talk = crewTalk(folder, TELLING, {
+      reached: (what) => this.#reach(what, 1),
+      violation: (text) => this.judge.violation("no worker finds anything to report", text),
+    });
   }
 
   async run() {
@@ -201,13 +198,8 @@ export class FleetTrial {
     };
   }
 
-  #heard(place, member, { log, message, stderr }) {
-    const text = stderr ?? (log === undefined ? null : `${log}: ${message}\n`);
-    if (text === null) return;
-    appendFileSync(join(this.#folder, "crew.log"), `${new Date().toISOString()} ${place} ${member.pid} ${text}`);
-    for (const [what, pattern] of TELLING) if (pattern.test(text)) this.#reach(what, 1);
-    for (const pattern of NEVER)
-      if (pattern.test(text)) this.judge.violation("no worker finds anything to report", text);
+  #heard(place, member, said) {
+    this.#talk(place, member, said);
   }
 
   #ended({ code, signal }) {

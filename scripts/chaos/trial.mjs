@@ -1,10 +1,11 @@
 // A trial: a crew on one file, a workload, a storm over both for a while, then fair weather until everything has ended, then the verdict.
-import { appendFileSync, mkdirSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { sqliteStore } from "../../dist/index.js";
 import { chanceOf } from "./chance.mjs";
 import { Crew } from "./crew.mjs";
+import { crewTalk, pause } from "./crew-talk.mjs";
 import { dump } from "./dump.mjs";
 import { FILES, Judge } from "./judge.mjs";
 import { Ledger } from "./ledger.mjs";
@@ -23,18 +24,9 @@ const SLOWEST_MS = 60_000;
 
 /** What members log that tells which rare situations were reached, and what they must never log. */
 const TELLING = [
-  ["workers that were fenced and took a new incarnation", /takes a new incarnation/],
-  ["dead workers whose runs were taken over", /is dead; its runs are taken over/],
   ["event loops that stood still", /stood still for/],
-  ["passes that were dropped and loaded again", /is loaded again/],
   ["times the store could not be written to", /cannot be written to/],
 ];
-const NEVER = [/Please report this/, /lacks \d+ entries/];
-
-const pause = (ms) =>
-  new Promise((resolve) => {
-    setTimeout(resolve, ms);
-  });
 
 /** Runs one trial in `folder`. `options`: { seed, stormMs, workers, perSecond, otherBuild }. */
 export class Trial {
@@ -50,6 +42,7 @@ export class Trial {
   #workload;
   #storm;
   #say;
+  #talk;
 
   constructor(folder, options, say) {
     mkdirSync(folder, { recursive: true });
@@ -57,6 +50,10 @@ export class Trial {
     this.#options = options;
     this.#say = say;
     this.#chance = chanceOf(options.seed);
+    this.#talk = crewTalk(folder, TELLING, {
+      reached: (what) => this.#reach(what, 1),
+      violation: (text) => this.judge.violation("no worker finds anything to report", text),
+    });
     this.judge = new Judge(folder, sqliteStore(join(folder, FILES.store)));
   }
 
@@ -187,14 +184,9 @@ export class Trial {
     return { stall: this.#chance.hits(0.2) ? LEASE_MS / 2 : null };
   }
 
-  #heard(place, member, { log, message, stderr, frozen }) {
-    if (frozen) return this.#storm.frozen(member);
-    const text = stderr ?? (log === undefined ? null : `${log}: ${message}\n`);
-    if (text === null) return;
-    appendFileSync(join(this.#folder, "crew.log"), `${new Date().toISOString()} ${place} ${member.pid} ${text}`);
-    for (const [what, pattern] of TELLING) if (pattern.test(text)) this.#reach(what, 1);
-    for (const pattern of NEVER)
-      if (pattern.test(text)) this.judge.violation("no worker finds anything to report", text);
+  #heard(place, member, said) {
+    if (said.frozen) return this.#storm.frozen(member);
+    this.#talk(place, member, said);
   }
 
   #ended({ code, signal }) {

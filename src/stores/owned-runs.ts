@@ -8,6 +8,7 @@
 //   O2. (run, seq) is unique, so a position that is taken cannot be written twice, and no entry of an unfinished run is ever
 //       deleted, so a head that was right once is never too high.
 //   O3. After any error, fencing or broken connection everything is forgotten.
+import type { RunCommit } from "../core/store.ts";
 
 export interface OwnedRun {
   readonly n: number;
@@ -37,4 +38,10 @@ export class OwnedRuns {
   forgetAll(): void {
     this.#runs.clear();
   }
+}
+
+/** Whether it leaves nothing behind that the end of the run would have to take away. */
+export function staysBare({ waits, counters, row }: RunCommit): boolean {
+  const hasTimes = (row?.readyAt ?? row?.wakeAt ?? null) !== null;
+  return waits === undefined && counters === undefined && !hasTimes;
 }

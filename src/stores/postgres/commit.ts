@@ -5,7 +5,7 @@
 //        again one by one, and the culprit's verdict carries the error. If runs have outrun the partitions of the journal, these are made first.
 import type { Commit, RunCommit, RunRow, Verdict } from "../../core/store.ts";
 import { commitFault } from "../commit-fault.ts";
-import type { OwnedRuns } from "../owned-runs.ts";
+import { type OwnedRuns, staysBare } from "../owned-runs.ts";
 import { CommitStatement } from "./commit-statement.ts";
 import { isMissingPartition, isStatementFault } from "./database-error.ts";
 import type { Row } from "./driver.ts";
@@ -163,10 +163,4 @@ function remember(
     if (number === null || !child.create.claimed) continue;
     owned.remember(child.run, { n: number, owner: worker, head: 1, isBare: true });
   }
-}
-
-/** Whether it leaves nothing behind that the end of the run would have to take away. */
-function staysBare({ waits, counters, row }: RunCommit): boolean {
-  const hasTimes = (row?.readyAt ?? row?.wakeAt ?? null) !== null;
-  return waits === undefined && counters === undefined && !hasTimes;
 }

@@ -9,7 +9,7 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Commit, NewChild, NewRun, RowPatch, RunCommit, Verdict } from "../../core/store.ts";
 import { commitFault } from "../commit-fault.ts";
-import type { OwnedRun, OwnedRuns } from "../owned-runs.ts";
+import { type OwnedRun, type OwnedRuns, staysBare } from "../owned-runs.ts";
 import {
   appendEntries,
   applyTables,
@@ -142,12 +142,6 @@ function commitKnown(batch: Batch, part: RunCommit, known: OwnedRun): Verdict {
   const isBare = known.isBare && staysBare(part);
   apply(batch, part, { n: known.n, mayHaveMail: (now?.wake ?? 1) > 0, isBare });
   return { run: part.run, kind: "applied" };
-}
-
-/** Whether it leaves nothing behind that the end of the run would have to take away. */
-function staysBare({ waits, counters, row }: RunCommit): boolean {
-  const hasTimes = (row?.readyAt ?? row?.wakeAt ?? null) !== null;
-  return waits === undefined && counters === undefined && !hasTimes;
 }
 
 /** An end that says nothing to anybody: most runs have one. */
