@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { SourceMap } from "node:module";
 import { isAbsolute, relative } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { ownFile } from "../stores/own-file.ts";
 import { transform } from "./ts-hook.ts";
 
 const OWN_FOLDER = fileURLToPath(new URL("..", import.meta.url));
@@ -24,9 +25,7 @@ export function placeOf(error: unknown): string | null {
  * die of it; it runs none of the user's code, since a graph of modules with such an error is never evaluated.
  */
 export function syntaxPlace(path: string): string | null {
-  const [loader, file] = [new URL("./load.js", import.meta.url).href, pathToFileURL(path).href].map((url) =>
-    JSON.stringify(url),
-  );
+  const [loader, file] = [ownFile("#load"), path].map((one) => JSON.stringify(pathToFileURL(one).href));
   const script = `const { installHooks } = await import(${loader}); installHooks(); await import(${file});`;
   const { stderr } = spawnSync(process.execPath, ["--input-type=module", "--eval", script], {
     encoding: "utf8",

@@ -9,16 +9,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
-import { fileURLToPath } from "node:url";
 import { PawlError } from "../base/errors.ts";
 import { seededRandom } from "../base/random.ts";
+import { ownFile } from "../stores/own-file.ts";
 import type { CrashPoint } from "../testing/explorer/crash-point.ts";
 import { FOLDER_VARIABLE } from "../testing/outside-memory.ts";
 import type { EndedStep, LifeNews, LifeStory, LifeTask } from "./crash-life.ts";
 import { CACHE_VARIABLE } from "./ts-hook.ts";
 import { type Blame, RECOVERED, Undisturbed } from "./undisturbed-life.ts";
 
-const LIFE = fileURLToPath(new URL("./crash-life.js", import.meta.url));
 const AT_ONCE = 2;
 /** More are drawn by lot: each takes two processes. */
 export const MOST_POINTS = 200;
@@ -215,7 +214,7 @@ class Lives {
       ended,
     };
     const code = join(this.#folder, "code");
-    const child = spawn(process.execPath, ["--no-warnings", LIFE, JSON.stringify(task)], {
+    const child = spawn(process.execPath, ["--no-warnings", ownFile("#crash-life"), JSON.stringify(task)], {
       stdio: ["ignore", "ignore", "pipe", "pipe"],
       env: { ...process.env, [FOLDER_VARIABLE]: folder, [CACHE_VARIABLE]: code, NODE_COMPILE_CACHE: code },
       timeout: Math.min(LONGEST_LIFE_MS, leftMs),

@@ -4,6 +4,7 @@ import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { PawlError } from "../base/errors.ts";
 import type { Workflow } from "../core/workflow.ts";
+import { ownFile } from "../stores/own-file.ts";
 import { placeOf, relativeToHere, syntaxPlace } from "./code-place.ts";
 import * as hooks from "./ts-hook.ts";
 
@@ -28,7 +29,7 @@ export function installHooks(): void {
   process.setSourceMapsEnabled(true);
   // Node 20 has only the older way, in a thread; newer ones warn about that.
   if (typeof nodeModule.registerHooks === "function") nodeModule.registerHooks(hooks);
-  else nodeModule.register(new URL(import.meta.resolve("./ts-hook.js")));
+  else nodeModule.register(pathToFileURL(ownFile("#ts-hook")));
 }
 
 /** Loads one file, TypeScript or JavaScript, and returns what it exports. */

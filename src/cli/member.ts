@@ -2,12 +2,11 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
-import { fileURLToPath } from "node:url";
 import type { ErrorCode } from "../base/errors.ts";
+import { ownFile } from "../stores/own-file.ts";
 import type { WorkingOn } from "./work.ts";
 import type { Assignment, News, Order } from "./worker-process.ts";
 
-const ENTRY = fileURLToPath(new URL("./worker-process.js", import.meta.url));
 /** What a process printed last may arrive after its end; something that it has started may keep its pipes open for ever. */
 const LAST_WORDS_MS = 500;
 
@@ -32,7 +31,7 @@ export class Member {
   /** Starts it. `print` gets every line that it prints. */
   constructor(assignment: Assignment, print: (stream: "stdout" | "stderr", line: string) => void) {
     this.place = assignment.place;
-    this.#process = fork(ENTRY, [], { stdio: ["ignore", "pipe", "pipe", "ipc"] });
+    this.#process = fork(ownFile("#worker-process"), [], { stdio: ["ignore", "pipe", "pipe", "ipc"] });
     const { stdout, stderr } = this.#process;
     createInterface({ input: stdout as Readable }).on("line", (line) => print("stdout", line));
     createInterface({ input: stderr as Readable }).on("line", (line) => print("stderr", line));

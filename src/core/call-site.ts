@@ -9,6 +9,6 @@ export function callSite(): string {
 
 /** The folder that holds this package's code, taken from this file's own line in the stack. */
 function engineFolder(line: string): string | null {
-  const match = /\(?((?:file:\/\/)?[^()\s]*)core[/\\]call-site\.[jt]s/.exec(line);
+  const match = /\(?((?:file:\/\/)?[^()\s]*)(?:core|shared)[/\\]call-site\.[jt]s/.exec(line);
   return match?.[1] ? match[1].replace("file://", "") : null;
 }

@@ -1,7 +1,8 @@
 import { systemClock } from "../../base/clock.ts";
 import type { FenceReply, FenceRequest, Mail, NewWorker, ProcessIdentity, Pulse, WorkerRow } from "../../core/store.ts";
+import { ownFile } from "../own-file.ts";
 import type { OwnedRuns } from "../owned-runs.ts";
-import { startPulse, threadFile } from "../pulse/pulse.ts";
+import { startPulse } from "../pulse/pulse.ts";
 import type { PulseSignals } from "../pulse/pulse-signals.ts";
 import type { PgValue, Row } from "./driver.ts";
 import type { Link } from "./link.ts";
@@ -63,7 +64,7 @@ export class Workers {
     const pulse = startPulse(task, {
       confirmedAt: this.#registered.get(worker) ?? 0,
       beatHere: (signals) => void this.#beat(worker, signals),
-      file: threadFile("#pulse-postgres"),
+      file: () => ownFile("#pulse-postgres"),
     });
     const own: Pulse = {
       confirmedAt: () => pulse.confirmedAt(),

@@ -1,4 +1,3 @@
-import { createRequire } from "node:module";
 import { Worker } from "node:worker_threads";
 import type { Pulse } from "../../core/store.ts";
 import { type PulseMemory, PulseSignals, pulseMemory } from "./pulse-signals.ts";
@@ -21,17 +20,12 @@ export interface PulseOptions {
   readonly confirmedAt: number;
   /** One heartbeat from the main thread, for when there is no thread, or none yet. */
   readonly beatHere: (signals: PulseSignals) => void;
-  /** The thread's file; see `threadFile`. */
+  /** The thread's file; see `ownFile`. */
   readonly file: () => string;
 }
 
 /** How long the exit of the process waits for a thread; a disk that hangs must not hang it. */
 const EXIT_WAIT_MS = 1000;
-
-/** By its name in package.json, so that sources under test use the built thread as well: Node 20 runs no TypeScript. */
-export function threadFile(name: "#pulse" | "#pulse-postgres"): () => string {
-  return () => createRequire(import.meta.url).resolve(name);
-}
 
 /**
  * Starts the thread that renews a worker's lease. It never keeps the process alive. Where there can be no thread, or it dies

@@ -2,8 +2,9 @@
 import { type Clock, systemClock } from "../../base/clock.ts";
 import type { FenceReply, FenceRequest, NewWorker, Pulse, WorkerRow } from "../../core/store.ts";
 import { leaseLeftMs } from "../lease.ts";
+import { ownFile } from "../own-file.ts";
 import type { OwnedRuns } from "../owned-runs.ts";
-import { type CountingPulse, startPulse, threadFile } from "../pulse/pulse.ts";
+import { type CountingPulse, startPulse } from "../pulse/pulse.ts";
 import type { PulseSignals } from "../pulse/pulse-signals.ts";
 import { type Connection, SYNCHRONOUS } from "./connection.ts";
 import { countOthers, fence, heartbeat, listWorkers, type Moment, register, retire } from "./workers.ts";
@@ -85,7 +86,7 @@ export class Presence {
     const pulse = startPulse(task, {
       confirmedAt,
       beatHere: (signals) => void this.#beat(worker, signals),
-      file: threadFile("#pulse"),
+      file: () => ownFile("#pulse"),
     });
     this.#pulses.add(pulse);
     return {

@@ -8,7 +8,8 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { manualClock, systemClock } from "../../base/clock.ts";
 import type { Pulse, Store } from "../../core/store.ts";
 import { newWorker } from "../../testing/store-cases/case.ts";
-import { startPulse, threadFile } from "../pulse/pulse.ts";
+import { ownFile } from "../own-file.ts";
+import { startPulse } from "../pulse/pulse.ts";
 import { PulseSignals, pulseMemory } from "../pulse/pulse-signals.ts";
 import { loadDriver } from "./driver.ts";
 import { sqliteStore } from "./sqlite-store.ts";
@@ -173,7 +174,7 @@ it("P26 until the thread has renewed the lease once, the beats of the main loop 
   await slow.stop();
   beats = 0;
   const started = systemClock.monotonic();
-  const quick = startPulse(task, { confirmedAt: started, beatHere, file: threadFile("#pulse") });
+  const quick = startPulse(task, { confirmedAt: started, beatHere, file: () => ownFile("#pulse") });
   await until(() => quick.confirmedAt() > started);
   quick.beat();
   expect(beats).toBe(0);
