@@ -15,21 +15,20 @@ const NEW_RUN = `part int, id text, workflow text, version text, line text, patc
   deadline double precision, head bigint, head_hash text, claimed boolean, ready_at double precision, codec text, slot text,
   rate text`;
 
-function insertRuns(s: string): string {
+/** Inserts new runs, and says the number of each that was: the statement, with what names its time and its list. */
+function insertion(s: string, now: string, list: string): string {
   return `
-    create function ${s}.insert_runs_1(p_worker text, p_now double precision, p_runs jsonb)
-    returns table (part int, number bigint) language sql volatile as $$
       with given as materialized (
-        select *, nextval(pg_get_serial_sequence('${s}.runs', 'n')) as n, claimed and p_worker is not null as is_claimed
-        from jsonb_to_recordset(p_runs) as run (${NEW_RUN})
+        select *, nextval('${s}.runs_n_seq') as n, claimed and p_worker is not null as is_claimed
+        from jsonb_to_recordset(${list}) as run (${NEW_RUN})
       ), inserted as (
         insert into ${s}.runs (n, id, workflow, version, line, patch, state, trace_id, key, tags, priority, parent, parent_key, parent_generation,
           detached, origin, created_at, deadline, head, head_hash, owner, ready_at, wake_at, claims, claimed_head, codec, slot, rate)
         select n, id, workflow, version, line, patch, case when is_claimed then 'running' else 'accepted' end, trace_id, key, tags, priority,
-          parent, parent_key, parent_generation, detached, origin, p_now, deadline, head, head_hash,
+          parent, parent_key, parent_generation, detached, origin, ${now}, deadline, head, head_hash,
           case when is_claimed then p_worker end,
-          case when not is_claimed and ready_at <= p_now then ready_at end,
-          case when not is_claimed and ready_at > p_now then ready_at end,
+          case when not is_claimed and ready_at <= ${now} then ready_at end,
+          case when not is_claimed and ready_at > ${now} then ready_at end,
           case when is_claimed then 1 else 0 end, head, codec, coalesce(slot, ''), coalesce(rate, '')
         from given order by id
         on conflict (id) do nothing
@@ -37,8 +36,18 @@ function insertRuns(s: string): string {
       ), tagged as (
         insert into ${s}.tags (tag, run) select distinct unnest(tags), n from inserted where cardinality(tags) > 0
       )
-      select given.part, given.n from given join inserted using (n)
-    $$;`;
+      select given.part, given.n as number from given join inserted using (n)`;
+}
+
+/** Not in the language SQL: before version 18, PostgreSQL plans a function in that anew for every call, and this plan is a long one. */
+function insertRuns(s: string): string {
+  return `
+    create function ${s}.insert_runs_1(p_worker text, p_now double precision, p_runs jsonb)
+    returns table (part int, number bigint) language plpgsql as $$
+    #variable_conflict use_column
+    begin
+      return query ${insertion(s, "p_now", "p_runs")};
+    end $$;`;
 }
 
 const IS_OVER = "state in ('succeeded', 'failed', 'cancelled')";
@@ -247,7 +256,7 @@ function commit(s: string): string {
           union all select (e ->> 'n')::bigint from jsonb_array_elements(p_ends) as e) order by n for no key update;
       end if;
       if p_creates is not null then
-        for r in select part, number from ${s}.insert_runs_1(p_worker, v_now, p_creates) loop
+        for r in ${insertion(s, "v_now", "p_creates")} loop
           numbers[r.part] := r.number;
         end loop;
         for r in select part, id from jsonb_to_recordset(p_creates) as run (part int, id text) where numbers[part] is null loop
