@@ -1,5 +1,5 @@
 // What an error of the database means: nothing was done, or nobody knows, and what to do next.
-import { messageOf, PawlError } from "../../base/errors.ts";
+import { hasCode, messageOf, PawlError } from "../../base/errors.ts";
 
 interface DatabaseFault {
   readonly code: string;
@@ -40,6 +40,11 @@ export function isAway(state: string | null): boolean {
   return state !== null && (/^(53|57P|58|08)/.test(state) || state === "25006");
 }
 
+/** True if a lock could not be had in time. */
+export function isLockLimit(error: unknown): boolean {
+  return hasCode(error, "storage_unavailable") && sqlState((error as PawlError).cause) === "55P03";
+}
+
 /** True if a run was to be written for which the journal has no partition yet. */
 export function isMissingPartition(error: unknown): boolean {
   return isRefusal(error) && faultOf(error)?.code === "23514";
@@ -51,6 +56,8 @@ const NEXT: Readonly<Record<string, string>> = {
   "3D": "Create the database, or correct the store's URL.",
   "42501": "Give the store's user the rights to create and use its schema.",
   "53100": "Its disk is full: free some space; nothing else is needed.",
+  "55P03":
+    "Somebody else has locked what it needs, perhaps in a transaction that is still open. Try again when that is over.",
   "53300": "It has too many connections: raise max_connections, or lower the number of workers.",
   "57014": "A timeout of the server ended the statement.",
   "57P03": "It is starting up or shutting down.",
