@@ -1,23 +1,29 @@
 // What people do around the store that it did not expect: statements nobody waits for, transactions left open, names and databases at the edge.
-import pg from "pg";
 import { afterAll, beforeAll, expect, inject, it, onTestFinished, vi } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
 import type { Sql } from "../../src/core/sql.ts";
-import type { Store, TransactRequest, Verdict } from "../../src/core/store.ts";
+import type { RunCommit, Store, TransactRequest, Verdict } from "../../src/core/store.ts";
 import { Pawl, postgresStore } from "../../src/index.ts";
 import { OwnedRuns } from "../../src/stores/owned-runs.ts";
 import { commit } from "../../src/stores/postgres/commit.ts";
 import { unavailable } from "../../src/stores/postgres/database-error.ts";
 import { loadDriver, type PgClient } from "../../src/stores/postgres/driver.ts";
+import { Link } from "../../src/stores/postgres/link.ts";
+import type { PgPool } from "../../src/stores/postgres/pooled-client.ts";
 import { Session } from "../../src/stores/postgres/sessions.ts";
 import { StoreClock } from "../../src/stores/postgres/store-clock.ts";
 import { RUNS_PER_PARTITION } from "../../src/stores/postgres/tables.ts";
 import { transact } from "../../src/stores/postgres/transact.ts";
-import { appending, apply, creation, newWorker } from "../../src/testing/store-cases/case.ts";
+import { appending, apply, creation, entry, newWorker } from "../../src/testing/store-cases/case.ts";
 import { emptyPostgresStore } from "../postgres-schemas.ts";
 
+const PG: string = "pg";
+const { default: pg } = (await import(PG)) as {
+  default: { Pool: new (options: object) => PgPool & { end(): Promise<void> } };
+};
 const URL_OF_SERVER = inject("postgresUrl");
 const TABLE = `eyes_${process.pid}`;
+const MIB = 1024 * 1024;
 const SEALED: TransactRequest = { lane: 0, isolation: "read committed", timeoutMs: 5000, idleMs: 5000 };
 
 let admin: PgClient;
@@ -74,7 +80,10 @@ it("I7 X-4 a statement that nobody waits for is part of the transaction, or refu
   const verdict = await store.transact?.(SEALED, async (sql) => {
     over = (async () => {
       // Each is sent when the one before it was answered, and the last of them while COMMIT is under way.
-      for (; refusal === null; sent++) await insert(sql, "stray").catch((error: unknown) => void (refusal = error));
+      for (; refusal === null; sent++)
+        await insert(sql, "stray").catch((error: unknown) => {
+          refusal = error;
+        });
     })();
     await insert(sql, "awaited");
     const commit = appending("r", 1, 1);
@@ -190,7 +199,7 @@ it("a store that could not be opened leaves no connection behind", async () => {
 it("P22 more transactions than a small pool has connections leave the store its own", async () => {
   const pool = new pg.Pool({ connectionString: URL_OF_SERVER, max: 6 });
   const schema = newSchema();
-  const store = postgresStore(pool as never, { schema });
+  const store = postgresStore(pool, { schema });
   onTestFinished(async () => {
     await store.close();
     await pool.end();
@@ -303,20 +312,52 @@ it("P16 I17 a start whose key an open transaction has taken waits a moment, and 
   expect(await store.commit({ worker: "w1", runs: [keyed("yours")] })).toMatchObject([{ why: "key" }]);
 });
 
-it("I7 P17 if COMMIT was answered and the statement before it was not, the outcome is unknown, and never taken for a failure", async () => {
-  const discarded: unknown[] = [];
+/** A transaction on a connection that answers as it is told; what it was sent is kept. */
+function transactOn(answer: (text: string) => unknown, commit: RunCommit) {
+  const sent: string[] = [];
   const client = {
     async query({ text }: { text: string }) {
-      if (text.includes("transact_1")) throw new Error("Query read timeout");
-      return { rows: [], command: text.split(" ")[0]?.toUpperCase() };
+      sent.push(text.split(" ")[0] as string);
+      return answer(text) ?? { rows: [], command: text.split(" ")[0]?.toUpperCase() };
     },
   };
   const session = new Session(client as never);
-  const sessions = { where: "here", take: async () => session, discard: (one: Session) => void discarded.push(one) };
+  const sessions = { where: "here", take: async () => session, discard() {}, giveBack() {} };
   const to = { schema: "s", owned: new OwnedRuns(), now: () => null, sessions } as never;
-  const transacted = transact(to, SEALED, async () => ({ worker: "w1", commit: appending("r", 1, 1) }));
-  await expect(transacted).rejects.toMatchObject({ code: "unknown_outcome" });
-  expect(discarded).toEqual([session]);
+  return { sent, verdict: transact(to, SEALED, async () => ({ worker: "w1", commit })) };
+}
+
+it("I7 P17 if COMMIT was answered and the statement before it was not, the outcome is unknown, and never taken for a failure", async () => {
+  const { verdict } = transactOn(
+    (text) => (text.includes("transact_1") ? Promise.reject(new Error("Query read timeout")) : null),
+    appending("r", 1, 1),
+  );
+  await expect(verdict).rejects.toMatchObject({ code: "unknown_outcome" });
+});
+
+it("I7 an outcome that is too large to be sent is never left behind by its COMMIT", async () => {
+  const data = "x".repeat(70 * MIB);
+  const { sent, verdict } = transactOn(
+    (text) => (text.includes("transact_1") ? Promise.reject(new RangeError("Invalid string length")) : null),
+    { ...appending("r", 1), entries: [{ ...entry(1), data }] },
+  );
+  expect(await verdict).toMatchObject({ kind: "failed", error: { message: "Invalid string length" } });
+  expect(sent).toEqual(["begin", "select", "select", "rollback"]);
+});
+
+it("I7 X-4 SET is refused where it would outlive the transaction, and SET LOCAL is not", async () => {
+  const store = await openStore();
+  await apply(store, creation("r", { claimed: true }));
+  const verdict = await store.transact?.(SEALED, async (sql) => {
+    for (const text of ["set search_path = pg_temp", "/* for all */ SET SESSION role postgres"])
+      await expect(sql.query(text)).rejects.toMatchObject({
+        code: "invalid_argument",
+        message: expect.stringContaining("Use SET LOCAL"),
+      });
+    for (const text of ["set local search_path = public", "set constraints all deferred"]) await sql.query(text);
+    return { worker: "w1", commit: appending("r", 1, 1) };
+  });
+  expect(verdict).toEqual({ run: "r", kind: "applied" });
 });
 
 it("P17 I2 a store that goes away when a part of a commit was applied leaves an unknown outcome, never the word that nothing was done", async () => {
@@ -334,4 +375,64 @@ it("P17 I2 a store that goes away when a part of a commit was applied leaves an 
     throw unavailable(new Error("gone"), "here");
   });
   await expect(commit(to, { worker: "w1", runs })).rejects.toMatchObject({ code: "storage_unavailable" });
+});
+
+it("I7 S4-30 values that do not fit a statement are the function's error, not a database that is away", async () => {
+  const store = await openStore();
+  const failing = (work: (sql: Sql) => Promise<unknown>) =>
+    store.transact?.(SEALED, async (sql) => {
+      await work(sql);
+      throw new Error("not reached");
+    });
+  await expect(failing((sql) => sql.query("select $1::int + $2::int", [1]))).rejects.toMatchObject({ code: "08P01" });
+  await expect(failing((sql) => sql.query("select $1::json", [{ n: 1n }]))).rejects.toThrow(TypeError);
+});
+
+it("P16 P17 what several runs have to write is sent in pieces that the driver and the server can hold", async () => {
+  const sent: unknown[] = [];
+  const query = async (_text: string, values: readonly unknown[], bytes: number) => {
+    const runs = values[3] as readonly unknown[];
+    sent.push([runs.length, bytes]);
+    // What the driver says of a statement that it cannot put into one string.
+    if (bytes > 300 * MIB) throw new RangeError("Invalid string length");
+    return [{ numbers: runs.map((_, i) => i + 1), answers: {} }];
+  };
+  const to = { schema: "s", owned: new OwnedRuns(), now: () => null, created() {}, link: () => ({ query }) } as never;
+  const data = "x".repeat(30 * MIB);
+  const large = (run: string, count: number) => ({
+    ...appending(run, 1),
+    entries: Array.from({ length: count }, (_, i) => ({ ...entry(1 + i), data })),
+  });
+  const five = ["a", "b", "c", "d", "e"].map((run) => large(run, 1));
+  const verdicts = await commit(to, { worker: "w1", runs: five });
+  expect(verdicts.map(({ kind }) => kind)).toEqual(five.map(() => "applied"));
+  expect(sent.splice(0)).toEqual([
+    [2, 60 * MIB],
+    [2, 60 * MIB],
+    [1, 30 * MIB],
+  ]);
+  // One run alone with more than that fails alone: surely nothing of it was applied.
+  const runs = [large("a", 11), appending("b", 1)];
+  expect(await commit(to, { worker: "w1", runs })).toMatchObject([{ kind: "failed" }, { kind: "applied" }]);
+});
+
+it("B38 a connection of a pool that no longer answers is noticed as one of a URL is", async () => {
+  const limits: unknown[] = [];
+  const link = new Link({
+    where: "here",
+    limitMs: 1234,
+    driver: loadDriver,
+    client: () =>
+      ({
+        connect: async () => {},
+        on: () => {},
+        query: async ({ query_timeout }: { query_timeout?: number }) => {
+          limits.push(query_timeout);
+          return { rows: [] };
+        },
+      }) as never,
+  });
+  await link.read("select 1");
+  await link.query("select 1", [], 1_000_000);
+  expect(limits).toEqual([1234, 2234]);
 });

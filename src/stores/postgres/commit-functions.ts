@@ -12,7 +12,7 @@
 //       wait with it.
 
 /** How long a new run waits for whoever has taken its id or its key (K5). */
-const CREATE_LOCK_LIMIT = "1s";
+const CREATE_LOCK_LIMIT = "500ms";
 
 /** The columns of a new run, as \`newRunJson\` names them. */
 const NEW_RUN = `part int, id text, workflow text, version text, line text, patch bigint, trace_id text, key text, tags text[],

@@ -1,6 +1,6 @@
 // Commits, from this side of the wire
 //
-//   CM1. Each statement names a run at most once; a commit that names one twice is sent in several.
+//   CM1. Each statement names a run at most once, and has only so many bytes; a commit with more is sent in several.
 //   CM2. An error that only one run can have caused must not hurt its neighbours (P16): nothing of the statement was applied, so its parts are sent
 //        again one by one, and the culprit's verdict carries the error. If runs have outrun the partitions of the journal, these are made first.
 //        So it is with a new run whose id or key is taken in a transaction that is still open (K5).
@@ -25,6 +25,9 @@ export interface Committing {
   created(n: number): void;
 }
 
+/** Of a statement; one run's part may be larger. Together with what it takes to send bytes as text, it must fit into one string. */
+export const STATEMENT_BYTES = 67_108_864;
+
 export type Answer =
   | { readonly kind: "applied"; readonly n: number; readonly children: readonly (number | null)[] }
   | { readonly kind: "again" }
@@ -48,13 +51,23 @@ export async function commit(to: Committing, { worker, lane = 0, runs }: Commit)
     else verdicts.set(part, { run: part.run, kind: "failed", error: fault });
   }
   const writer: Writer = { worker, lane, hasWritten: false };
-  for (const parts of withoutRepetition(sound)) {
+  for (const parts of inStatements(sound)) {
     const answered = await commitParts(to, writer, parts).catch((error: unknown) => {
       throw writer.hasWritten ? halfDone(error) : error;
     });
     for (const [i, part] of parts.entries()) verdicts.set(part, answered[i] as Verdict);
   }
   return runs.map((part) => verdicts.get(part) as Verdict);
+}
+
+/** About how much there is to send of it. */
+export function bytesOf({ entries, state = [], messages = [], children = [] }: RunCommit): number {
+  let bytes = 0;
+  for (const { data } of entries) bytes += data?.length ?? 0;
+  for (const { data } of state) bytes += data.length;
+  for (const { data } of messages) bytes += data?.length ?? 0;
+  for (const { entry } of children) bytes += entry.data?.length ?? 0;
+  return bytes;
 }
 
 function halfDone(error: unknown): unknown {
@@ -66,14 +79,17 @@ function halfDone(error: unknown): unknown {
   );
 }
 
-/** Cuts the list where a run comes up a second time (CM1). */
-function withoutRepetition(parts: readonly RunCommit[]): RunCommit[][] {
+/** Cuts the list where a run comes up a second time, or a statement would become too large (CM1). */
+function inStatements(parts: readonly RunCommit[]): RunCommit[][] {
   const lists: RunCommit[][] = [];
   let named = new Set<string>();
+  let bytes = 0;
   for (const part of parts) {
-    if (lists.length === 0 || named.has(part.run)) {
+    bytes += bytesOf(part);
+    if (lists.length === 0 || named.has(part.run) || bytes > STATEMENT_BYTES) {
       lists.push([]);
       named = new Set();
+      bytes = bytesOf(part);
     }
     lists.at(-1)?.push(part);
     named.add(part.run);
@@ -121,7 +137,8 @@ async function send(
   const statement = new CommitStatement(parts, areOrdered, { worker, lane, now: to.now(), owned });
   const values = statement.arguments();
   const marks = values.map((_value, i) => `$${i + 1}`).join(", ");
-  const [row] = await to.link(lane).query(`select numbers, answers from ${schema}.commit_1(${marks})`, values);
+  const bytes = parts.reduce((sum, part) => sum + bytesOf(part), 0);
+  const [row] = await to.link(lane).query(`select numbers, answers from ${schema}.commit_1(${marks})`, values, bytes);
   const { numbers, answers } = row as { numbers: (number | null)[] | null; answers: Record<string, Answer> };
   if (numbers === null) {
     owned.forgetAll();

@@ -23,11 +23,21 @@ export function isRefusal(error: unknown): boolean {
 
 /**
  * True for errors that the statement or its values cause, whatever the state of the server: syntax and access (42), data (22), constraints (23),
- * what a function raised (P0), and limits of the program (54).
+ * what a function raised (P0), and limits of the program (54) or of the driver.
  */
 export function isStatementFault(error: unknown): boolean {
   const code = faultOf(error)?.code ?? "";
+  if (error instanceof RangeError) return true;
   return isRefusal(error) && ["22", "23", "42", "54", "P0"].some((group) => code.startsWith(group));
+}
+
+/**
+ * True if a statement could not even be sent with the values that it was given: they have no text, are too large together (the driver says so), or
+ * are too many or too few (the server does, with a code that otherwise tells of a broken connection).
+ */
+export function isUnfit(error: unknown): boolean {
+  if (error instanceof TypeError || error instanceof RangeError) return true;
+  return faultOf(error) !== null && (error as { readonly routine?: unknown }).routine === "exec_bind_message";
 }
 
 /** The code of the server's answer; `null` for a lost one. */

@@ -10,6 +10,7 @@ import { Link, type LinkOptions } from "./link.ts";
 const GAP_MS = 5;
 /** A store that is closed waits for its last hint so long. */
 const CLOSE_LIMIT_MS = 1000;
+const LISTEN_LIMIT_MS = 10_000;
 /** PostgreSQL allows 8,000 bytes. Who has more to say names no runs: any may have changed. */
 const PAYLOAD_BYTES = 7000;
 /** How often a connection that listens is asked whether it still lives. */
@@ -77,7 +78,7 @@ export class Hints {
 
   async #listenOn(client: PgClient): Promise<void> {
     client.on("notification", ({ payload }) => this.#heard(hintOf(payload ?? "")));
-    await client.query({ text: `listen ${quoted(this.channel)}` });
+    await client.query({ text: `listen ${quoted(this.channel)}`, query_timeout: LISTEN_LIMIT_MS });
     // Whatever was said before is not repeated.
     this.#heard({ isWork: true, runs: null });
   }
@@ -106,7 +107,8 @@ export class Hints {
   async #sayTheRest(): Promise<void> {
     if (this.#timer === null) return;
     stopTimer(this.#timer);
-    if (!this.#sender().isOpen) return void (this.#timer = null);
+    this.#timer = null;
+    if (!this.#sender().isOpen) return;
     let limit: NodeJS.Timeout | undefined;
     const late = new Promise<void>((resolve) => {
       limit = startTimer(resolve, CLOSE_LIMIT_MS);

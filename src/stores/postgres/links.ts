@@ -77,7 +77,8 @@ export function linkTo(url: string, limitMs: number): Link {
 }
 
 function optionsOf(database: string | PgPool, limitMs: number): LinkOptions {
-  return { where: whereOf(database), driver: loadDriver, client: (driver) => clientOf(driver, database, limitMs) };
+  const client = (driver: Driver) => clientOf(driver, database, limitMs);
+  return { where: whereOf(database), limitMs, driver: loadDriver, client };
 }
 
 function clientOf(driver: Driver, database: string | PgPool, limitMs: number): PgClient {

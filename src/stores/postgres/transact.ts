@@ -2,6 +2,7 @@
 //
 //   TR1. Fence, journal and the rest of the run's commit are the last statement (P22), sent together with COMMIT: whoever freezes or dies before
 //        has locked nothing that fencing waits for, and nobody can freeze in between.
+//        One that may be too large to be sent at all goes first: COMMIT alone would leave the user's part without its record.
 //   TR2. Nothing is applied unless COMMIT says COMMIT: after a failed statement it answers ROLLBACK.
 //   TR3. A connection that is lost before the last statement was sent leaves nothing behind. After that the outcome is unknown.
 import { randomUUID } from "node:crypto";
@@ -10,10 +11,11 @@ import type { Isolation, Sql } from "../../core/sql.ts";
 import type { RunCommit, Sealed, TransactRequest, Verdict } from "../../core/store.ts";
 import { commitFault } from "../commit-fault.ts";
 import { transactionIsOver } from "../sql-errors.ts";
-import { type Committing, readAnswer } from "./commit.ts";
+import { bytesOf, type Committing, readAnswer, STATEMENT_BYTES } from "./commit.ts";
 import { CommitStatement } from "./commit-statement.ts";
 import { isAway, isRefusal, lostAnswer, sqlState, unavailable } from "./database-error.ts";
 import { loadDriver, type PgClient, type PgResult } from "./driver.ts";
+import { limitFor } from "./link.ts";
 import { PgSql } from "./pg-sql.ts";
 import type { Session, Sessions } from "./sessions.ts";
 import { MADE_READ_ONLY, OTHER_TRANSACTION, REFUSED } from "./transact-functions.ts";
@@ -112,9 +114,13 @@ async function finish(
   const marks = values.map((_value, i) => `$${i + 1}`).join(", ");
   const text = `select numbers, answers from ${schema}.transact_1(${marks})`;
   const { types } = await loadDriver();
+  const bytes = bytesOf(commit);
+  const query_timeout = limitFor(ANSWER_LIMIT_MS, bytes);
+  const sending = session.client.query({ text, values, types, query_timeout });
+  const isRefused = bytes > STATEMENT_BYTES && (await hasFailed(sending));
   const [last, end] = await Promise.allSettled([
-    session.client.query({ text, values, types, query_timeout: ANSWER_LIMIT_MS }),
-    session.client.query({ text: "commit", query_timeout: ANSWER_LIMIT_MS }),
+    sending,
+    session.client.query({ text: isRefused ? "rollback" : "commit", query_timeout }),
   ]);
   const lost = [end, ...(isCommitted(end) ? [last] : [])].find(isLost);
   if (lost !== undefined) {
@@ -126,6 +132,13 @@ async function finish(
   if (isCommitted(end) && last.status === "fulfilled") return readAnswer(to, worker, commit, last.value.rows[0]);
   owned.forget(run);
   return refusal(to, commit, last.status === "rejected" ? last.reason : end.status === "rejected" ? end.reason : null);
+}
+
+function hasFailed(answer: Promise<unknown>): Promise<boolean> {
+  return answer.then(
+    () => false,
+    () => true,
+  );
 }
 
 /** No answer came; that of COMMIT may have come all the same. */
