@@ -22,7 +22,7 @@ const { default: pg } = (await import(PG)) as {
   default: { Pool: new (options: object) => PgPool & { end(): Promise<void> } };
 };
 const URL_OF_SERVER = inject("postgresUrl");
-const TABLE = `eyes_${process.pid}`;
+const TABLE = `edges_${process.pid}`;
 const MIB = 1024 * 1024;
 const SEALED: TransactRequest = { lane: 0, isolation: "read committed", timeoutMs: 5000, idleMs: 5000 };
 
@@ -57,7 +57,7 @@ async function openStore(): Promise<Store> {
 }
 
 /** The name of a schema that is dropped when the test is over. */
-function newSchema(name = `eyes_${process.pid}_${++schemas}`): string {
+function newSchema(name = `edges_${process.pid}_${++schemas}`): string {
   onTestFinished(async () => {
     await admin.query({ text: `drop schema if exists "${name}" cascade` });
   });
@@ -139,7 +139,7 @@ it("P36 runs that are started in transactions, and children, never outgrow the j
   }
 });
 
-it("P22 a transaction may have a timeout of a month", async () => {
+it("P22 B43 a transaction may have a timeout of a month", async () => {
   const store = await openStore();
   await apply(store, creation("r", { claimed: true }));
   const verdict = await store.transact?.({ ...SEALED, timeoutMs: 2_592_000_000 }, async (sql) => {
@@ -435,4 +435,18 @@ it("B38 a connection of a pool that no longer answers is noticed as one of a URL
   await link.read("select 1");
   await link.query("select 1", [], 1_000_000);
   expect(limits).toEqual([1234, 2234]);
+});
+
+it("P29 B33 when the database's clock is set back, leases are counted from there on: who dies then is not thought alive for an hour", async () => {
+  const schema = newSchema();
+  const store = postgresStore(URL_OF_SERVER, { schema });
+  onTestFinished(() => store.close());
+  await store.open();
+  await store.register(newWorker("w1"));
+  await admin.query({
+    text: `create or replace function ${schema}.time_1(p_given double precision) returns double precision language sql volatile as
+      $$ select coalesce(p_given, floor(extract(epoch from clock_timestamp()) * 1000)::double precision - 3600000) $$`,
+  });
+  expect(await store.heartbeat("w1")).toMatchObject({ alive: true });
+  expect((await store.workers())[0]?.leaseLeftMs).toBeLessThanOrEqual(15_000);
 });
