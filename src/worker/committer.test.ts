@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { PawlError } from "../base/errors.ts";
 import type { Commit, Verdict } from "../core/store.ts";
 import { memoryStore } from "../stores/memory/memory-store.ts";
 import type { CommitSource } from "./commit-source.ts";
@@ -104,6 +105,32 @@ it("P17 P37 an answer that finds the lease over is the last that is handed on", 
   committer.resume();
   await rounds(3);
   expect(runs.map(({ told }) => told.length)).toEqual([0, 1, 0]);
+});
+
+it("I2 P17 a write in doubt is not reported as failed because the store could not take it the next time", async () => {
+  const failed = new PawlError("storage_unavailable", "Somebody else has locked what it needs.");
+  const verdicts: Verdict[] = [
+    { run: "r", kind: "failed", error: failed },
+    { run: "r", kind: "applied" },
+  ];
+  let commits = 0;
+  const store = {
+    ...memoryStore(),
+    async commit(): Promise<Verdict[]> {
+      if (++commits === 1) throw new PawlError("unknown_outcome", "The answer was lost.");
+      return [verdicts.shift() as Verdict];
+    },
+  };
+  const unknown = (_error: unknown, sources: readonly CommitSource[]) => {
+    committer.pause();
+    for (const source of sources) source.offerAgain();
+    committer.resume();
+    for (const source of sources) committer.dirty(source);
+  };
+  const events = { unavailable: async () => {}, unknown, fenced: () => {} };
+  const committer = new Committer(store, { host: nodeHost, sliceRuns: 1 }, events);
+  expect(await committer.write({ run: "r", head: 0, entries: [] })).toEqual({ run: "r", kind: "applied" });
+  expect(commits).toBe(3);
 });
 
 it("I11 somebody who writes without a break holds up nobody's answer", async () => {

@@ -92,7 +92,12 @@ export class Committer {
               };
         },
         acknowledge: () => {},
-        verdict: (verdict) => (verdict.kind === "failed" ? reject(verdict.error) : resolve(verdict)),
+        verdict: (verdict) => {
+          if (verdict.kind !== "failed") return resolve(verdict);
+          if (!isInDoubt || !hasCode(verdict.error, "storage_unavailable")) return reject(verdict.error);
+          left = commit;
+          this.dirty(source);
+        },
         offerAgain: () => {
           left = commit;
           isInDoubt = true;

@@ -8,6 +8,11 @@
 //   K3. Most parts only append to a run that the caller surely owns, create one, or end one that nothing from outside has reached. These are done
 //       all at once. The others follow one by one, in the order of the commit, in \`commit_part_1\`.
 //   K4. A part whose condition does not hold leaves no trace. Entries are written last, for the parts that are left.
+//   K5. A new run whose id or key somebody has taken in a transaction that is still open waits for that only so long: the lane's other runs
+//       wait with it.
+
+/** How long a new run waits for whoever has taken its id or its key (K5). */
+const CREATE_LOCK_LIMIT = "500ms";
 
 /** The columns of a new run, as \`newRunJson\` names them. */
 const NEW_RUN = `part int, id text, workflow text, version text, line text, patch bigint, trace_id text, key text, tags text[],
@@ -187,6 +192,17 @@ function partHelpers(s: string): string {
       select jsonb_build_object('kind', 'refused', 'why', 'exists', 'holder', to_jsonb(runs)) from ${s}.runs where id = p_run
     $$;
 
+    /* Limits how long locks are waited for, and says how it was before. In a transaction of the user's nobody else waits. */
+    create function ${s}.hurry_1() returns text language plpgsql as $$
+    declare
+      v_before text := current_setting('lock_timeout');
+    begin
+      if coalesce(current_setting('pawl.enlisted', true), '') = '' and coalesce(current_setting('pawl.transaction', true), '') = '' then
+        perform set_config('lock_timeout', '${CREATE_LOCK_LIMIT}', true);
+      end if;
+      return v_before;
+    end $$;
+
     /* Changes a counter under its lock and says what it is then; one that is back at zero goes. */
     create function ${s}.count_1(p_key text, p_by double precision) returns double precision language plpgsql as $$
     declare
@@ -240,6 +256,7 @@ function commit(s: string): string {
       v_now double precision;
       v_done int[];
       v_answer jsonb;
+      v_limit text;
       x jsonb;
       r record;
     begin
@@ -256,9 +273,11 @@ function commit(s: string): string {
           union all select (e ->> 'n')::bigint from jsonb_array_elements(p_ends) as e) order by n for no key update;
       end if;
       if p_creates is not null then
+        v_limit := ${s}.hurry_1();
         for r in ${insertion(s, "v_now", "p_creates")} loop
           numbers[r.part] := r.number;
         end loop;
+        perform set_config('lock_timeout', v_limit, true);
         for r in select part, id from jsonb_to_recordset(p_creates) as run (part int, id text) where numbers[part] is null loop
           answers := answers || jsonb_build_object(r.part, ${s}.exists_1(r.id));
         end loop;
@@ -279,6 +298,7 @@ function commit(s: string): string {
         end if;
       end if;
       for x in select jsonb_array_elements(p_parts) loop
+        if x ? 'create' then v_limit := ${s}.hurry_1(); end if;
         if x ? 'keys' or x ? 'counters' then
           begin
             v_answer := ${s}.commit_part_1(p_worker, v_now, x, v_data, v_bytes);
@@ -288,6 +308,7 @@ function commit(s: string): string {
         else
           v_answer := ${s}.commit_part_1(p_worker, v_now, x, v_data, v_bytes);
         end if;
+        if x ? 'create' then perform set_config('lock_timeout', v_limit, true); end if;
         numbers[(x ->> 'part')::int] := (v_answer ->> 'n')::bigint;
         if v_answer ->> 'kind' <> 'applied' or x ? 'children' then
           answers := answers || jsonb_build_object(x ->> 'part', v_answer);

@@ -1,13 +1,16 @@
 // Commits, from this side of the wire
 //
-//   CM1. Each statement names a run at most once; a commit that names one twice is sent in several.
+//   CM1. Each statement names a run at most once, and has only so many bytes; a commit with more is sent in several.
 //   CM2. An error that only one run can have caused must not hurt its neighbours (P16): nothing of the statement was applied, so its parts are sent
 //        again one by one, and the culprit's verdict carries the error. If runs have outrun the partitions of the journal, these are made first.
+//        So it is with a new run whose id or key is taken in a transaction that is still open (K5).
+//   CM3. Once a part of a commit was applied, an error says nothing about the whole of it any more: the outcome is unknown (P17, I2).
+import { hasCode, messageOf, PawlError } from "../../base/errors.ts";
 import type { Commit, RunCommit, RunRow, Verdict } from "../../core/store.ts";
 import { commitFault } from "../commit-fault.ts";
 import { type OwnedRuns, staysBare } from "../owned-runs.ts";
 import { CommitStatement } from "./commit-statement.ts";
-import { isMissingPartition, isStatementFault } from "./database-error.ts";
+import { isLockLimit, isMissingPartition, isStatementFault } from "./database-error.ts";
 import type { Row } from "./driver.ts";
 import type { Link } from "./link.ts";
 import { runRow } from "./rows.ts";
@@ -22,6 +25,9 @@ export interface Committing {
   created(n: number): void;
 }
 
+/** Of a statement; one run's part may be larger. Together with what it takes to send bytes as text, it must fit into one string. */
+export const STATEMENT_BYTES = 67_108_864;
+
 export type Answer =
   | { readonly kind: "applied"; readonly n: number; readonly children: readonly (number | null)[] }
   | { readonly kind: "again" }
@@ -32,6 +38,8 @@ export type Answer =
 interface Writer {
   readonly worker: string | null;
   readonly lane: number;
+  /** Something of the commit may have been applied. */
+  hasWritten: boolean;
 }
 
 export async function commit(to: Committing, { worker, lane = 0, runs }: Commit): Promise<Verdict[]> {
@@ -42,21 +50,46 @@ export async function commit(to: Committing, { worker, lane = 0, runs }: Commit)
     if (fault === null) sound.push(part);
     else verdicts.set(part, { run: part.run, kind: "failed", error: fault });
   }
-  for (const parts of withoutRepetition(sound)) {
-    const answered = await commitParts(to, { worker, lane }, parts);
+  const writer: Writer = { worker, lane, hasWritten: false };
+  for (const parts of inStatements(sound)) {
+    const answered = await commitParts(to, writer, parts).catch((error: unknown) => {
+      throw writer.hasWritten ? halfDone(error) : error;
+    });
     for (const [i, part] of parts.entries()) verdicts.set(part, answered[i] as Verdict);
   }
   return runs.map((part) => verdicts.get(part) as Verdict);
 }
 
-/** Cuts the list where a run comes up a second time (CM1). */
-function withoutRepetition(parts: readonly RunCommit[]): RunCommit[][] {
+/** About how much there is to send of it. */
+export function bytesOf({ entries, state = [], messages = [], children = [] }: RunCommit): number {
+  let bytes = 0;
+  for (const { data } of entries) bytes += data?.length ?? 0;
+  for (const { data } of state) bytes += data.length;
+  for (const { data } of messages) bytes += data?.length ?? 0;
+  for (const { entry } of children) bytes += entry.data?.length ?? 0;
+  return bytes;
+}
+
+function halfDone(error: unknown): unknown {
+  if (!hasCode(error, "storage_unavailable")) return error;
+  return new PawlError(
+    "unknown_outcome",
+    `Of this commit a part was applied, and then the store was away (${messageOf(error)}). Pawl reads it again before it goes on.`,
+    { cause: error },
+  );
+}
+
+/** Cuts the list where a run comes up a second time, or a statement would become too large (CM1). */
+function inStatements(parts: readonly RunCommit[]): RunCommit[][] {
   const lists: RunCommit[][] = [];
   let named = new Set<string>();
+  let bytes = 0;
   for (const part of parts) {
-    if (lists.length === 0 || named.has(part.run)) {
+    bytes += bytesOf(part);
+    if (lists.length === 0 || named.has(part.run) || bytes > STATEMENT_BYTES) {
       lists.push([]);
       named = new Set();
+      bytes = bytesOf(part);
     }
     lists.at(-1)?.push(part);
     named.add(part.run);
@@ -69,12 +102,16 @@ async function commitParts(to: Committing, writer: Writer, parts: readonly RunCo
     return await send(to, writer, parts, concernEachOther(parts));
   } catch (error) {
     to.owned.forgetAll();
-    if (!isStatementFault(error)) throw error;
+    if (!isStatementFault(error) && !(isLockLimit(error) && parts.some(isCreation))) throw error;
     if (isMissingPartition(error)) await to.link(writer.lane).query(`select ${to.schema}.partition_1()`);
     const verdicts: Verdict[] = [];
     for (const part of parts) verdicts.push(await commitAlone(to, writer, part));
     return verdicts;
   }
+}
+
+function isCreation({ create }: RunCommit): boolean {
+  return create !== undefined;
 }
 
 /** Looks at everything before it writes. */
@@ -84,27 +121,30 @@ async function commitAlone(to: Committing, writer: Writer, part: RunCommit): Pro
     return verdict as Verdict;
   } catch (error) {
     to.owned.forgetAll();
-    if (!isStatementFault(error)) throw error;
+    if (!isStatementFault(error) && !(isLockLimit(error) && isCreation(part))) throw error;
     return { run: part.run, kind: "failed", error };
   }
 }
 
 async function send(
   to: Committing,
-  { worker, lane }: Writer,
+  writer: Writer,
   parts: readonly RunCommit[],
   areOrdered: boolean,
 ): Promise<Verdict[]> {
   const { schema, owned } = to;
+  const { worker, lane } = writer;
   const statement = new CommitStatement(parts, areOrdered, { worker, lane, now: to.now(), owned });
   const values = statement.arguments();
   const marks = values.map((_value, i) => `$${i + 1}`).join(", ");
-  const [row] = await to.link(lane).query(`select numbers, answers from ${schema}.commit_1(${marks})`, values);
+  const bytes = parts.reduce((sum, part) => sum + bytesOf(part), 0);
+  const [row] = await to.link(lane).query(`select numbers, answers from ${schema}.commit_1(${marks})`, values, bytes);
   const { numbers, answers } = row as { numbers: (number | null)[] | null; answers: Record<string, Answer> };
   if (numbers === null) {
     owned.forgetAll();
     return parts.map(({ run }) => ({ run, kind: "refused", why: "fenced" }));
   }
+  writer.hasWritten = true;
   const verdicts: Verdict[] = [];
   for (const [i, part] of parts.entries()) {
     const n = numbers[i] ?? null;
@@ -112,8 +152,7 @@ async function send(
     if (answer.kind === "applied") remember(to, worker, part, answer);
     // What was known of it is forgotten, so that it goes the careful way.
     else owned.forget(part.run);
-    if (answer.kind === "applied" && part.create !== undefined) to.created(answer.n);
-    if (answer.kind === "again") verdicts.push(await commitAlone(to, { worker, lane }, part));
+    if (answer.kind === "again") verdicts.push(await commitAlone(to, writer, part));
     else verdicts.push(verdictOf(part, answer));
   }
   return verdicts;
@@ -147,11 +186,13 @@ export function verdictOf({ run }: RunCommit, answer: Exclude<Answer, { kind: "a
 }
 
 function remember(
-  { owned }: Committing,
+  { owned, created }: Committing,
   worker: string | null,
   part: RunCommit,
   { n, children }: Extract<Answer, { kind: "applied" }>,
 ): void {
+  if (part.create !== undefined) created(n);
+  for (const number of children) if (number !== null) created(number);
   if (worker === null) return;
   const before = part.create === undefined ? owned.find(part.run, worker, part.head) : null;
   const isBare = (part.create !== undefined || before?.isBare === true) && staysBare(part);

@@ -18,6 +18,8 @@ export interface Enlisting {
   readonly token: string;
   /** What a test gives as the time, or null. */
   now(): number | null;
+  /** A run was created, and has this number. */
+  created(n: number): void;
 }
 
 type Ask = (text: string, values: readonly PgValue[]) => PromiseLike<unknown>;
@@ -35,7 +37,9 @@ export async function enlist(to: Enlisting, transaction: unknown, commit: RunCom
     await ask("select set_config('pawl.enlisted', $1, true)", [token]);
     const result = (await ask(`select ${to.schema}.enlist_1(${marks}) as answer`, values)) as Result;
     const [row] = "rows" in result ? result.rows : result;
-    return verdictOf(commit, JSON.parse(row?.answer ?? "") as Exclude<Answer, { kind: "again" }>);
+    const answer = JSON.parse(row?.answer ?? "") as Exclude<Answer, { kind: "again" }>;
+    if (answer.kind === "applied") to.created(answer.n);
+    return verdictOf(commit, answer);
   } catch (error) {
     throw isOutside(error) ? noTransaction(error) : error;
   }

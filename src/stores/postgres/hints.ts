@@ -8,6 +8,9 @@ import { Link, type LinkOptions } from "./link.ts";
 
 /** Hints of one process are at least so far apart. */
 const GAP_MS = 5;
+/** A store that is closed waits for its last hint so long. */
+const CLOSE_LIMIT_MS = 1000;
+const LISTEN_LIMIT_MS = 10_000;
 /** PostgreSQL allows 8,000 bytes. Who has more to say names no runs: any may have changed. */
 const PAYLOAD_BYTES = 7000;
 /** How often a connection that listens is asked whether it still lives. */
@@ -48,17 +51,17 @@ export class Hints {
 
   #schedule(): void {
     if (this.#timer !== null) return;
-    this.#timer = startTimer(() => this.#send(), GAP_MS);
+    this.#timer = startTimer(() => void this.#send(), GAP_MS);
     this.#timer.unref();
   }
 
-  #send(): void {
+  async #send(): Promise<void> {
     this.#timer = null;
     const payload = payloadOf({ isWork: this.#isWork, runs: [...this.#changed] });
     this.#isWork = false;
     this.#changed.clear();
     // A hint that is lost is no loss.
-    void this.#sender()
+    await this.#sender()
       .query("select pg_notify($1, $2)", [this.channel, payload])
       .catch(() => {});
   }
@@ -75,7 +78,7 @@ export class Hints {
 
   async #listenOn(client: PgClient): Promise<void> {
     client.on("notification", ({ payload }) => this.#heard(hintOf(payload ?? "")));
-    await client.query({ text: `listen ${quoted(this.channel)}` });
+    await client.query({ text: `listen ${quoted(this.channel)}`, query_timeout: LISTEN_LIMIT_MS });
     // Whatever was said before is not repeated.
     this.#heard({ isWork: true, runs: null });
   }
@@ -100,10 +103,23 @@ export class Hints {
     await this.#receiver.close();
   }
 
-  async close(): Promise<void> {
-    if (this.#timer !== null) stopTimer(this.#timer);
+  /** Whoever goes has left runs to others: they need not wait for their next poll. */
+  async #sayTheRest(): Promise<void> {
+    if (this.#timer === null) return;
+    stopTimer(this.#timer);
     this.#timer = null;
+    if (!this.#sender().isOpen) return;
+    let limit: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => {
+      limit = startTimer(resolve, CLOSE_LIMIT_MS);
+    });
+    await Promise.race([this.#send(), late]);
+    stopTimer(limit);
+  }
+
+  async close(): Promise<void> {
     this.#listeners.clear();
+    await this.#sayTheRest();
     await this.#stopListening();
   }
 }

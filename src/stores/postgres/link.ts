@@ -7,8 +7,18 @@ import { assertStorable } from "../storable-text.ts";
 import { isRefusal, isStatementFault, lostAnswer, unavailable } from "./database-error.ts";
 import type { Driver, PgClient, PgValue, Row } from "./driver.ts";
 
+/** What is slower than a megabyte a second does not count as a connection. */
+const SLOWEST_BYTES_PER_MS = 1000;
+
+/** How long a statement with so many bytes may take. */
+export function limitFor(limitMs: number, bytes: number): number {
+  return limitMs + Math.ceil(bytes / SLOWEST_BYTES_PER_MS);
+}
+
 export interface LinkOptions {
   readonly where: string;
+  /** A statement has no answer any more after so long. */
+  readonly limitMs: number;
   driver(): Promise<Driver>;
   /** A new client, not connected yet. */
   client(driver: Driver): PgClient;
@@ -40,9 +50,9 @@ export class Link {
     return this.#pending;
   }
 
-  /** A statement that may change something. */
-  query(text: string, values: readonly PgValue[] = []): Promise<readonly Row[]> {
-    return this.#ask(text, values, lostAnswer);
+  /** A statement that may change something. `bytes` says how much there is to send, if that may be much. */
+  query(text: string, values: readonly PgValue[] = [], bytes = 0): Promise<readonly Row[]> {
+    return this.#ask(text, values, lostAnswer, bytes);
   }
 
   /** One that changes nothing: if its answer is lost, nothing is in doubt. */
@@ -50,14 +60,17 @@ export class Link {
     return this.#ask(text, values, unavailable);
   }
 
-  async #ask(text: string, values: readonly PgValue[], lost: typeof lostAnswer): Promise<readonly Row[]> {
+  async #ask(text: string, values: readonly PgValue[], lost: typeof lostAnswer, bytes = 0): Promise<readonly Row[]> {
     for (const value of values) if (typeof value === "string") assertStorable(value);
     const { client, driver } = await this.connect();
+    const limitMs = limitFor(this.#options.limitMs, bytes);
     this.#pending++;
     try {
-      const { rows } = await client.query({ text, values, types: driver.types });
+      const { rows } = await client.query({ text, values, types: driver.types, query_timeout: limitMs });
       return rows;
     } catch (error) {
+      // Too large for the driver: it was never sent, but what goes with it was.
+      if (error instanceof RangeError) this.#forget(client);
       if (isStatementFault(error)) throw error;
       if (isRefusal(error)) throw unavailable(error, this.#options.where);
       this.#forget(client);

@@ -13,7 +13,7 @@ const QUERY_LIMIT_MS = 60_000;
 const SHARED = 2;
 /** Heartbeats, hints, and at least one for transactions with a user's SQL. */
 const OWN = 3;
-const KEPT_SESSIONS = 10;
+const MOST_SESSIONS = 10;
 
 export class Links {
   /** Says which database it is, without a password. */
@@ -28,14 +28,18 @@ export class Links {
   constructor(database: string | PgPool, schema: string, lanes: number) {
     this.#database = database;
     this.where = whereOf(database);
-    if (typeof database !== "string") assertPoolSize(database, lanes + SHARED + OWN);
+    const needed = lanes + SHARED + OWN;
+    if (typeof database !== "string") assertPoolSize(database, needed);
     const several = (count: number, limitMs: number) =>
       Array.from({ length: count }, () => new Link(this.#options(limitMs)));
     this.#lanes = several(lanes, ANSWER_LIMIT_MS);
     this.#shared = several(SHARED, QUERY_LIMIT_MS);
     this.presence = new Link(this.#options(ANSWER_LIMIT_MS));
-    const kept = typeof database === "string" ? KEPT_SESSIONS : 1;
-    this.sessions = new Sessions({ ...this.#options(QUERY_LIMIT_MS), kept });
+    // Of a pool, what the others need is left to them: a transaction waits for commits, and must not keep them from a connection.
+    const room = typeof database === "string" ? MOST_SESSIONS : (database.options?.max ?? MOST_SESSIONS) - needed + 1;
+    const most = Math.max(1, Math.min(MOST_SESSIONS, room));
+    const kept = typeof database === "string" ? MOST_SESSIONS : 1;
+    this.sessions = new Sessions({ ...this.#options(QUERY_LIMIT_MS), most, kept });
     this.hints = new Hints(schema, () => this.shared(), this.#options(ANSWER_LIMIT_MS));
   }
 
@@ -73,7 +77,8 @@ export function linkTo(url: string, limitMs: number): Link {
 }
 
 function optionsOf(database: string | PgPool, limitMs: number): LinkOptions {
-  return { where: whereOf(database), driver: loadDriver, client: (driver) => clientOf(driver, database, limitMs) };
+  const client = (driver: Driver) => clientOf(driver, database, limitMs);
+  return { where: whereOf(database), limitMs, driver: loadDriver, client };
 }
 
 function clientOf(driver: Driver, database: string | PgPool, limitMs: number): PgClient {

@@ -9,11 +9,13 @@ import {
 } from "../../core/sql.ts";
 import type { TransactRequest } from "../../core/store.ts";
 import { notThisWay, transactionIsOver, transactionRefused } from "../sql-errors.ts";
-import { isAway, isRefusal, sqlState, unavailable } from "./database-error.ts";
+import { isAway, isRefusal, isUnfit, sqlState, unavailable } from "./database-error.ts";
 import type { PgQuery } from "./driver.ts";
 import type { Session } from "./sessions.ts";
 
 const IDLE_TOO_LONG = "25P03";
+/** The connection is used for other transactions afterwards. */
+const SETS_SESSION = /^(?:\s|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/|;)*set\s+(?!(?:local|transaction|constraints)\b)/i;
 /** The server's own limit comes first; this is for one that no longer answers. */
 const GRACE_MS = 5000;
 
@@ -74,6 +76,7 @@ export class PgSql implements Sql {
     if (!this.#isOpen) throw transactionIsOver();
     const word = transactionWord(query.text);
     if (word !== null) throw transactionRefused(word);
+    if (SETS_SESSION.test(query.text)) throw outlivesTransaction();
     this.#pending++;
     try {
       const { timeoutMs } = this.#request;
@@ -81,6 +84,7 @@ export class PgSql implements Sql {
       const sent = { ...query, values, queryMode: "extended", query_timeout: timeoutMs + GRACE_MS } as PgQuery;
       return (await this.#session.client.query(sent)) as unknown as SqlResult<R>;
     } catch (error) {
+      if (isUnfit(error)) throw error;
       if (!isRefusal(error)) this.#lost(error);
       else if (isAway(sqlState(error))) this.fault ??= unavailable(error, this.#where);
       throw this.fault ?? error;
@@ -101,4 +105,10 @@ export class PgSql implements Sql {
       { fields: { seconds } },
     );
   }
+}
+
+function outlivesTransaction(): PawlError {
+  const message =
+    "SET outlives the transaction, on a connection that other runs use next. Use SET LOCAL, which ends with the transaction.";
+  return new PawlError("invalid_argument", message, { fields: { statement: "SET" } });
 }

@@ -34,9 +34,10 @@ export interface PostgresStoreOptions {
 }
 
 const MOST_LANES = 16;
-const SCHEMA_BYTES = 63;
-/** The name stands in the texts of functions, and in strings inside them. */
-const UNUSABLE = /['"$%\\\p{Cc}]/u;
+/** PostgreSQL has room for 63; the channel of the hints is called after it. */
+const SCHEMA_BYTES = 58;
+/** The name stands in the texts of functions, in strings inside them, and in texts whose values are marked with `?`. */
+const UNUSABLE = /['"$%?\\\p{Cc}]/u;
 
 /** A store in a PostgreSQL database, by its URL or through a pool of `pg`. Engines of one process may share it: the last one closes it. */
 export function postgresStore(database: string | PgPool, options: PostgresStoreOptions = {}): Store {
@@ -57,8 +58,9 @@ export function postgresStore(database: string | PgPool, options: PostgresStoreO
   const created = (n: number) => partitions.created(n);
   const committing = { schema: s, owned, link: (lane: number) => links.lane(lane), now, created };
   const claiming = { schema: s, owned, link: shared, now, cursor: { slot: "", rate: "" } };
-  const enlisting = { schema: s, channel: hints.channel, token: randomUUID(), now };
+  const enlisting = { schema: s, channel: hints.channel, token: randomUUID(), now, created };
   let users = 0;
+  let opening: Promise<void> | null = null;
 
   /** How far the database's clock is away from ours. */
   async function measureTime(): Promise<void> {
@@ -74,6 +76,21 @@ export function postgresStore(database: string | PgPool, options: PostgresStoreO
     } catch (error) {
       throw error instanceof PawlError ? error : unavailable(error, where);
     }
+  }
+
+  async function prepare(): Promise<void> {
+    const { client } = await presence.connect();
+    await assertSettings(client, where);
+    await bringUpToDate(client);
+    await measureTime();
+  }
+
+  async function close(): Promise<void> {
+    users = Math.max(0, users - 1);
+    if (users > 0) return;
+    opening = null;
+    await workers.stopPulses();
+    await links.close();
   }
 
   async function deliver(message: Message): Promise<Delivery> {
@@ -101,18 +118,16 @@ export function postgresStore(database: string | PgPool, options: PostgresStoreO
     lanes,
 
     async open() {
-      const { client } = await presence.connect();
-      await assertIsolation(client, where);
-      if (users === 0) await bringUpToDate(client);
       users += 1;
-      await measureTime();
+      opening ??= prepare();
+      try {
+        await opening;
+      } catch (error) {
+        await close();
+        throw error;
+      }
     },
-    async close() {
-      users = Math.max(0, users - 1);
-      if (users > 0) return;
-      await workers.stopPulses();
-      await links.close();
-    },
+    close,
 
     async register(worker) {
       await workers.register(worker);
@@ -186,10 +201,18 @@ export function postgresStore(database: string | PgPool, options: PostgresStoreO
   };
 }
 
-/** The functions rely on a new snapshot for each of their statements. */
-async function assertIsolation(client: PgClient, where: string): Promise<void> {
-  const { rows } = await client.query({ text: "select current_setting('transaction_isolation') as isolation" });
-  const isolation = rows[0]?.["isolation"];
+/** The functions rely on a new snapshot for each of their statements, and what is stored on every letter. */
+async function assertSettings(client: PgClient, where: string): Promise<void> {
+  const { rows } = await client.query({
+    text: "select current_setting('transaction_isolation') as isolation, current_setting('server_encoding') as encoding",
+  });
+  const { isolation, encoding } = rows[0] ?? {};
+  if (encoding !== "UTF8")
+    throw new PawlError(
+      "invalid_argument",
+      `The encoding of ${where} is ${encoding}, which does not hold every text. Pawl needs UTF8: create database … encoding 'UTF8' template template0.`,
+      { fields: { encoding } },
+    );
   if (isolation === "read committed") return;
   throw new PawlError(
     "invalid_argument",
@@ -201,7 +224,7 @@ async function assertIsolation(client: PgClient, where: string): Promise<void> {
 function assertOptions(schema: string, lanes: number): void {
   if (schema === "" || UNUSABLE.test(schema) || Buffer.byteLength(schema) > SCHEMA_BYTES) {
     const shown = JSON.stringify(schema);
-    const rule = `a name of 1 to ${SCHEMA_BYTES} bytes, without quotes, $, %, backslashes and control characters`;
+    const rule = `a name of 1 to ${SCHEMA_BYTES} bytes, without quotes, $, %, ?, backslashes and control characters`;
     throw new PawlError("invalid_argument", `schema is ${shown}. Give ${rule}.`, { fields: { schema } });
   }
   if (Number.isInteger(lanes) && lanes >= 1 && lanes <= MOST_LANES) return;

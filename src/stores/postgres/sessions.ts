@@ -2,11 +2,10 @@
 import { unavailable } from "./database-error.ts";
 import { type Driver, loadDriver, type PgClient } from "./driver.ts";
 
-/** More transactions than that wait for each other: a database has few connections, and they are for commits as well. */
-const MOST = 10;
-
 export interface SessionsOptions {
   readonly where: string;
+  /** More transactions than that wait for each other: a database has few connections, and they are for commits as well. */
+  readonly most: number;
   /** How many are kept for the next transactions. */
   readonly kept: number;
   client(driver: Driver): PgClient;
@@ -39,7 +38,7 @@ export class Sessions {
 
   async take(): Promise<Session> {
     this.#isClosed = false;
-    if (this.#taken >= MOST) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    if (this.#taken >= this.#options.most) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     else this.#taken++;
     return this.#idle.pop() ?? this.#connect();
   }

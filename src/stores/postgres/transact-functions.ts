@@ -7,6 +7,9 @@ export const REFUSED = "PAWL2";
 /** The transaction is not the one that was begun. */
 export const OTHER_TRANSACTION = "PAWL3";
 
+/** The user's SQL has made it read-only. */
+export const MADE_READ_ONLY = "PAWL5";
+
 /** A run was to be started in a transaction, and there is none. */
 export const NO_TRANSACTION = "PAWL4";
 
@@ -26,6 +29,13 @@ export function transactFunctions(s: string): string {
       if current_setting('pawl.transaction', true) is distinct from p_transaction then
         raise exception sqlstate '${OTHER_TRANSACTION}' using message = 'The transaction was ended before its time.';
       end if;
+      if current_setting('transaction_read_only')::boolean and current_setting('pawl.read_only', true) = 'off' then
+        raise exception sqlstate '${MADE_READ_ONLY}' using message = 'The transaction is read-only.';
+      end if;
+      -- What is acknowledged is on the disk, whatever the user's SQL has asked for (I1).
+      if current_setting('synchronous_commit') in ('off', 'local') then
+        perform set_config('synchronous_commit', (select reset_val from pg_settings where name = 'synchronous_commit'), true);
+      end if;
       select done.numbers, done.answers into numbers, answers from ${s}.commit_1(${ARGUMENTS}) as done;
       v_answer := case when numbers is null then '{"kind":"refused","why":"fenced"}' else answers -> '1' end;
       if v_answer ->> 'kind' <> 'applied' then
@@ -37,13 +47,14 @@ export function transactFunctions(s: string): string {
     create function ${s}.enlist_1(p_transaction text, p_channel text, ${PARAMETERS}) returns text language plpgsql as $$
     declare
       v_answer jsonb;
+      v_n bigint;
     begin
       if current_setting('pawl.enlisted', true) is distinct from p_transaction then
         raise exception sqlstate '${NO_TRANSACTION}' using message = 'No transaction is open on this connection.';
       end if;
-      select done.answers -> '1' into v_answer from ${s}.commit_1(${ARGUMENTS}) as done;
+      select done.answers -> '1', done.numbers[1] into v_answer, v_n from ${s}.commit_1(${ARGUMENTS}) as done;
       if v_answer ->> 'kind' <> 'applied' then return v_answer::text; end if;
       perform pg_notify(p_channel, '{"isWork":true,"runs":[]}');
-      return '{"kind":"applied"}';
+      return jsonb_build_object('kind', 'applied', 'n', v_n)::text;
     end $$;`;
 }

@@ -2,7 +2,8 @@
 // Fence rows are apart from the row with the lease, so that heartbeats and commits never wait for each other (P21).
 //
 //   W1. Fence first, release later: what a commit that was waited for has done is seen by the statements after it (P20).
-//   W2. A lease is counted on the database's clock alone. Whoever ends a worker because its lease is over looks while it holds the row (I9).
+//   W2. A lease is counted on the database's clock alone, which may be set back: a renewal counts from then, not from the latest ever seen (P29).
+//       Whoever ends a worker because its lease is over looks while it holds the row (I9).
 import { FINAL_FAILURE, PROGRESS_TYPES } from "../progress.ts";
 
 /** How long fencing waits for a commit that hangs, as one does whose standby is away: then it is tried again later (P22). */
@@ -38,7 +39,7 @@ export function workerFunctions(s: string): string {
 
     create function ${s}.heartbeat_1(p_worker text, p_lease double precision, out alive boolean, out others bigint) language plpgsql as $$
     begin
-      update ${s}.workers set renewed_at = greatest(renewed_at, ${s}.time_1(p_lease))
+      update ${s}.workers set renewed_at = ${s}.time_1(p_lease)
         where id = p_worker and exists (select 1 from ${s}.fences
           where worker = p_worker and lane = ${CLAIMS_LANE} and server = pg_postmaster_start_time());
       alive := found;
