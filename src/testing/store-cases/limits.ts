@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { LIMITS } from "../../core/limits.ts";
 import type { Handle, Store } from "../../core/store.ts";
 import {
   appending,
@@ -50,6 +51,19 @@ export const limitCases: readonly StoreCase[] = [
     await apply(store, ending("urgent", 1));
     assert.deepEqual(await claimIds(store, limited(1)), ["b1"]);
     assert.deepEqual(await claimIds(store, limited(1)), []);
+  }),
+
+  storeCase("I18 I19 a line behind more full ones than a claim looks at has its turn", async ({ store }) => {
+    const full = Array.from({ length: LIMITS.linesPerClaim + 1 }, (_, n) => `a${n}`);
+    const inLine = (prefix: string) => full.map((id) => creation(`${prefix}${id}`, slot(`order/${id}`)));
+    await apply(store, ...inLine("holds-"));
+    const claimTwice = async () => {
+      const ask = { limit: full.length, ...limited(1) };
+      return [...(await claimIds(store, ask)), ...(await claimIds(store, ask))];
+    };
+    assert.equal((await claimTwice()).length, full.length);
+    await apply(store, ...inLine("waits-"), creation("free", slot("order/z")));
+    assert.deepEqual(await claimTwice(), ["free"]);
   }),
 
   storeCase("I18 B16 every way of letting go frees the slot", async ({ store, leaseClock }) => {
