@@ -237,6 +237,25 @@ describe("a fleet", () => {
     expect(members.map(isThere)).toEqual([true, true]);
   });
 
+  it("replaces a new process that dies while the old one still finishes its steps", async () => {
+    const at = await site("sqlite");
+    const running = fleet(at, "--processes", "1");
+    await pids(running, 1);
+    const run = await start(at, "r", 1, 0, "go");
+    await effect(at, "r 0 begun");
+    running.kill("SIGHUP");
+    const next = await running.nth(/^\[1\] works/, 2);
+    process.kill(Number(/pid (\d+)/.exec(next)?.[1]), "SIGKILL");
+    await running.line(/^\[1\] was ended by SIGKILL/);
+    await running.nth(/^\[1\] works/, 3);
+    writeFileSync(join(at.folder, "go"), "");
+    expect(await run.result()).toBe("r");
+    await running.line(/^All processes are restarted\./);
+    running.kill("SIGTERM");
+    expect((await running.ended).code).toBe(0);
+    expect(effects(at).map(({ what }) => what)).toEqual(["r 0 begun", "r 0 done"]);
+  });
+
   it("stops at once on a second signal, whatever a step does", async () => {
     const at = await site("sqlite");
     const running = fleet(at, "--processes", "2");

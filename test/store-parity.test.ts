@@ -149,6 +149,7 @@ const row = fc.record(
     stopReason: text,
     progress: text,
     cost: text,
+    deadline: soon,
     needs,
     frees: fc.boolean(),
   },

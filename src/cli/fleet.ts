@@ -180,6 +180,8 @@ export class Fleet {
     const next = this.#newMember(place);
     if ((await next.working) === null) return next.ended;
     const former = place.member;
+    // From here on it is looked after like any other: the old one may take its time to stop, and the new one may die before that.
+    place.isReplacing = false;
     this.#settle(place, next);
     if (former !== null) await this.#retire(former);
     return null;

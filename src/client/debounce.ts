@@ -39,6 +39,8 @@ export interface Burst extends Quiet {
   /** The input of this start, and what a run with it needs. */
   readonly input: unknown;
   readonly needs: Needs | null;
+  /** Counted from when this start lets the run begin: however long it is put off, that takes nothing of its time. */
+  readonly deadline: number;
 }
 
 /** How long a start waits for another one that is writing to the same run, and how often it looks. */
@@ -81,9 +83,10 @@ function nextInput({ store, host, codec }: StartPorts, claimed: ClaimedRun, burs
   );
   const before =
     last?.type === "run.continued" ? (openEntry(codec, claimed.run, last).payload as Continued).generation : 0;
-  const continued: Continued = { generation: before + 1, input: burst.input, state: {}, cost: {}, replaces: true };
+  const { input, deadline } = burst;
+  const continued: Continued = { generation: before + 1, input, state: {}, cost: {}, replaces: true, deadline };
   draft.append(now, "run.continued", null, continued);
   const wakeAt = Math.min(now + burst.waitMs, claimed.row.createdAt + burst.maxMs);
-  draft.row({ release: true, readyAt: null, wakeAt, ...(burst.needs !== null && { needs: burst.needs }) });
+  draft.row({ release: true, readyAt: null, wakeAt, deadline, ...(burst.needs !== null && { needs: burst.needs }) });
   return draft.take().commit;
 }

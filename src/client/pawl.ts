@@ -9,6 +9,7 @@ import { utf8Length } from "../base/utf8.ts";
 import type { Log } from "../core/context.ts";
 import { ENDS, type Entry, type Resolved } from "../core/journal.ts";
 import { DEFAULTS, LIMITS } from "../core/limits.ts";
+import { assertNoSchedule } from "../core/slot-run.ts";
 import type { Store } from "../core/store.ts";
 import { isTerminal, publicStatus } from "../core/transition.ts";
 import { openEntry, sealValue } from "../core/values.ts";
@@ -294,6 +295,7 @@ export class Pawl {
   ): Promise<Run> {
     this.#assertOpen();
     const row = await rowOf(id, this.store);
+    assertNoSchedule(row.workflow);
     const stored = await this.store.journal(id);
     // A fork before a damaged entry is the way out for a run that has one.
     const journal = movesKey

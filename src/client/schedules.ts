@@ -21,7 +21,7 @@ import {
   type Skip,
 } from "../core/schedule.ts";
 import { validate } from "../core/schema.ts";
-import { SCHEDULE_WORKFLOW, slotRun } from "../core/slot-run.ts";
+import { assertNoSchedule, SCHEDULE_WORKFLOW, slotRun } from "../core/slot-run.ts";
 import { assertCron, type Timing } from "../core/slots.ts";
 import type { NewRun, RunCommit, RunRow, Store } from "../core/store.ts";
 import { isTerminal, RUN_STATES } from "../core/transition.ts";
@@ -95,9 +95,9 @@ export interface SchedulesPorts {
 }
 
 /** Every worker has it: it takes the runs of schedules. */
-export const scheduleWorkflow: Workflow = workflow(SCHEDULE_WORKFLOW, () => {
-  throw new PawlError("invalid_argument", "A schedule is no workflow. Use pawl.schedule(name, workflow, options).");
-}) as Workflow;
+export const scheduleWorkflow: Workflow = workflow(SCHEDULE_WORKFLOW, async () =>
+  assertNoSchedule(SCHEDULE_WORKFLOW),
+) as Workflow;
 
 const SPACE = "schedule";
 /** The runs of its slots have a time behind its name in their id. */
@@ -182,7 +182,7 @@ export class Schedules {
     if (row === null || isTerminal(row.state)) return null;
     const [state, inbox] = await Promise.all([store.state(run), store.inbox(run)]);
     const mail = inbox.filter(({ name }) => name === CHANGE);
-    const changes = mail.map((one) => openChange(codec, run, one));
+    const changes = mail.flatMap((one) => openChange(codec, run, one));
     const schedule = changes.reduce<Schedule>(changed, openSchedule(codec, run, state));
     return { ...schedule, row, hasMail: mail.length > 0 };
   }
@@ -233,6 +233,7 @@ export class Schedules {
   async #definitionOf(target: Workflow | string, options: ScheduleOptions, now: number): Promise<ScheduleDefinition> {
     const { overlap = "allow", misfire = "fireOnce", tags = [], priority = 0, deadline } = options;
     const known = this.#known(target, options);
+    assertNoSchedule(known?.name ?? target);
     const timing = timingOf(options, now);
     assertOneOf("overlap", overlap, OVERLAPS);
     assertOneOf("misfire", misfire, MISFIRES);

@@ -11,13 +11,14 @@ import type { Host } from "../core/host.ts";
 import type { Entry, RunStarted } from "../core/journal.ts";
 import { DEFAULTS } from "../core/limits.ts";
 import { validate, validateNow } from "../core/schema.ts";
+import { assertNoSchedule } from "../core/slot-run.ts";
 import type { OpenTransaction } from "../core/sql.ts";
 import type { Needs, NewRun, RunCommit, RunRow, Store, Verdict } from "../core/store.ts";
 import { openEntry } from "../core/values.ts";
 import type { Workflow } from "../core/workflow.ts";
 import type { Registry } from "../worker/registry.ts";
 import type { Worker } from "../worker/worker.ts";
-import { type Debounce, quietOf, startDebounced } from "./debounce.ts";
+import { type Burst, type Debounce, quietOf, startDebounced } from "./debounce.ts";
 
 export interface StartOptions {
   /** The run's id. A second start with it and the same input is the same run; with other input a conflict. */
@@ -69,6 +70,7 @@ export function startRun(
   options: StartOptions,
 ): Promise<string> {
   checkOptions(options);
+  assertNoSchedule(typeof workflow === "string" ? workflow : workflow?.name);
   const known = typeof workflow === "string" ? ports.registry.newest(workflow) : workflow;
   if (known === undefined) return startElsewhere(ports, workflow as string, input, options);
   const target = targetHere(known);
@@ -97,7 +99,8 @@ function startChecked(ports: StartPorts, target: Target, input: unknown, options
   const create = newRun(ports, id, target, options, { deadline, needs, now });
   draft.create(create);
   draft.appendText(now, "run.started", null, startedText(name, version, text, id, deadline));
-  if (options.debounce !== undefined) return startInBurst(ports, target, draft, input, { ...options, needs });
+  if (options.debounce !== undefined)
+    return startInBurst(ports, draft, { ...quietOf(options.debounce), workflow: name, input, needs, deadline });
   const isPlain = options.key === undefined && options.id === undefined;
   if (!create.claimed || !isPlain) return startUnlessThere(ports, target, create, draft, text, options);
   // The body sees what replay would show it: the input as it was recorded (I21).
@@ -106,17 +109,10 @@ function startChecked(ports: StartPorts, target: Target, input: unknown, options
   return ports.worker.begin(id, target.workflow as Workflow, create, draft, entry);
 }
 
-async function startInBurst(
-  ports: StartPorts,
-  target: Target,
-  draft: Draft,
-  input: unknown,
-  { debounce, needs }: { readonly debounce?: Debounce; readonly needs: Needs | null },
-): Promise<string> {
-  const burst = { ...quietOf(debounce as Debounce), workflow: target.name, input, needs };
+async function startInBurst(ports: StartPorts, draft: Draft, burst: Burst): Promise<string> {
   const started = await startDebounced(ports, draft.take().commit, burst);
   ports.worker.hint();
-  return "run" in started ? started.run : existing(ports, started.verdict, target.name, "", {});
+  return "run" in started ? started.run : existing(ports, started.verdict, burst.workflow, "", {});
 }
 
 async function startUnlessThere(

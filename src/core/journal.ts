@@ -125,6 +125,8 @@ export interface Continued {
   readonly seed?: string;
   /** The generation before it never began: a start of the same burst has taken its place. */
   readonly replaces?: true;
+  /** With `replaces`: of the start that has taken the place. */
+  readonly deadline?: number;
 }
 
 export interface Parked {

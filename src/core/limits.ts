@@ -47,7 +47,7 @@ export const LIMITS = {
   /** How often a schedule looks whether the run that its queue waits for has ended. */
   queueLookMs: 1000,
   /** When a schedule that could not be settled is tried again. */
-  scheduleRetryMs: 60_000,
+  scheduleRetryMs: 30_000,
 } as const;
 
 /** Time given to one attempt of a step, by what it does (S4-24). */

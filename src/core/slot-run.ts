@@ -1,8 +1,15 @@
 // Names
 // How the run of a schedule and the runs of its slots are named, and how a run knows its slot.
+import { PawlError } from "../base/errors.ts";
 
 /** What the run of a schedule is a run of. It has no body: its worker settles what is due and lets it go. */
 export const SCHEDULE_WORKFLOW = "pawl.schedule";
+
+/** Only `pawl.schedule` makes such a run: any other would have neither definition nor cursor, and nobody could list schedules any more. */
+export function assertNoSchedule(workflow: unknown): void {
+  if (workflow !== SCHEDULE_WORKFLOW) return;
+  throw new PawlError("invalid_argument", "A schedule is no workflow. Use pawl.schedule(name, workflow, options).");
+}
 
 /** The id of the run that a slot starts: there can only be one (I13). */
 export function slotRun(name: string, slot: number): string {

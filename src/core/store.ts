@@ -330,6 +330,7 @@ export interface RowPatch {
   readonly stopReason?: string;
   readonly progress?: string;
   readonly cost?: string;
+  readonly deadline?: number;
   /** What the run needs from now on. */
   readonly needs?: Needs;
   /** Its slot lets another run in: worth a hint. */

@@ -4,7 +4,7 @@ import { messageOf, PawlError, readProperty } from "../base/errors.ts";
 import { type Chain, Draft } from "../core/draft.ts";
 import { cancelWithoutBody, recordableReason, writePark } from "../core/endings.ts";
 import { needsOf } from "../core/flow-control.ts";
-import type { ChildEnded, ChildStarted, Entry, Parked, Resolved, RunStarted } from "../core/journal.ts";
+import type { ChildEnded, ChildStarted, Continued, Entry, Parked, Resolved, RunStarted } from "../core/journal.ts";
 import { LIMITS } from "../core/limits.ts";
 import { Pass } from "../core/pass.ts";
 import type { PassPorts } from "../core/pass-ports.ts";
@@ -41,7 +41,7 @@ export function loadRun(
   }
   const wasParked = openPark(entries);
   const decision = decisionOf(claimed, ports, wasParked);
-  const hasBegun = entries.length > 1;
+  const hasBegun = entries.length > lastStart(entries) + 1;
   if (claimed.cancel !== null && (!hasBegun || wasParked !== null || workflow === undefined))
     return cancelled(draft, claimed, ports, openChildren(entries));
   if (wasParked !== null && decision === undefined) return parked(draft, claimed, ports, null);
@@ -61,14 +61,34 @@ export function loadRun(
 
 /** What a run needs that was created where only the name of its workflow was known, or before the workflow had limits. */
 function unmetNeeds({ row }: ClaimedRun, workflow: Workflow, entries: readonly Entry[]): Needs | null {
-  if (row.slot !== null || workflow.definition.flow === null) return null;
+  if (workflow.definition.flow === null) return null;
+  const last = lastStart(entries);
+  const hasBegun = entries.length > last + 1;
+  const isReplaced = last > 0 && !hasBegun;
+  if (row.slot !== null && !isReplaced) return null;
+  const needs = neededFor(workflow, (entries[last]?.payload as RunStarted | Continued | undefined)?.input);
+  // Of a burst, whoever came last may not have known what its input needs.
+  if (row.slot === needs.slot) return null;
+  return hasBegun ? { ...needs, rate: null } : needs;
+}
+
+function neededFor(workflow: Workflow, input: unknown): Needs {
+  const own = { slot: workflow.name, rate: null };
   try {
-    const needs = needsOf(workflow, (entries[0]?.payload as RunStarted | undefined)?.input);
-    return needs === null || entries.length === 1 ? needs : { ...needs, rate: null };
+    return needsOf(workflow, input) ?? own;
   } catch {
     // An input that has no key: it is counted with the workflow itself.
-    return { slot: workflow.name, rate: null };
+    return own;
   }
+}
+
+/** The entry that the run begins with: its first one, or the last start of a burst that has taken its place. */
+function lastStart(entries: readonly Entry[]): number {
+  const isReplacing = ({ type, payload }: Entry) =>
+    type === "run.continued" && (payload as Continued).replaces === true;
+  let last = 0;
+  for (let next = entries[1]; next !== undefined && isReplacing(next); next = entries[last + 1]) last += 1;
+  return last;
 }
 
 /** Where the journal ends now. */

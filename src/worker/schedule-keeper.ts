@@ -7,7 +7,7 @@
 //   SK3. A schedule that cannot be settled here is left as it is, and tried again later, by whoever claims it then: it is never parked for a
 //        calendar or a codec that one worker lacks.
 import type { Codec } from "../base/envelope.ts";
-import { messageOf } from "../base/errors.ts";
+import { messageOf, PawlError } from "../base/errors.ts";
 import { compareVersions, parseVersion } from "../base/semver.ts";
 import type { Log } from "../core/context.ts";
 import { Draft } from "../core/draft.ts";
@@ -60,7 +60,7 @@ export class ScheduleKeeper {
     const mail = claimed.inbox.filter(({ kind }) => kind === "signal");
     const opened = attempt(() => ({
       schedule: openSchedule(codec, run, rows),
-      changes: mail.filter(({ name }) => name === CHANGE).map((row) => openChange(codec, run, row)),
+      changes: mail.filter(({ name }) => name === CHANGE).flatMap((row) => openChange(codec, run, row)),
     }));
     if ("error" in opened) return this.#postponed(claimed, draft, opened.error);
     const { schedule, changes } = opened.value;
@@ -124,7 +124,13 @@ export class ScheduleKeeper {
     const { workflow, input, tags, priority } = definition;
     const name = nameOf(claimed);
     const id = slotRun(name, slot);
-    const version = definition.version ?? versions.get(workflow) ?? "1.0.0";
+    const version = definition.version ?? versions.get(workflow);
+    // Any other version than that of the worker to come would leave the run stranded.
+    if (version === undefined)
+      throw new PawlError(
+        "unknown_workflow",
+        `No worker has a workflow "${workflow}". Start one, or remove the schedule.`,
+      );
     const deadline = now + definition.deadlineMs;
     const draft = new Draft(id, { head: 0, hash: id, at: 0 }, host, codec);
     const started: RunStarted = { workflow, version, input, seed: id, deadline };
@@ -151,7 +157,7 @@ export class ScheduleKeeper {
   #postponed(claimed: ClaimedRun, draft: Draft, error: unknown): Tending {
     const { store, log } = this.#ports;
     const schedule = nameOf(claimed);
-    const message = `Schedule "${schedule}" could not be settled, and is tried again in a minute. ${messageOf(error)}`;
+    const message = `Schedule "${schedule}" could not be settled, and is tried again in half a minute. ${messageOf(error)}`;
     const commit = letGo(claimed, draft, store.clock.now() + LIMITS.scheduleRetryMs);
     return { commit, tell: () => log.error(message, { run: claimed.run, schedule }) };
   }
@@ -238,9 +244,15 @@ export function openSchedule(codec: Codec, run: string, rows: readonly StateRow[
   return { definition: open("definition") as ScheduleDefinition, cursor: open("cursor") as ScheduleCursor };
 }
 
-export function openChange(codec: Codec, run: string, { id, data }: InboxRow): ScheduleChange {
-  return openValue(codec, data, { run, seq: -1, field: `inbox:${id}` }) as ScheduleChange;
+/** None for a signal that did not come from here: anybody can send one to a run, and it must not bring the schedule down. */
+export function openChange(codec: Codec, run: string, { id, data }: InboxRow): ScheduleChange[] {
+  const change = openValue(codec, data, { run, seq: -1, field: `inbox:${id}` }) as Partial<ScheduleChange> | null;
+  const isChange =
+    Number.isFinite(change?.at) && (change?.kind !== "define" || change.definition?.timing !== undefined);
+  return isChange && KINDS.has(change?.kind) ? [change as ScheduleChange] : [];
 }
+
+const KINDS: ReadonlySet<unknown> = new Set<ScheduleChange["kind"]>(["define", "pause", "resume"]);
 
 function nameOf({ row, run }: ClaimedRun): string {
   return row.key ?? run;

@@ -293,6 +293,61 @@ describe.each(STORES)("flow control on %s", (store) => {
     expect(begun).toEqual([["at 24", from + 25_000]]);
   });
 
+  it("X-21 a burst that goes on for ever takes nothing of the run's time: its deadline counts from the last start", async () => {
+    const world = await openWorld(store);
+    const index = workflow({ name: "index", deadline: "1m" }, async (ctx, n: number) => ctx.step("s", () => n));
+    const pawl = await world.open([index]);
+    const start = (n: number) => pawl.start(index, n, { debounce: { key: "k", wait: "30s" } });
+    const run = await start(0);
+    for (let n = 1; n < 6; n++) {
+      await world.advance(20_000);
+      expect((await start(n)).id).toBe(run.id);
+    }
+    const last = world.clock.now();
+    await world.advance(MINUTE);
+    expect(await run.result()).toBe(5);
+    expect((await run.status()).deadline?.getTime()).toBe(last + 30_000 + MINUTE);
+  });
+
+  it("P19 X-21 a run that waits for its burst to end is cancelled without its body, and the next start makes another", async () => {
+    const world = await openWorld(store);
+    const seen: string[] = [];
+    const index = workflow("index", async (ctx, text: string) => {
+      seen.push(text);
+      return ctx.step("s", () => text);
+    });
+    const pawl = await world.open([index]);
+    const start = (text: string) => pawl.start(index, text, { debounce: { key: "k", wait: "30s" } });
+    const first = await start("a");
+    expect((await start("b")).id).toBe(first.id);
+    expect(await pawl.cancel(first.id)).toEqual({ outcome: "cancelled" });
+    const next = await start("c");
+    expect(next.id).not.toBe(first.id);
+    await world.advance(MINUTE);
+    expect([seen, await next.result()]).toEqual([["c"], "c"]);
+  });
+
+  it("I18 X-21 a burst from a process that knows no limits stands in the line of its last input, and its rate counts", async () => {
+    const world = await openWorld(store);
+    const begun: string[] = [];
+    const key = (text: string) => text;
+    const index = workflow(
+      { name: "index", concurrency: { limit: 1, key }, rate: { limit: 1, per: "1h" } },
+      async (ctx, text: string) => ctx.step("s", () => void begun.push(text)),
+    );
+    const client = await world.open();
+    const start = (text: string) =>
+      client.start("index", text, { version: "1.0.0", debounce: { key: "k", wait: "30s" } });
+    const { id } = await start("a");
+    await start("b");
+    const pawl = await world.open([index]);
+    await pawl.start(index, "first");
+    await world.advance(MINUTE);
+    expect([begun, (await world.store.run(id))?.slot]).toEqual([["first"], "index/b"]);
+    await world.advance(60 * MINUTE);
+    expect(begun).toEqual(["first", "b"]);
+  });
+
   it("I17 X-21 starts of a burst that come at the same time are one run, with the input of one of them", async () => {
     const world = await openWorld(store);
     let begun = 0;

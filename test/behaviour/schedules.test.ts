@@ -327,6 +327,21 @@ describe.each(STORES)("schedules on %s", (store) => {
     expect(row).toMatchObject({ priority: 3, deadline: (Math.floor(begin / HOUR) + 2) * HOUR });
   });
 
+  it("I13 P34 a slot that comes while no worker has the workflow waits for one, whatever version that has", async () => {
+    const world = await openWorld(store);
+    const { job } = jobs();
+    const pawl = await world.open([job]);
+    const slot = new Date(world.clock.now() + HOUR);
+    await pawl.schedule("s", "late", { every: "1 hour", misfire: "skip" });
+    await world.advance(HOUR);
+    expect(await started(pawl, "s")).toEqual([]);
+    expect(world.lines.some(({ message }) => message.includes('No worker has a workflow "late"'))).toBe(true);
+    const late = workflow({ name: "late", version: "2.1.0" }, async (ctx) => ctx.run.version);
+    await world.open([late]);
+    await world.advance(MINUTE);
+    expect(await pawl.get(`s@${slot.toISOString()}`).result()).toBe("2.1.0");
+  });
+
   it("I13 a worker that cannot read a schedule leaves it to those that can, and says so", async () => {
     const world = await openWorld(store);
     const { job, slots } = jobs();
@@ -368,6 +383,29 @@ describe.each(STORES)("schedules on %s", (store) => {
       { name: "s", slot },
     ]);
   });
+});
+
+it("X-22 nobody else makes a schedule's run, and what anybody sends to it does no harm", async () => {
+  const world = await openWorld("memory");
+  const { job, slots } = jobs();
+  const pawl = await world.open([job]);
+  const begin = world.clock.now();
+  await pawl.schedule("s", job, { every: "1 hour" });
+  const { run } = await only(pawl);
+  for (const sent of [null, {}, { kind: "define", at: begin }, { kind: "end", at: begin }, "pause"])
+    await pawl.signal(run, "change", sent);
+  expect((await only(pawl)).next).toEqual(new Date(begin + HOUR));
+  await world.advance(HOUR);
+  expect([slots(), await world.store.inbox(run)]).toEqual([[begin + HOUR], []]);
+  await pawl.unschedule("s");
+  for (const made of [
+    pawl.retry(run),
+    pawl.fork(run, { at: 1 }),
+    pawl.start("pawl.schedule"),
+    pawl.schedule("t", "pawl.schedule", { every: "1 hour" }),
+  ])
+    expect((await errorOf(made)).message).toContain("A schedule is no workflow");
+  expect(await pawl.schedules()).toEqual([]);
 });
 
 it("X-22 refuses what cannot be a schedule, and names the field and the way out", async () => {

@@ -1,7 +1,7 @@
 import { LIMITS } from "../../core/limits.ts";
 import type { ClaimedRun, ClaimRequest, Mail } from "../../core/store.ts";
 import { isHandled } from "../version-line.ts";
-import { isLetIn, nextStarts, noteStart } from "./limits.ts";
+import { nextStarts, Room } from "./limits.ts";
 import { copyEntry, inCreationOrder, isOver, type MemoryRun, patchRow, type Tables, unreadOf } from "./tables.ts";
 
 /** Hands out what is due and what is ready, by priority and age; at most one suspect, and only if asked for (P28). */
@@ -9,12 +9,13 @@ export function claim(tables: Tables, request: ClaimRequest, now: number): Claim
   if (!tables.workers.has(request.worker) || request.limit < 1) return [];
   wakeDue(tables, now);
   const claimed: ClaimedRun[] = [];
+  const room = new Room(tables, request.handles, now);
   let suspects = request.suspect ? 1 : 0;
   for (const run of readyRuns(tables, request)) {
     if (claimed.length >= request.limit) break;
-    if (!isLetIn(tables, request.handles, run, now)) continue;
+    if (!room.lets(run)) continue;
     if (isSuspect(run) && suspects-- <= 0) continue;
-    noteStart(tables, request.handles, run, now);
+    room.take(run);
     take(run, request.worker);
     claimed.push(claimedRun(run));
   }

@@ -32,14 +32,20 @@ export interface MemoryWorker {
   renewedAt: number;
 }
 
+/** A run of a rate has begun. */
+export interface Start {
+  readonly at: number;
+  readonly until: number;
+}
+
 export interface Tables {
   readonly runs: Map<string, MemoryRun>;
   readonly workers: Map<string, MemoryWorker>;
   /** By space, then key. */
   readonly keys: Map<string, Map<string, KeyRow>>;
   readonly counters: Map<string, number>;
-  /** Of each rate: until when its last starts count. */
-  readonly starts: Map<string, readonly number[]>;
+  /** Of each rate: its last starts. */
+  readonly starts: Map<string, readonly Start[]>;
   created: number;
 }
 

@@ -164,6 +164,7 @@ function commitPart(s: string): string {
           stop_reason = coalesce(v_row ->> 'stopReason', stop_reason),
           progress = coalesce(v_row ->> 'progress', progress),
           cost = coalesce(v_row ->> 'cost', cost),
+          deadline = coalesce((v_row ->> 'deadline')::double precision, deadline),
           slot = case when v_row ? 'needs' then v_row #>> '{needs,slot}' else slot end,
           rate = case when v_row ? 'needs' then coalesce(v_row #>> '{needs,rate}', '') else rate end,
           unread = case when v_ended then 0 else unread end,

@@ -197,7 +197,7 @@ function isPlainCreation(part: RunCommit): boolean {
 function isPlainEnd(part: RunCommit): boolean {
   const { row } = part;
   if (row?.ended !== true || !isQuiet(part) || part.entries.length === 0) return false;
-  if (row.version !== undefined || row.progress !== undefined || row.cost !== undefined) return false;
+  if ([row.version, row.progress, row.cost, row.deadline].some((value) => value !== undefined)) return false;
   const { state, head, headHash, claims, endedAt, stopReason } = row;
   return [state, head, headHash, claims, endedAt, stopReason].every((value) => value !== undefined);
 }

@@ -59,7 +59,8 @@ function lined(s: string): string {
           v_span := ${limitOf("p_spans", "v_rate")};
         end if;
         if v_rates is not null then
-          v_rates := v_rates - (select count(*) from ${s}.starts where rate = v_rate and until > p_now);
+          /* Those of any span of this length around now: what began under a longer one, or by a clock that was set back, does not count for longer. */
+          v_rates := v_rates - (select count(*) from ${s}.starts where rate = v_rate and until > p_now and abs(at - p_now) < v_span);
         end if;
         continue when v_rates <= 0;
         return query
@@ -112,7 +113,7 @@ function claimLined(s: string): string {
           v_room := v_room || jsonb_build_object('slot ' || r.slot, v_slots - 1, 'rate ' || r.rate, v_rates - 1);
           if r.span is not null then
             delete from ${s}.starts where rate = r.rate and until <= p_now;
-            insert into ${s}.starts (rate, until, run) values (r.rate, p_now + r.span, r.n);
+            insert into ${s}.starts (rate, until, run, at) values (r.rate, p_now + r.span, r.n, p_now);
           end if;
         end if;
         if r.is_suspect then v_suspects := v_suspects - 1; end if;

@@ -141,6 +141,7 @@ export function tables(s: string): string {
       rate text collate "C" not null,
       until double precision not null,
       run bigint not null,
+      at double precision not null,
       primary key (rate, until, run)
     );
     create index starts_until on ${s}.starts (until);

@@ -169,6 +169,7 @@ const PATCHABLE = {
   stopReason: "stop_reason",
   progress: "progress",
   cost: "cost",
+  deadline: "deadline",
 } as const;
 
 const FIELDS = Object.entries(PATCHABLE) as [keyof typeof PATCHABLE, string][];
@@ -182,10 +183,10 @@ const END_UNTOUCHED = `update runs set state = ?, head = ?, head_hash = ?, claim
 
 /** Writes the end of an owned run that nothing has reached from outside, in one statement. False: something has, or it is no plain end. */
 export function endUntouched(db: Connection, n: number, patch: RowPatch): boolean {
-  const { state, head, headHash, claims, endedAt, stopReason, version, progress, cost } = patch;
+  const { state, head, headHash, claims, endedAt, stopReason, version, progress, cost, deadline } = patch;
   if (state === undefined || head === undefined || headHash === undefined || claims === undefined) return false;
   if (endedAt === undefined || stopReason === undefined) return false;
-  if (version !== undefined || progress !== undefined || cost !== undefined) return false;
+  if ([version, progress, cost, deadline].some((value) => value !== undefined)) return false;
   db.fault("statement");
   return db.statement(END_UNTOUCHED).run(state, head, headHash, claims, endedAt, stopReason, n).changes === 1;
 }

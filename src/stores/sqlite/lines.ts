@@ -21,9 +21,10 @@ const lineWhere = (where: string) => `select slot, rate from runs indexed by run
 const NEXT_RATE = lineWhere("slot = ? and rate > ?");
 const NEXT_SLOT = lineWhere("slot > ?");
 const HOLDERS = "select count(*) as held from runs where slot = ? and slot <> '' and owner is not null";
-const STARTS = "select count(*) as begun from starts where rate = ? and until > ?";
+// Those of any span of this length around now: what began under a longer one, or by a clock that was set back, does not count for longer.
+const STARTS = "select count(*) as begun from starts where rate = ?1 and until > ?2 and abs(at - ?2) < ?3";
 const NEXT_START = "select until from starts where rate = ? and until > ? order by until limit 1";
-const NOTE_START = "insert into starts (rate, until, run) values (?, ?, ?)";
+const NOTE_START = "insert into starts (rate, until, run, at) values (?, ?, ?, ?)";
 const FORGET_STARTS = "delete from starts where rate = ? and until <= ?";
 
 export class Lines {
@@ -103,7 +104,7 @@ export class Room {
     if (limit == null) return;
     this.#rates.set(rate, this.#ofRate(rate) - 1);
     this.#db.run(FORGET_STARTS, rate, this.#now);
-    this.#db.run(NOTE_START, rate, this.#now + limit.perMs, n);
+    this.#db.run(NOTE_START, rate, this.#now + limit.perMs, n, this.#now);
   }
 
   #ofSlot(slot: string): number {
@@ -115,9 +116,9 @@ export class Room {
 
   #ofRate(rate: string): number {
     return remembered(this.#rates, rate, () => {
-      const limit = rateLimit(this.#handles, rate)?.limit ?? null;
-      if (limit === null) return Number.POSITIVE_INFINITY;
-      return limit - (this.#db.get(STARTS, rate, this.#now)?.begun as number);
+      const limit = rateLimit(this.#handles, rate);
+      if (limit == null) return Number.POSITIVE_INFINITY;
+      return limit.limit - (this.#db.get(STARTS, rate, this.#now, limit.perMs)?.begun as number);
     });
   }
 }

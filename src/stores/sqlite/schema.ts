@@ -172,6 +172,7 @@ export const MIGRATIONS: readonly Migration[] = [
         rate text not null,
         until real not null,
         run integer not null,
+        at real not null,
         primary key (rate, until, run)
       ) strict, without rowid;
       create index starts_until on starts (until);

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { LIMITS } from "../../core/limits.ts";
 import type { Handle, Store } from "../../core/store.ts";
 import {
   appending,
@@ -50,6 +51,19 @@ export const limitCases: readonly StoreCase[] = [
     await apply(store, ending("urgent", 1));
     assert.deepEqual(await claimIds(store, limited(1)), ["b1"]);
     assert.deepEqual(await claimIds(store, limited(1)), []);
+  }),
+
+  storeCase("I18 I19 a line behind more full ones than a claim looks at has its turn", async ({ store }) => {
+    const full = Array.from({ length: LIMITS.linesPerClaim + 1 }, (_, n) => `a${n}`);
+    const inLine = (prefix: string) => full.map((id) => creation(`${prefix}${id}`, slot(`order/${id}`)));
+    await apply(store, ...inLine("holds-"));
+    const claimTwice = async () => {
+      const ask = { limit: full.length, ...limited(1) };
+      return [...(await claimIds(store, ask)), ...(await claimIds(store, ask))];
+    };
+    assert.equal((await claimTwice()).length, full.length);
+    await apply(store, ...inLine("waits-"), creation("free", slot("order/z")));
+    assert.deepEqual(await claimTwice(), ["free"]);
   }),
 
   storeCase("I18 B16 every way of letting go frees the slot", async ({ store, leaseClock }) => {
@@ -164,6 +178,19 @@ export const limitCases: readonly StoreCase[] = [
     },
   ),
 
+  storeCase("X-21 P34 a start counts for as long as the span of whoever claims now", async ({ store, clock }) => {
+    for (const id of ["a", "b", "c"]) await apply(store, creation(id, slot("order", "order")));
+    assert.deepEqual(await claimIds(store, limited(null, { limit: 1, perMs: 10_000 })), ["a"]);
+    clock.advance(99);
+    assert.deepEqual(await claimIds(store, limited(null, { limit: 1, perMs: 100 })), []);
+    clock.advance(1);
+    assert.deepEqual(await claimIds(store, limited(null, { limit: 1, perMs: 10_000 })), []);
+    assert.deepEqual(await claimIds(store, limited(null, { limit: 1, perMs: 100 })), ["b"]);
+    // A clock that was an hour ahead is set right.
+    clock.step(-3_600_000);
+    assert.deepEqual(await claimIds(store, limited(null, { limit: 1, perMs: 100 })), ["c"]);
+  }),
+
   storeCase("X-21 slots and rates of different keys hold together", async ({ store }) => {
     const both = limited(1, { limit: 2, perMs: 1000 });
     const needs = { a1: "order/a", a2: "order/a", b1: "order/b", c1: "order/c" };
@@ -171,6 +198,12 @@ export const limitCases: readonly StoreCase[] = [
     assert.deepEqual(await claimIds(store, both), ["a1", "b1"]);
     await apply(store, ending("a1", 1));
     assert.deepEqual(await claimIds(store, both), []);
+  }),
+
+  storeCase("X-21 a commit moves the deadline", async ({ store }) => {
+    await apply(store, creation("r", { claimed: true, deadline: 7 }), creation("s", { claimed: true, deadline: 7 }));
+    await apply(store, appending("r", 1, 1, { row: { deadline: 9 } }), appending("s", 1, 1, { row: { claims: 0 } }));
+    assert.deepEqual([(await rowOf(store, "r")).deadline, (await rowOf(store, "s")).deadline], [9, 7]);
   }),
 
   storeCase("I18 a commit says what a run needs from now on", async ({ store }) => {
