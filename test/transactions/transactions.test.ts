@@ -366,6 +366,27 @@ describe("postgres", () => {
     expect((await accounts.paid()).length).toBe(6);
   });
 
+  it("TX4 P15 I7 whoever sees the journal as it was when it began has it to itself: its function runs once", async () => {
+    const { world, accounts } = await openSqlWorld("postgres");
+    const inside = gate();
+    let calls = 0;
+    const pay = workflow("pay", async (ctx) => {
+      const beside = ctx.step("beside", () => inside.passed);
+      const work = async (sql: Sql) => {
+        calls++;
+        await accounts.pay(sql, "ada");
+        inside.open();
+        // Time enough for the outcome of the step to be written, if it could be.
+        for (let i = 0; i < 50; i++) await sql.query("select 1");
+      };
+      await ctx.transaction("pay", work, { isolation: "repeatable read", retry: false });
+      await beside;
+    });
+    const pawl = await world.open([pay]);
+    await pawl.run(pay);
+    expect([calls, await accounts.paid()]).toEqual([1, ["ada"]]);
+  });
+
   it("P22 more transactions than connections wait for each other", async () => {
     const { world, accounts } = await openSqlWorld("postgres");
     const pay = workflow("pay", async (ctx, n: number) => ctx.transaction("pay", (sql) => accounts.pay(sql, `${n}`)));
