@@ -64,7 +64,7 @@ const limitMutants = [
   },
   {
     rule: "I18",
-    name: "a run without a slot of its own is not counted down in its claim (SQLite)",
+    name: "the runs of one claim do not count for each other (SQLite)",
     changes: [
       {
         file: "src/stores/sqlite/lines.ts",
