@@ -174,7 +174,7 @@ const limitMutants = [
         to: "return slot === null ? {} : { frees: false };",
       },
     ],
-    killers: inLimits("I18"),
+    killers: [{ file: LIMITS, title: "offered to other workers at once" }],
   },
   {
     rule: "I17",

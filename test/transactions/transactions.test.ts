@@ -162,6 +162,7 @@ for (const kind of SQL_STORES) {
         const run = await pawl.start(pay);
         expect(await run.result()).toEqual(["beside", 1, "after"]);
         expect(await accounts.paid()).toEqual([isApplied ? "call 1" : "call 2"]);
+        expect(calls).toBe(isApplied ? 1 : 2);
         await pawl.close();
       }
     });
