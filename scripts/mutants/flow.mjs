@@ -342,7 +342,7 @@ const transactionMutants = [
         to: "",
       },
     ],
-    killers: [{ file: TRANSACTIONS, title: "sqlite I7 P17" }],
+    killers: [{ file: "test/transactions/wire.test.ts" }],
   },
   {
     rule: "P22",
