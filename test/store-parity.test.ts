@@ -479,12 +479,12 @@ interface Pair {
 }
 
 const PAIRS: readonly Pair[] = [
-  { model: "memory", other: "SQLite", sequences: 150, asked: calls },
-  { model: "memory", other: "PostgreSQL", sequences: 12, asked: calls },
+  { model: "memory", other: "SQLite", sequences: 130, asked: calls },
+  { model: "memory", other: "PostgreSQL", sequences: 10, asked: calls },
   {
     model: "SQLite",
     other: "PostgreSQL",
-    sequences: 12,
+    sequences: 10,
     asked: fc.oneof({ weight: 2, arbitrary: calls }, { weight: 1, arbitrary: transactions }),
   },
 ];
