@@ -1,8 +1,17 @@
 // Each mutant: the rule that it takes away (P: PROTOCOL.md, D: a section of DESIGN.md), what the engine then does in its stead, the exact
 // changes of the sources, and the narrowest tests that must notice: one of `killers`, and each of `alsoKilledBy` as well.
 import { diskMutants } from "./ahead-of-the-disk.mjs";
+import { flowMutants } from "./flow.mjs";
 import { ownershipMutants } from "./ownership.mjs";
+import { postgresMutants } from "./postgres.mjs";
 import { storeMutants } from "./stores.mjs";
 import { turnMutants } from "./turns.mjs";
 
-export const mutants = [...turnMutants, ...diskMutants, ...ownershipMutants, ...storeMutants];
+export const mutants = [
+  ...turnMutants,
+  ...diskMutants,
+  ...ownershipMutants,
+  ...storeMutants,
+  ...postgresMutants,
+  ...flowMutants,
+];

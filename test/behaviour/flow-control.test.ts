@@ -370,6 +370,27 @@ describe.each(STORES)("flow control on %s", (store) => {
 });
 
 describe("flow control", () => {
+  it("I18 a slot that is let go is offered to other workers at once", async () => {
+    const world = await openWorld("memory");
+    const held = gate();
+    let begun = 0;
+    const old = workflow({ name: "job", version: "1.0.0", concurrency: 1 }, async (ctx) => {
+      await ctx.step("hold", () => held.passed);
+    });
+    const next = workflow({ name: "job", version: "1.1.0", concurrency: 1 }, async (ctx) => {
+      await ctx.step("begin", () => void begun++);
+    });
+    const [first, second] = [await world.open([old]), await world.open([next])];
+    await first.start(old);
+    await world.settle();
+    await second.start(next);
+    await world.settle();
+    expect(begun).toBe(0);
+    held.open();
+    await world.settle();
+    expect(begun).toBe(1);
+  });
+
   it("X-21 refuses limits that make no sense, and names the field", async () => {
     const define = (options: object) => () => workflow({ name: "w", ...options }, async () => {});
     expect(define({ concurrency: 0 })).toThrow(/Workflow "w": concurrency\.limit is 0\. Give a whole number/);

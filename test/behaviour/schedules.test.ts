@@ -238,6 +238,29 @@ describe.each(STORES)("schedules on %s", (store) => {
     ]);
   });
 
+  it("P18 C-26 a change that comes while a slot is being settled is not slept through", async () => {
+    const world = await openWorld(store);
+    const { job, slots } = jobs();
+    const pawl = await world.open([job]);
+    const client = await world.open();
+    const begin = world.clock.now();
+    await pawl.schedule("s", job, { every: "1 hour" });
+    const { run } = await only(pawl);
+    await world.settle();
+    const { state } = world.store;
+    let isChanged = false;
+    world.store.state = async (id) => {
+      if (id === run && !isChanged) {
+        isChanged = true;
+        await client.schedule("s", job, { every: "1 minute" });
+      }
+      return state.call(world.store, id);
+    };
+    await world.advance(HOUR + MINUTE);
+    expect(isChanged).toBe(true);
+    expect(slots()).toEqual([begin + HOUR, begin + HOUR + MINUTE]);
+  });
+
   it("C-26 paused, its slots start nothing; resumed, it goes on with the next one", async () => {
     const world = await openWorld(store);
     const { job, slots } = jobs();

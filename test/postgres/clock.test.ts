@@ -49,6 +49,9 @@ describe.each([HOUR, -HOUR])("a database whose clock is off by %i ms", (offMs) =
       expect(Math.abs(Number(after) - offMs - Date.now())).toBeLessThan(20_000);
     }
     expect((await worker.workers()).map(({ health }) => health)).toEqual(["live", "live"]);
+    const leases = `select renewed_at - ${schema}.time_1(null) as age from ${schema}.workers`;
+    for (const { age } of (await admin.query({ text: leases })).rows)
+      expect(Math.abs(Number(age))).toBeLessThan(20_000);
     await Promise.all([worker.close(), other.close()]);
   }, 60_000);
 });

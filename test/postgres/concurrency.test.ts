@@ -81,6 +81,20 @@ it("P20 P21 I8 a fence waits for the commit under way, and what that has done is
   expect(await one(store, "w1", appending("r", 1))).toMatchObject({ why: "fenced" });
 });
 
+it("P20 I10 what the commit under way has created is released as well", async () => {
+  await apply(store, creation("busy"));
+  const holder = await connect();
+  await holder.query({ text: `begin; select 1 from ${SCHEMA}.runs where id = 'busy' for update` });
+  const created = one(store, "w1", { ...creation("new", { claimed: true }), messages: [signal("busy", "m")] });
+  await untilWaiting(1);
+  const fenced = other.fence({ workers: ["w1"] });
+  await untilWaiting(2);
+  await holder.query({ text: "commit" });
+  expect(await created).toEqual({ run: "new", kind: "applied" });
+  expect(await fenced).toEqual({ moved: [], released: 1 });
+  expect(await other.run("new")).toMatchObject({ owner: null, readyAt: expect.any(Number) });
+});
+
 it("P21 I8 ST1 a commit waits for the fence under way, and writes nothing then", async () => {
   await apply(store, creation("r", { claimed: true }));
   const fencing = await connect();
@@ -90,6 +104,18 @@ it("P21 I8 ST1 a commit waits for the fence under way, and writes nothing then",
   await fencing.query({ text: "commit" });
   expect(await committed).toEqual({ run: "r", kind: "refused", why: "fenced" });
   expect(await store.journal("r")).toHaveLength(1);
+});
+
+it("P21 I8 a claim waits for the fence under way, and takes nothing then", async () => {
+  await apply(store, creation("r"));
+  const fencing = await connect();
+  await fencing.query({ text: `begin; delete from ${SCHEMA}.fences where worker = 'w1'` });
+  const handles = [{ workflow: "order", version: "1.0.0" }];
+  const claimed = store.claim({ worker: "w1", handles, limit: 1, suspect: true });
+  await untilWaiting(1);
+  await fencing.query({ text: "commit" });
+  expect(await claimed).toEqual([]);
+  expect(await store.run("r")).toMatchObject({ owner: null, claims: 0 });
 });
 
 it("P21 heartbeats do not wait for commits, nor commits for heartbeats", async () => {
@@ -122,6 +148,39 @@ it("P15 I8 a worker that was registered on another server writes, claims and ren
   const { moved } = await store.fence({ workers: ["w1"], successor: newWorker("w1b") });
   expect(moved.map(({ run, head }) => [run, head])).toEqual([["r", 1]]);
   expect(await one(store, "w1b", appending("r", 1))).toMatchObject({ kind: "applied" });
+});
+
+it("P15 P16 P17 I3 a position that was written through another connection conflicts, also in a run known here, and hurts no neighbour", async () => {
+  await apply(store, creation("r", { claimed: true }), creation("neighbour", { claimed: true }));
+  await apply(other, appending("r", 1));
+  const [first] = await store.journal("r", { from: 1 });
+  const runs = [appending("r", 1, 2), appending("neighbour", 1)];
+  expect(await store.commit({ worker: "w1", runs })).toEqual([
+    { run: "r", kind: "conflict", head: 2 },
+    { run: "neighbour", kind: "applied" },
+  ]);
+  expect(await store.journal("r", { from: 1 })).toEqual([first]);
+});
+
+it("P29 what had to wait carries the time at which it was done, not that at which it was asked for", async () => {
+  const fencing = await connect();
+  await fencing.query({ text: `begin; select 1 from ${SCHEMA}.fences where worker = 'w1' for update` });
+  const created = one(store, "w1", creation("r"));
+  await untilWaiting(1);
+  const text = "select floor(extract(epoch from clock_timestamp()) * 1000)::float8 as now from pg_sleep(0.005)";
+  const meanwhile = (await admin.query({ text })).rows[0]?.["now"];
+  await fencing.query({ text: "rollback" });
+  expect(await created).toMatchObject({ kind: "applied" });
+  expect((await store.run("r"))?.createdAt).toBeGreaterThanOrEqual(meanwhile as number);
+});
+
+it("I7 TX1 the last statement of a transaction is refused in any other one", async () => {
+  const rest = Array.from({ length: 18 }, () => "null").join(", ");
+  const last = (token: string) => admin.query({ text: `select ${SCHEMA}.transact_1('${token}', ${rest})` });
+  await admin.query({ text: "begin; select set_config('pawl.transaction', 'mine', true)" });
+  await expect(last("another")).rejects.toMatchObject({ code: "PAWL3" });
+  await admin.query({ text: "rollback" });
+  await expect(last("mine")).rejects.toMatchObject({ code: "PAWL3" });
 });
 
 it("P18 I10 I11 a message that races with a suspension is never slept through", async () => {

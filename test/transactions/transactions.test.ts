@@ -162,6 +162,7 @@ for (const kind of SQL_STORES) {
         const run = await pawl.start(pay);
         expect(await run.result()).toEqual(["beside", 1, "after"]);
         expect(await accounts.paid()).toEqual([isApplied ? "call 1" : "call 2"]);
+        expect(calls).toBe(isApplied ? 1 : 2);
         await pawl.close();
       }
     });
@@ -364,6 +365,27 @@ describe("postgres", () => {
     const counts = await Promise.all(runs.map((run) => run.result()));
     expect(counts.toSorted()).toEqual([1, 2, 3, 4, 5, 6]);
     expect((await accounts.paid()).length).toBe(6);
+  });
+
+  it("TX4 P15 I7 whoever sees the journal as it was when it began has it to itself: its function runs once", async () => {
+    const { world, accounts } = await openSqlWorld("postgres");
+    const inside = gate();
+    let calls = 0;
+    const pay = workflow("pay", async (ctx) => {
+      const beside = ctx.step("beside", () => inside.passed);
+      const work = async (sql: Sql) => {
+        calls++;
+        await accounts.pay(sql, "ada");
+        inside.open();
+        // Time enough for the outcome of the step to be written, if it could be.
+        for (let i = 0; i < 50; i++) await sql.query("select 1");
+      };
+      await ctx.transaction("pay", work, { isolation: "repeatable read", retry: false });
+      await beside;
+    });
+    const pawl = await world.open([pay]);
+    await pawl.run(pay);
+    expect([calls, await accounts.paid()]).toEqual([1, ["ada"]]);
   });
 
   it("P22 more transactions than connections wait for each other", async () => {

@@ -11,7 +11,7 @@ import type { Isolation, Sql } from "../../core/sql.ts";
 import type { RunCommit, Sealed, TransactRequest, Verdict } from "../../core/store.ts";
 import { commitFault } from "../commit-fault.ts";
 import { transactionIsOver } from "../sql-errors.ts";
-import { bytesOf, type Committing, readAnswer, STATEMENT_BYTES } from "./commit.ts";
+import { type Answer, bytesOf, type Committing, readAnswer, STATEMENT_BYTES, verdictOf } from "./commit.ts";
 import { CommitStatement } from "./commit-statement.ts";
 import { isAway, isRefusal, lostAnswer, sqlState, unavailable } from "./database-error.ts";
 import { loadDriver, type PgClient, type PgResult } from "./driver.ts";
@@ -151,9 +151,11 @@ function isCommitted(end: PromiseSettledResult<PgResult>): boolean {
 }
 
 /** Why nothing was applied: the run's own condition, the state of the database, or something that the user's SQL has led to. */
-function refusal(to: Transacting, { run }: RunCommit, error: unknown): Verdict {
+function refusal(to: Transacting, commit: RunCommit, error: unknown): Verdict {
+  const { run } = commit;
   const state = sqlState(error);
-  if (state === REFUSED) return { run, ...(JSON.parse((error as Error).message) as object) } as Verdict;
+  if (state === REFUSED)
+    return verdictOf(commit, JSON.parse((error as Error).message) as Exclude<Answer, { kind: "again" }>);
   if (state === MADE_READ_ONLY) return { run, kind: "failed", error: madeReadOnly(error) };
   if (state === FAILED_TRANSACTION || state === OTHER_TRANSACTION || error === null) {
     return { run, kind: "failed", error: transactionIsOver(error ?? undefined) };

@@ -115,7 +115,7 @@ export class Checks {
     if (method === "heartbeat" && !(result as { alive: boolean }).alive)
       this.#ports.sometimes("a heartbeat came from a fenced worker");
     if (method === "commit" || method === "fence" || method === "retire" || method === "take") this.#noOrphans();
-    if (method === "claim" || method === "take" || method === "fence") this.#withinSlots();
+    if (["claim", "take", "fence", "commit"].includes(method)) this.#withinSlots();
   }
 
   /** I18: never more runs under way than there are slots. One that is taken to be cancelled has no body, and one without a slot none yet. */

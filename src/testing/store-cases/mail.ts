@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { RunCommit } from "../../core/store.ts";
+import type { Message, RunCommit } from "../../core/store.ts";
 import {
   appending,
   apply,
@@ -139,6 +139,21 @@ export const mailCases: readonly StoreCase[] = [
     await apply(store, creation("r", { claimed: true }));
     await apply(store, suspending("r", 1, { ifWake: 0, messages: [signal("r", "m")] }));
     assert.deepEqual(await claimIds(store), ["r"]);
+  }),
+
+  storeCase("P24 P19 a message and what it meets count in the order of their batch", async ({ store }) => {
+    await apply(store, ...["a", "b", "c"].map((run) => creation(run, { claimed: true })));
+    const end = (run: string) => ({ ...endingWhole(run, 1), ifNotCancelled: true });
+    const send = (head: number, ...messages: Message[]) => ({ ...appending("a", head), messages });
+    const batch = [send(1, cancel("b"), signal("new", "m")), end("b"), creation("new")];
+    assert.deepEqual(await commitAll(store, ...batch), [
+      { run: "a", kind: "applied" },
+      { run: "b", kind: "refused", why: "cancel" },
+      { run: "new", kind: "applied" },
+    ]);
+    assert.deepEqual(await store.inbox("new"), []);
+    await apply(store, end("c"), creation("newer"), send(2, cancel("c"), signal("newer", "m")));
+    assert.deepEqual([(await rowOf(store, "c")).cancel, (await store.inbox("newer")).length], [null, 1]);
   }),
 
   storeCase("P31 a message of a commit is delivered once, and none of a refused one", async ({ store }) => {

@@ -105,6 +105,16 @@ export const transactionCases: readonly StoreCase[] = [
   ),
 
   sqlCase(
+    "I7 I17 a run that is there is not created again by a transaction, which is told what it is",
+    async ({ store }) => {
+      await apply(store, creation("r"));
+      const holder = await store.run("r");
+      assert.deepEqual(await transact(store, creation("r")), { run: "r", kind: "refused", why: "exists", holder });
+      await assertNothingLeft(store, 1);
+    },
+  ),
+
+  sqlCase(
     "I7 I17 a run that is there, or a key that is held, is told inside a transaction, which goes on",
     async ({ store }) => {
       const keys = [{ space: "start:order", key: "k", digest: "d" }];
