@@ -19,8 +19,8 @@ const limitMutants = [
     changes: [
       {
         file: "src/stores/memory/limits.ts",
-        from: "if (slots !== null && holdersOf(tables, row.slot) >= slots) return false;",
-        to: "if (slots !== null && holdersOf(tables, row.slot) < 0) return false;",
+        from: "if (slots !== null && (this.#held.get(slot) ?? 0) >= slots) return false;",
+        to: "if (slots !== null && (this.#held.get(slot) ?? 0) < 0) return false;",
       },
     ],
     killers: [inCase("memory", "I18 a slot")],
@@ -80,8 +80,8 @@ const limitMutants = [
     changes: [
       {
         file: "src/stores/memory/limits.ts",
-        from: "[...startsOf(tables, row.rate, now), now + limit.perMs]);",
-        to: "startsOf(tables, row.rate, now));",
+        from: "[...startsOf(this.#tables, rate, now), { at: now, until: now + limit.perMs }]);",
+        to: "startsOf(this.#tables, rate, now));",
       },
     ],
     killers: [inCase("memory", "X-21 a rate")],
@@ -92,8 +92,8 @@ const limitMutants = [
     changes: [
       {
         file: "src/stores/sqlite/lines.ts",
-        from: "    this.#db.run(NOTE_START, rate, this.#now + limit.perMs, n);\n",
-        to: "    if (n < 0) this.#db.run(NOTE_START, rate, this.#now + limit.perMs, n);\n",
+        from: "    this.#db.run(NOTE_START, rate, this.#now + limit.perMs, n, this.#now);\n",
+        to: "    if (n < 0) this.#db.run(NOTE_START, rate, this.#now + limit.perMs, n, this.#now);\n",
       },
     ],
     killers: [inCase("SQLite", "X-21 a rate")],
@@ -104,7 +104,7 @@ const limitMutants = [
     changes: [
       {
         file: "src/stores/postgres/line-functions.ts",
-        from: "            insert into ${s}.starts (rate, until, run) values (r.rate, p_now + r.span, r.n);\n",
+        from: "            insert into ${s}.starts (rate, until, run, at) values (r.rate, p_now + r.span, r.n, p_now);\n",
         to: "",
       },
     ],
@@ -326,8 +326,8 @@ const transactionMutants = [
     changes: [
       {
         file: "src/stores/postgres/transact.ts",
-        from: "throw lostAnswer(end.reason, to.sessions.where);",
-        to: "throw (run === '' ? lostAnswer : unavailable)(end.reason, to.sessions.where);",
+        from: "throw lostAnswer(lost.reason, to.sessions.where);",
+        to: "throw (run === '' ? lostAnswer : unavailable)(lost.reason, to.sessions.where);",
       },
     ],
     killers: [{ file: "test/transactions/wire.test.ts" }],
@@ -350,8 +350,8 @@ const transactionMutants = [
     changes: [
       {
         file: "src/stores/postgres/transact.ts",
-        from: "String(Math.ceil(timeoutMs)), String(idleMs)];",
-        to: `String(Math.ceil(timeoutMs)), String(0 * idleMs)];`,
+        from: "String(timeoutMs), String(idleMs)];",
+        to: "String(timeoutMs), String(0 * idleMs)];",
       },
     ],
     killers: [{ file: "test/transactions/crash.test.ts", title: "B31" }],

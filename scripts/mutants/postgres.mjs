@@ -75,8 +75,8 @@ export const postgresMutants = [
     changes: [
       {
         file: `${FUNCTIONS}/link.ts`,
-        from: "return this.#ask(text, values, lostAnswer);",
-        to: "return this.#ask(text, values, text === '' ? lostAnswer : unavailable);",
+        from: "return this.#ask(text, values, lostAnswer, bytes);",
+        to: "return this.#ask(text, values, text === '' ? lostAnswer : unavailable, bytes);",
       },
     ],
     killers: [{ file: "test/postgres/failures.test.ts", title: "P17 B30 I1 I6 at any commit .lose answer" }],
@@ -284,8 +284,8 @@ export const postgresMutants = [
     changes: [
       {
         file: `${FUNCTIONS}/worker-functions.ts`,
-        from: "      update ${s}.workers set renewed_at = greatest",
-        to: "      perform 1 from ${s}.fences where worker = p_worker for update;\n      update ${s}.workers set renewed_at = greatest",
+        from: "      update ${s}.workers set renewed_at = ${s}.time_1",
+        to: "      perform 1 from ${s}.fences where worker = p_worker for update;\n      update ${s}.workers set renewed_at = ${s}.time_1",
       },
     ],
     killers: inRace("P21 heartbeats"),
