@@ -8,7 +8,7 @@ import { type Entry, memoryStore, Pawl, type RunSummary, sqliteStore, type Workf
 import { exportRun, replay } from "../src/testing/index.ts";
 import { workflows as features } from "./golden/0.1.0/features.ts";
 import { workflows } from "./golden/0.1.0/workflows.ts";
-import { clockFrom, FROZEN_STORES, type FrozenStore, goldenFile, loadFrozen } from "./golden-stores.ts";
+import { clockFrom, FROZEN_STORES, type FrozenStore, goldenFile, loadFrozen, schemaOfFile } from "./golden-stores.ts";
 
 const ELEVEN_YEARS = 11 * 365.25 * 86_400_000;
 const PATIENCE = { timeout: 20_000 };
@@ -180,7 +180,7 @@ describe("the SQLite store of release 0.1.0 whose schema has version 1", () => {
   });
   afterAll(() => rm(folder, { recursive: true, force: true }));
 
-  it("I23 opens, its waiting runs go on and its finished ones read the same", async () => {
+  it("I23 is migrated, its waiting runs go on and its finished ones read the same", async () => {
     // As of a moment at which nothing that it waits for was over.
     const clock = clockFrom(Math.max(...(await firstJournals()).flatMap(({ journal }) => journal.map(({ at }) => at))));
     const store = sqliteStore(join(folder, "store.db"), { clock });
@@ -199,6 +199,11 @@ describe("the SQLite store of release 0.1.0 whose schema has version 1", () => {
     expect((await pawl.get(runs.get("sleeping")?.id ?? "").status()).state).toBe("waiting");
     expect(await pawl.store.orphans()).toEqual([]);
     await pawl.close();
+    const fresh = sqliteStore(join(folder, "fresh.db"));
+    await fresh.open();
+    await fresh.close();
+    const schemas = ["store.db", "fresh.db"].map((file) => Object.fromEntries(schemaOfFile(join(folder, file))));
+    expect(schemas[0]).toEqual(schemas[1]);
   });
 });
 
