@@ -135,7 +135,6 @@ it("I23 the next migration runs while workers are busy; old and new ones work si
   await expect.poll(() => done.length, PATIENCE).toBeGreaterThan(alone + 24);
   isOver = true;
   await Promise.all(driving);
-  expect([...calledByNew]).toEqual(expect.arrayContaining(["claim_1", "commit_1", "register_1", "heartbeat_1"]));
   const { rows } = await admin.query({
     text: `select note, count(*)::int > 0 as some from ${schema}.runs group by note`,
   });
@@ -143,6 +142,7 @@ it("I23 the next migration runs while workers are busy; old and new ones work si
   await migrate(migrating, `"${schema}"`, [...MIGRATIONS, NEXT]);
   await migrating.end();
   await Promise.all([young.close(), client.close()]);
+  expect([...calledByNew]).toEqual(expect.arrayContaining(["register_1", "claim_1", "commit_1", "retire_1"]));
   expect(errors).toEqual([]);
 }, 60_000);
 
