@@ -421,6 +421,7 @@ async function everything(store: Store): Promise<unknown> {
     perRun,
     await store.waits({}),
     await store.workers(),
+    await store.owners(),
     await store.counters(""),
     await store.orphans(),
     await store.nextWake(),

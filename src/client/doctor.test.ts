@@ -80,25 +80,53 @@ describe("the health of workers", () => {
     handles: [],
     startedAt: 0,
     leaseLeftMs: 9000,
-    runs: 0,
   };
-  const healthOf = (change: object) => examineWorkers([{ ...row, ...change }])[0]?.health;
+  const healthOf = async (change: object) => {
+    const store: Store = { ...memoryStore(), workers: async () => [{ ...row, ...change }] };
+    return (await examineWorkers(store))[0]?.health;
+  };
 
-  it("P27 a process of this machine is judged by itself, any other one by its lease", () => {
-    expect(healthOf({})).toBe("live");
-    expect(healthOf({ leaseLeftMs: 4999 })).toBe("late");
-    expect(healthOf({ leaseLeftMs: -1 })).toBe("expired");
-    expect(healthOf({ process: { ...mine, pid: 2 ** 22 + 1 } })).toBe("dead");
-    expect(healthOf({ process: { ...mine, pid: 2 ** 22 + 1, boot: "another machine" } })).toBe("live");
-    expect(healthOf({ process: { ...mine, pid: 2 ** 22 + 1, boot: "another machine" }, leaseLeftMs: -1 })).toBe(
+  it("P27 a process of this machine is judged by itself, any other one by its lease", async () => {
+    expect(await healthOf({})).toBe("live");
+    expect(await healthOf({ leaseLeftMs: 4999 })).toBe("late");
+    expect(await healthOf({ leaseLeftMs: -1 })).toBe("expired");
+    expect(await healthOf({ process: { ...mine, pid: 2 ** 22 + 1 } })).toBe("dead");
+    expect(await healthOf({ process: { ...mine, pid: 2 ** 22 + 1, boot: "another machine" } })).toBe("live");
+    expect(await healthOf({ process: { ...mine, pid: 2 ** 22 + 1, boot: "another machine" }, leaseLeftMs: -1 })).toBe(
       "expired",
     );
+  });
+
+  it("P32 runs are counted for people who look, not for every worker that looks for the dead", async () => {
+    const store = memoryStore();
+    const asked: string[] = [];
+    const noted =
+      <T>(what: string, ask: () => Promise<T>) =>
+      () => {
+        asked.push(what);
+        return ask();
+      };
+    const counting: Store = {
+      ...store,
+      workers: noted("workers", store.workers),
+      owners: noted("owners", store.owners),
+    };
+    const pawl = await Pawl.open(counting, { workflows: [workflow("w", () => {})], handleSignals: false });
+    onTestFinished(() => pawl.close());
+    expect(asked).toEqual(["workers"]);
+    await store.register({ ...row, process: { ...mine, pid: 2 ** 22 + 1 } });
+    expect(await pawl.workers()).toMatchObject([{ runs: 0 }, { runs: 0, health: "dead" }]);
+    expect(asked).toEqual(["workers", "workers", "owners"]);
   });
 
   it("says how long a worker has been silent", async () => {
     const store = memoryStore();
     onTestFinished(() => store.close());
-    const silent: Store = { ...store, workers: async () => [{ ...row, leaseLeftMs: -5000, runs: 2 }] };
+    const silent: Store = {
+      ...store,
+      workers: async () => [{ ...row, leaseLeftMs: -5000 }],
+      owners: async () => [{ worker: "w", runs: 2 }],
+    };
     expect((await doctor(silent)).findings).toMatchObject([
       {
         severity: "warning",

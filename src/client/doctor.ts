@@ -71,7 +71,7 @@ const UNFINISHED: readonly RunState[] = RUN_STATES.filter((state) => !isTerminal
 
 export async function doctor(store: Store, options: DoctorOptions = {}): Promise<Diagnosis> {
   const report = await store.inspect();
-  const workers = examineWorkers(await store.workers());
+  const workers = await examineWorkers(store);
   const orphans = await store.orphans();
   const { unfinished, stranded, isComplete } = await examineRuns(store, workers, options.maxRuns ?? DEFAULT_MAX_RUNS);
   const journals = await checkJournals(store, options);

@@ -392,7 +392,7 @@ export class Pawl {
 
   /** Every worker of this store: what it can run, how many runs it holds, and how it is. */
   async workers(): Promise<WorkerStatus[]> {
-    return examineWorkers(await this.store.workers(), this.#machine.identity());
+    return examineWorkers(this.store, this.#machine.identity());
   }
 
   /** Resolves when nothing runnable is left in this process: every run has ended or waits. */

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { isSameBoot } from "../base/boot.ts";
-import type { ProcessIdentity, WorkerRow } from "../core/store.ts";
+import type { ProcessIdentity, Store, WorkerRow } from "../core/store.ts";
 import { isPlainlyDead, processIdentity } from "../worker/process-identity.ts";
 
 /**
@@ -11,17 +11,18 @@ export type WorkerHealth = "live" | "late" | "expired" | "dead" | "stopped";
 
 /** A worker as the store knows it, and how it is. */
 export interface WorkerStatus extends WorkerRow {
+  /** How many runs it holds. */
+  readonly runs: number;
   readonly health: WorkerHealth;
 }
 
 /** A lease is renewed three times in its length: with less than this part of it left, two renewals are missing. */
 const LATE_PART = 1 / 3;
 
-export function examineWorkers(
-  workers: readonly WorkerRow[],
-  mine: ProcessIdentity = processIdentity(),
-): WorkerStatus[] {
-  return workers.map((worker) => ({ ...worker, health: healthOf(worker, mine) }));
+export async function examineWorkers(store: Store, mine: ProcessIdentity = processIdentity()): Promise<WorkerStatus[]> {
+  const [workers, owners] = await Promise.all([store.workers(), store.owners()]);
+  const runs = new Map(owners.map((owner) => [owner.worker, owner.runs]));
+  return workers.map((worker) => ({ ...worker, runs: runs.get(worker.id) ?? 0, health: healthOf(worker, mine) }));
 }
 
 /** Whether it still works, as far as anybody can tell. */

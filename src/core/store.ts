@@ -34,6 +34,8 @@ export interface Store {
    */
   pulse?(worker: string, everyMs: number, stallMs: number): Pulse;
   workers(): Promise<WorkerRow[]>;
+  /** Who owns runs, and how many. It counts them all: for people who look, not for what every worker asks all the time. */
+  owners(): Promise<OwnerRow[]>;
   /** Ends incarnations. Their runs move to `successor`, or are released to whoever claims them next (P17, P20). */
   fence(request: FenceRequest): Promise<FenceReply>;
   /** Removes the worker's own row and hands its runs back without counting them as failed claims. */
@@ -149,6 +151,10 @@ export interface WorkerRow extends NewWorker {
   readonly startedAt: number;
   /** How much of the lease is left by store time; negative when it ran out. */
   readonly leaseLeftMs: number;
+}
+
+export interface OwnerRow {
+  readonly worker: string;
   readonly runs: number;
 }
 

@@ -115,7 +115,7 @@ describe.each(STORES)("dead workers on %s", (store) => {
     void first.close({ drain: "1 hour" });
     await second.start(working, undefined, { id: "new" });
     await pass(world, leaseClock, 60);
-    const workers = await world.store.workers();
+    const workers = await second.workers();
     expect(workers.map(({ name, runs }) => ({ name, runs }))).toEqual([
       { name: "shop", runs: 1 },
       { name: "shop", runs: 1 },

@@ -2,9 +2,10 @@
 import { afterAll, beforeAll, expect, inject, it } from "vitest";
 import { Pawl } from "../../src/client/pawl.ts";
 import type { Log } from "../../src/core/context.ts";
-import { workflow } from "../../src/core/workflow.ts";
+import { type Workflow, workflow } from "../../src/core/workflow.ts";
 import { loadDriver, type PgClient } from "../../src/stores/postgres/driver.ts";
 import { migrate } from "../../src/stores/postgres/migrate.ts";
+import type { PgPool } from "../../src/stores/postgres/pooled-client.ts";
 import { postgresStore } from "../../src/stores/postgres/postgres-store.ts";
 import { LATEST_SCHEMA, MIGRATIONS, type Migration } from "../../src/stores/postgres/schema.ts";
 
@@ -34,7 +35,10 @@ function newSchema(): string {
   return schema;
 }
 
-/** What a later release may bring: columns, indexes and functions that old code does not know. */
+/**
+ * What a later release may bring: columns, tables and indexes that old code does not know, and a new version of every function. A claim leaves a
+ * mark where old ones leave none.
+ */
 const NEXT: Migration = {
   version: LATEST_SCHEMA + 1,
   since: LATEST_SCHEMA,
@@ -43,8 +47,40 @@ const NEXT: Migration = {
     alter table ${s}.journal add column origin text;
     create index runs_note on ${s}.runs (note) where note <> 'none';
     create table ${s}.later (id text primary key);
-    create function ${s}.claim_2() returns int language sql as $$ select 2 $$;`,
+    ${nextFunctions(s)}`,
 };
+
+function nextFunctions(s: string): string {
+  const all = MIGRATIONS.map(({ sql }) => sql(s)).join("\n");
+  return renamed(all.slice(all.indexOf("create function"))).replaceAll(
+    "set owner = p_worker,",
+    "set note = 'new', owner = p_worker,",
+  );
+}
+
+/** The same text with functions of the next release. */
+function renamed(text: string): string {
+  return text.replaceAll("_1(", "_2(");
+}
+
+/** A pool as code of the next release would use it: its statements call the new functions. */
+async function newerPool(called: Set<string>): Promise<PgPool> {
+  const driver = await loadDriver();
+  return {
+    async connect() {
+      const client = driver.client({ connectionString: inject("postgresUrl"), pipeline: true });
+      await client.connect();
+      return {
+        query(query) {
+          for (const [name] of query.text.matchAll(/\w+_1(?=\()/g)) called.add(name);
+          return client.query({ ...query, text: renamed(query.text) });
+        },
+        on: (event, listener) => client.on(event as "error", listener as () => void),
+        release: () => void client.end(),
+      };
+    },
+  };
+}
 
 async function versionOf(schema: string): Promise<number> {
   const { rows } = await admin.query({ text: `select value from ${schema}.meta where key = 'schema_version'` });
@@ -59,46 +95,76 @@ it("P36 ten processes that open an empty database at once make one schema", asyn
   await Promise.all(stores.map((store) => store.close()));
 });
 
-it("I23 the next migration runs while workers are busy; old and new ones work side by side, and no run sees an error", async () => {
+it("I23 the next migration runs while workers are busy; old and new ones work side by side, each with functions of its own, and no run sees an error", async () => {
   const schema = newSchema();
   const errors: string[] = [];
   const note = (message: string) => void errors.push(message);
   const logger: Log = { debug() {}, info() {}, warn: note, error: note };
-  const work = workflow("work", async (ctx, value: number) => {
-    let sum = 0;
-    for (let i = 0; i < 5; i++) sum += await ctx.step("s", async () => value);
-    await ctx.sleep("5ms");
-    return sum;
-  });
-  const open = () =>
-    Pawl.open(postgresStore(inject("postgresUrl"), { schema }), { workflows: [work], logger, handleSignals: false });
-  const old = await open();
-  let started = 0;
+  const oldStore = () => postgresStore(inject("postgresUrl"), { schema });
+  // With room for two runs each, none of them keeps the others from having any.
+  const open = (who: string, store = oldStore()) =>
+    Pawl.open(store, { workflows: workedBy(who), concurrency: 2, logger, handleSignals: false });
+  const client = await Pawl.open(oldStore(), { logger });
+  const old = await open("old");
+  const done: Worked[] = [];
   let isOver = false;
-  const results: Promise<void>[] = [];
-  const drive = (pawl: Pawl) =>
-    Array.from({ length: 8 }, async (_, value) => {
-      while (!isOver) {
-        expect(await pawl.run(work, value)).toBe(5 * value);
-        started++;
-      }
-    });
-  results.push(...drive(old));
-  await expect.poll(() => started, PATIENCE).toBeGreaterThan(20);
+  const driving = Array.from({ length: 12 }, async (_, value) => {
+    while (!isOver) {
+      const run = await client.start("work", value, { version: "1.0.0" });
+      const worked = (await run.result()) as Worked;
+      expect(worked.sum).toBe(4 * value);
+      done.push(worked);
+    }
+  });
+  const seen = (places: string) => expect.poll(() => done.some(({ by }) => by.join() === places), PATIENCE).toBe(true);
+  await seen("old,old");
+
   const migrating = await connect();
+  const before = done.length;
   await migrate(migrating, `"${schema}"`, [...MIGRATIONS, NEXT]);
   expect(await versionOf(schema)).toBe(NEXT.version);
-  const before = started;
-  const fresh = await open();
-  results.push(...drive(fresh));
-  await expect.poll(() => started, PATIENCE).toBeGreaterThan(before + 60);
+  const calledByNew = new Set<string>();
+  const young = await open("new", postgresStore(await newerPool(calledByNew), { schema }));
+  const late = await open("old");
+  await Promise.all(["old,new", "new,old", "new,new"].map(seen));
+  expect(done.length).toBeGreaterThan(before);
+
+  // The old ones go, as in a rolling restart, and the new one has everything.
+  await Promise.all([old.close(), late.close()]);
+  const alone = done.length;
+  await expect.poll(() => done.length, PATIENCE).toBeGreaterThan(alone + 24);
   isOver = true;
-  await Promise.all(results);
+  await Promise.all(driving);
+  const { rows } = await admin.query({
+    text: `select note, count(*)::int > 0 as some from ${schema}.runs group by note`,
+  });
+  expect(rows.map((row) => row["note"]).toSorted()).toEqual(["new", "none"]);
   await migrate(migrating, `"${schema}"`, [...MIGRATIONS, NEXT]);
   await migrating.end();
-  await Promise.all([old.close(), fresh.close()]);
+  await Promise.all([young.close(), client.close()]);
+  expect([...calledByNew]).toEqual(expect.arrayContaining(["register_1", "claim_1", "commit_1", "retire_1"]));
   expect(errors).toEqual([]);
 }, 60_000);
+
+/** Which workers did the first and the last part of a run. */
+interface Worked {
+  readonly by: readonly string[];
+  readonly sum: number;
+}
+
+/** The run lets go while it waits for its child, and whoever is first goes on with it. */
+function workedBy(who: string) {
+  const part = workflow("part", async (ctx, value: number) => ctx.step("part", async () => value));
+  const work = workflow("work", async (ctx, value: number): Promise<Worked> => {
+    const first = await ctx.step("first", async () => who);
+    let sum = 0;
+    for (let i = 0; i < 3; i++) sum += await ctx.step("s", async () => value);
+    sum += await ctx.call(part, value);
+    await ctx.sleep("5ms");
+    return { by: [first, await ctx.step("last", async () => who)], sum };
+  });
+  return [part, work] as readonly Workflow<never, unknown>[];
+}
 
 it("I23 a schema that only newer code can use is refused, and nothing is changed", async () => {
   const schema = newSchema();

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, inject, it } from "vitest";
 import { loadDriver, type PgClient, type PgValue } from "../../src/stores/postgres/driver.ts";
 import { postgresStore } from "../../src/stores/postgres/postgres-store.ts";
 import { mailQuery } from "../../src/stores/postgres/rows.ts";
+import { ownersQuery } from "../../src/stores/postgres/workers.ts";
 
 const S = `plans_${process.pid}`;
 const SLEEPING = 20_000;
@@ -153,6 +154,7 @@ const HOT: readonly (readonly [what: string, text: string, values: readonly PgVa
     `select runs.id from ${S}.keys join ${S}.runs on runs.n = keys.run where space = 'start' and keys.key = $1`,
     ["done5"],
   ],
+  ["who owns how many", ownersQuery(S), []],
   ["what a dead worker leaves", `select ${S}.fence_1(array['w2'], true, null, 1, 0, 2e15)`, []],
 ];
 

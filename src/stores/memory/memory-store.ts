@@ -13,7 +13,7 @@ import { deliver } from "./deliver.ts";
 import { adopt, orphans } from "./orphans.ts";
 import { listCounters, listRuns, listState, listWaits, purge, readJournal } from "./queries.ts";
 import { emptyTables, hasUnseenCancel, type Tables, unreadOf } from "./tables.ts";
-import { fence, heartbeat, listWorkers, type Moment, ownedBy, register, retire } from "./workers.ts";
+import { fence, heartbeat, listOwners, listWorkers, type Moment, ownedBy, register, retire } from "./workers.ts";
 
 export interface MemoryStoreOptions {
   readonly clock?: Clock;
@@ -53,6 +53,9 @@ export function storeOver(tables: Tables, options: MemoryStoreOptions): Store {
     },
     async workers() {
       return listWorkers(tables, leaseClock.monotonic(), boot);
+    },
+    async owners() {
+      return listOwners(tables);
     },
     async fence(request) {
       boot = request.successor?.process.boot ?? boot;

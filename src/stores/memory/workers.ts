@@ -1,4 +1,4 @@
-import type { FenceReply, FenceRequest, NewWorker, WorkerRow } from "../../core/store.ts";
+import type { FenceReply, FenceRequest, NewWorker, OwnerRow, WorkerRow } from "../../core/store.ts";
 import { leaseLeftMs } from "../lease.ts";
 import { isProgress } from "../progress.ts";
 import { mailOf } from "./claim.ts";
@@ -33,9 +33,15 @@ export function listWorkers(tables: Tables, monotonic: number, boot: string | nu
       ...copyOf(found.worker),
       startedAt: found.startedAt,
       leaseLeftMs: leftOf(found, monotonic, boot),
-      runs: ownedBy(tables, found.worker.id).length,
     }))
     .sort((a, b) => a.startedAt - b.startedAt || (a.id < b.id ? -1 : 1));
+}
+
+export function listOwners(tables: Tables): OwnerRow[] {
+  const counts = new Map<string, number>();
+  for (const { row } of tables.runs.values())
+    if (row.owner !== null) counts.set(row.owner, (counts.get(row.owner) ?? 0) + 1);
+  return [...counts].map(([worker, runs]) => ({ worker, runs })).sort((a, b) => (a.worker < b.worker ? -1 : 1));
 }
 
 /** Ends the incarnations first; what they owned moves or is released after that (P20). */

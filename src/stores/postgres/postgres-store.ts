@@ -141,6 +141,7 @@ export function postgresStore(database: string | PgPool, options: PostgresStoreO
         pulse: (worker: string, everyMs: number, stallMs: number) => workers.pulse(url, worker, everyMs, stallMs),
       }),
     workers: () => workers.list(),
+    owners: () => workers.owners(),
     async fence(request) {
       const reply = await workers.fence(request);
       if (reply.released > 0) hints.announceWork();

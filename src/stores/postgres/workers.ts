@@ -1,5 +1,14 @@
 import { systemClock } from "../../base/clock.ts";
-import type { FenceReply, FenceRequest, Mail, NewWorker, ProcessIdentity, Pulse, WorkerRow } from "../../core/store.ts";
+import type {
+  FenceReply,
+  FenceRequest,
+  Mail,
+  NewWorker,
+  OwnerRow,
+  ProcessIdentity,
+  Pulse,
+  WorkerRow,
+} from "../../core/store.ts";
 import { ownFile } from "../own-file.ts";
 import type { OwnedRuns } from "../owned-runs.ts";
 import { startPulse } from "../pulse/pulse.ts";
@@ -98,8 +107,7 @@ export class Workers {
 
   async list(): Promise<WorkerRow[]> {
     const rows = await this.#read(
-      `select workers.*, renewed_at + lease_ms - ${this.#s}.time_1($1) as lease_left,
-         (select count(*) from ${this.#s}.runs where owner = workers.id) as runs
+      `select workers.*, renewed_at + lease_ms - ${this.#s}.time_1($1) as lease_left
        from ${this.#s}.workers order by started_at, id`,
       this.#context.leaseNow(),
     );
@@ -111,8 +119,12 @@ export class Workers {
       handles: JSON.parse(row["handles"] as string),
       startedAt: row["started_at"] as number,
       leaseLeftMs: row["lease_left"] as number,
-      runs: row["runs"] as number,
     }));
+  }
+
+  async owners(): Promise<OwnerRow[]> {
+    const rows = await this.#read(ownersQuery(this.#s));
+    return rows.map((row) => ({ worker: row["worker"] as string, runs: row["runs"] as number }));
   }
 
   async fence({ workers, successor, ifExpired = false }: FenceRequest): Promise<FenceReply> {
@@ -149,6 +161,10 @@ export class Workers {
     const where = "owner = $1 and owner is not null and (unread > 0 or (cancel is not null and not cancelling))";
     return mailRows(await this.#read(mailQuery(this.#s, where), worker)).map(({ mail }) => mail);
   }
+}
+
+export function ownersQuery(s: string): string {
+  return `select owner as worker, count(*) as runs from ${s}.runs where owner is not null group by owner order by owner collate "C"`;
 }
 
 function workerJson({ id, name, leaseMs, process, handles }: NewWorker): string {

@@ -1,13 +1,13 @@
 // This process among the workers of the file: what it registered, who else is there, and the threads that keep its leases.
 import { type Clock, systemClock } from "../../base/clock.ts";
-import type { FenceReply, FenceRequest, NewWorker, Pulse, WorkerRow } from "../../core/store.ts";
+import type { FenceReply, FenceRequest, NewWorker, OwnerRow, Pulse, WorkerRow } from "../../core/store.ts";
 import { leaseLeftMs } from "../lease.ts";
 import { ownFile } from "../own-file.ts";
 import type { OwnedRuns } from "../owned-runs.ts";
 import { type CountingPulse, startPulse } from "../pulse/pulse.ts";
 import type { PulseSignals } from "../pulse/pulse-signals.ts";
 import { type Connection, SYNCHRONOUS } from "./connection.ts";
-import { countOthers, fence, heartbeat, listWorkers, type Moment, register, retire } from "./workers.ts";
+import { countOthers, fence, heartbeat, listOwners, listWorkers, type Moment, register, retire } from "./workers.ts";
 
 export class Presence {
   readonly #db: Connection;
@@ -55,6 +55,10 @@ export class Presence {
 
   workers(): Promise<WorkerRow[]> {
     return this.#db.read(() => listWorkers(this.#db, () => this.#leaseClock.monotonic(), this.#boot));
+  }
+
+  owners(): Promise<OwnerRow[]> {
+    return this.#db.read(() => listOwners(this.#db));
   }
 
   async fence(request: FenceRequest): Promise<FenceReply> {

@@ -72,6 +72,7 @@ export function sqliteStore(file: string, options: SqliteStoreOptions = {}): Sto
       pulse: (worker: string, everyMs: number, stallMs: number) => presence.pulse(worker, everyMs, stallMs),
     }),
     workers: () => presence.workers(),
+    owners: () => presence.owners(),
     fence: (request) => presence.fence(request),
     retire: (worker) => presence.retire(worker),
 

@@ -1,5 +1,5 @@
 import { hasCode } from "../../base/errors.ts";
-import type { FenceReply, FenceRequest, Mail, NewWorker, WorkerRow } from "../../core/store.ts";
+import type { FenceReply, FenceRequest, Mail, NewWorker, OwnerRow, WorkerRow } from "../../core/store.ts";
 import { type Lease, leaseLeftMs } from "../lease.ts";
 import type { Connection, Row } from "./connection.ts";
 import { HAS_PROGRESSED } from "./progress.ts";
@@ -34,13 +34,20 @@ export function countOthers(db: Connection, id: string): number {
   return db.get(COUNT_OTHERS, id)?.others as number;
 }
 
-const LIST = `select *, (select count(*) from runs where owner = workers.id) as runs from workers order by started_at, id`;
+const LIST = "select * from workers order by started_at, id";
 
 /** `monotonic` is called after the rows were read; see `leaseLeftMs`. */
 export function listWorkers(db: Connection, monotonic: () => number, boot: string | null): WorkerRow[] {
   const rows = db.all(LIST);
   const now = monotonic();
   return rows.map((row) => workerRow(row, now, boot));
+}
+
+const OWNERS =
+  "select owner as worker, count(*) as runs from runs where owner is not null group by owner order by owner";
+
+export function listOwners(db: Connection): OwnerRow[] {
+  return db.all(OWNERS).map(({ worker, runs }) => ({ worker: worker as string, runs: runs as number }));
 }
 
 function workerRow(row: Row, monotonic: number, boot: string | null): WorkerRow {
@@ -60,7 +67,6 @@ function workerRow(row: Row, monotonic: number, boot: string | null): WorkerRow 
     handles: readHandles(row.handles) ?? [],
     startedAt: row.started_at as number,
     leaseLeftMs: leaseLeftMs({ boot: process.boot, leaseMs, renewedAt: row.renewed_at as number }, monotonic, boot),
-    runs: row.runs as number,
   };
 }
 

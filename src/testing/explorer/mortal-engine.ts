@@ -167,6 +167,7 @@ export class MortalEngine {
       }),
       heartbeat: call(store.heartbeat),
       workers: call(store.workers),
+      owners: call(store.owners),
       retire: call(store.retire),
       nextWake: call(store.nextWake),
       take: call(store.take),

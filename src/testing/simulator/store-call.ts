@@ -22,6 +22,7 @@ export const METHODS: Readonly<Record<Method, boolean>> = {
   register: true,
   heartbeat: true,
   workers: false,
+  owners: false,
   fence: true,
   retire: true,
   claim: true,

@@ -19,18 +19,41 @@ import {
 const rebooted = { ...newWorker("w").process, boot: "boot-2" };
 
 export const workerCases: readonly StoreCase[] = [
+  storeCase("P32 workers are listed as they registered, with what is left of their lease", async (opened) => {
+    const { store, clock, leaseClock } = opened;
+    const handles = [{ workflow: "a", version: "1.0.0" }];
+    clock.advance(5);
+    await store.register(newWorker("w2", { leaseMs: 7000, handles }));
+    leaseClock.advance(1000);
+    assert.deepEqual(await store.workers(), [
+      { ...newWorker("w1"), startedAt: clock.now() - 5, leaseLeftMs: 14_000 },
+      { ...newWorker("w2", { leaseMs: 7000, handles }), startedAt: clock.now(), leaseLeftMs: 6000 },
+    ]);
+  }),
+
   storeCase(
-    "P32 workers are listed as they registered, with what is left of their lease and how many runs they own",
-    async (opened) => {
-      const { store, clock, leaseClock } = opened;
-      const handles = [{ workflow: "a", version: "1.0.0" }];
-      clock.advance(5);
-      await store.register(newWorker("w2", { leaseMs: 7000, handles }));
-      await apply(store, creation("r", { claimed: true }));
-      leaseClock.advance(1000);
-      assert.deepEqual(await store.workers(), [
-        { ...newWorker("w1"), startedAt: clock.now() - 5, leaseLeftMs: 14_000, runs: 1 },
-        { ...newWorker("w2", { leaseMs: 7000, handles }), startedAt: clock.now(), leaseLeftMs: 6000, runs: 0 },
+    "P32 owners are listed by id with how many runs each has, whoever has none or is gone left out",
+    async ({ store }) => {
+      assert.deepEqual(await store.owners(), []);
+      for (const id of ["w3", "w2", "W4"]) await store.register(newWorker(id));
+      for (const id of ["a", "b", "c"]) await apply(store, creation(id, { claimed: true }));
+      await apply(store, creation("free"));
+      assert.deepEqual(await store.owners(), [{ worker: "w1", runs: 3 }]);
+      await claimIds(store, { worker: "w3" });
+      await apply(store, suspending("a", 1));
+      await apply(store, ending("b", 1));
+      await apply(store, creation("d"));
+      await claimIds(store, { worker: "W4" });
+      assert.deepEqual(await store.owners(), [
+        { worker: "W4", runs: 1 },
+        { worker: "w1", runs: 1 },
+        { worker: "w3", runs: 1 },
+      ]);
+      await store.fence({ workers: ["w3"], successor: newWorker("w5") });
+      await store.fence({ workers: ["w1"] });
+      assert.deepEqual(await store.owners(), [
+        { worker: "W4", runs: 1 },
+        { worker: "w5", runs: 1 },
       ]);
     },
   ),
@@ -240,7 +263,8 @@ export const workerCases: readonly StoreCase[] = [
     leaseClock.advance(100);
     await store.register(newWorker("w1", { name: "new" }));
     const [only, ...rest] = await store.workers();
-    assert.deepEqual([only?.name, only?.leaseLeftMs, only?.runs, rest], ["new", 15_000, 1, []]);
+    assert.deepEqual([only?.name, only?.leaseLeftMs, rest], ["new", 15_000, []]);
+    assert.deepEqual(await store.owners(), [{ worker: "w1", runs: 1 }]);
     await apply(store, appending("r", 1));
   }),
 ];
