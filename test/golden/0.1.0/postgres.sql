@@ -132,6 +132,7 @@ create table "pawl".runs (
       rate text collate "C" not null,
       until double precision not null,
       run bigint not null,
+      at double precision not null,
       primary key (rate, until, run)
     );
     create index starts_until on "pawl".starts (until);
@@ -184,6 +185,17 @@ create table "pawl".runs (
     create function "pawl".exists_1(p_run text) returns jsonb language sql volatile as $$
       select jsonb_build_object('kind', 'refused', 'why', 'exists', 'holder', to_jsonb(runs)) from "pawl".runs where id = p_run
     $$;
+
+    /* Limits how long locks are waited for, and says how it was before. In a transaction of the user's nobody else waits. */
+    create function "pawl".hurry_1() returns text language plpgsql as $$
+    declare
+      v_before text := current_setting('lock_timeout');
+    begin
+      if coalesce(current_setting('pawl.enlisted', true), '') = '' and coalesce(current_setting('pawl.transaction', true), '') = '' then
+        perform set_config('lock_timeout', '500ms', true);
+      end if;
+      return v_before;
+    end $$;
 
     /* Changes a counter under its lock and says what it is then; one that is back at zero goes. */
     create function "pawl".count_1(p_key text, p_by double precision) returns double precision language plpgsql as $$
@@ -357,6 +369,7 @@ create table "pawl".runs (
           stop_reason = coalesce(v_row ->> 'stopReason', stop_reason),
           progress = coalesce(v_row ->> 'progress', progress),
           cost = coalesce(v_row ->> 'cost', cost),
+          deadline = coalesce((v_row ->> 'deadline')::double precision, deadline),
           slot = case when v_row ? 'needs' then v_row #>> '{needs,slot}' else slot end,
           rate = case when v_row ? 'needs' then coalesce(v_row #>> '{needs,rate}', '') else rate end,
           unread = case when v_ended then 0 else unread end,
@@ -388,6 +401,7 @@ create table "pawl".runs (
       v_now double precision;
       v_done int[];
       v_answer jsonb;
+      v_limit text;
       x jsonb;
       r record;
     begin
@@ -404,6 +418,7 @@ create table "pawl".runs (
           union all select (e ->> 'n')::bigint from jsonb_array_elements(p_ends) as e) order by n for no key update;
       end if;
       if p_creates is not null then
+        v_limit := "pawl".hurry_1();
         for r in 
       with given as materialized (
         select *, nextval('"pawl".runs_n_seq') as n, claimed and p_worker is not null as is_claimed
@@ -429,6 +444,7 @@ create table "pawl".runs (
       select given.part, given.n as number from given join inserted using (n) loop
           numbers[r.part] := r.number;
         end loop;
+        perform set_config('lock_timeout', v_limit, true);
         for r in select part, id from jsonb_to_recordset(p_creates) as run (part int, id text) where numbers[part] is null loop
           answers := answers || jsonb_build_object(r.part, "pawl".exists_1(r.id));
         end loop;
@@ -449,6 +465,7 @@ create table "pawl".runs (
         end if;
       end if;
       for x in select jsonb_array_elements(p_parts) loop
+        if x ? 'create' then v_limit := "pawl".hurry_1(); end if;
         if x ? 'keys' or x ? 'counters' then
           begin
             v_answer := "pawl".commit_part_1(p_worker, v_now, x, v_data, v_bytes);
@@ -458,6 +475,7 @@ create table "pawl".runs (
         else
           v_answer := "pawl".commit_part_1(p_worker, v_now, x, v_data, v_bytes);
         end if;
+        if x ? 'create' then perform set_config('lock_timeout', v_limit, true); end if;
         numbers[(x ->> 'part')::int] := (v_answer ->> 'n')::bigint;
         if v_answer ->> 'kind' <> 'applied' or x ? 'children' then
           answers := answers || jsonb_build_object(x ->> 'part', v_answer);
@@ -478,6 +496,13 @@ create table "pawl".runs (
       if current_setting('pawl.transaction', true) is distinct from p_transaction then
         raise exception sqlstate 'PAWL3' using message = 'The transaction was ended before its time.';
       end if;
+      if current_setting('transaction_read_only')::boolean and current_setting('pawl.read_only', true) = 'off' then
+        raise exception sqlstate 'PAWL5' using message = 'The transaction is read-only.';
+      end if;
+      -- What is acknowledged is on the disk, whatever the user's SQL has asked for (I1).
+      if current_setting('synchronous_commit') in ('off', 'local') then
+        perform set_config('synchronous_commit', (select reset_val from pg_settings where name = 'synchronous_commit'), true);
+      end if;
       select done.numbers, done.answers into numbers, answers from "pawl".commit_1(p_worker, p_lane, p_now, p_numbers, e_part, e_seq, e_at, e_type, e_key, e_data, e_bytes, e_hash, p_creates, p_ends, p_parts,
         p_locks, v_data, v_bytes) as done;
       v_answer := case when numbers is null then '{"kind":"refused","why":"fenced"}' else answers -> '1' end;
@@ -492,15 +517,16 @@ create table "pawl".runs (
       p_creates jsonb, p_ends jsonb, p_parts jsonb, p_locks text[], v_data text[], v_bytes bytea[]) returns text language plpgsql as $$
     declare
       v_answer jsonb;
+      v_n bigint;
     begin
       if current_setting('pawl.enlisted', true) is distinct from p_transaction then
         raise exception sqlstate 'PAWL4' using message = 'No transaction is open on this connection.';
       end if;
-      select done.answers -> '1' into v_answer from "pawl".commit_1(p_worker, p_lane, p_now, p_numbers, e_part, e_seq, e_at, e_type, e_key, e_data, e_bytes, e_hash, p_creates, p_ends, p_parts,
+      select done.answers -> '1', done.numbers[1] into v_answer, v_n from "pawl".commit_1(p_worker, p_lane, p_now, p_numbers, e_part, e_seq, e_at, e_type, e_key, e_data, e_bytes, e_hash, p_creates, p_ends, p_parts,
         p_locks, v_data, v_bytes) as done;
       if v_answer ->> 'kind' <> 'applied' then return v_answer::text; end if;
       perform pg_notify(p_channel, '{"isWork":true,"runs":[]}');
-      return '{"kind":"applied"}';
+      return jsonb_build_object('kind', 'applied', 'n', v_n)::text;
     end $$;
 
     /* Who may be let in, from each line as many as it has room for. A row without a number: there are more lines, and this look ended here. */
@@ -547,7 +573,8 @@ create table "pawl".runs (
   as handle (workflow, value, place) where handle.workflow = split_part(v_rate, '/', 1) order by place desc limit 1);
         end if;
         if v_rates is not null then
-          v_rates := v_rates - (select count(*) from "pawl".starts where rate = v_rate and until > p_now);
+          /* Those of any span of this length around now: what began under a longer one, or by a clock that was set back, does not count for longer. */
+          v_rates := v_rates - (select count(*) from "pawl".starts where rate = v_rate and until > p_now and abs(at - p_now) < v_span);
         end if;
         continue when v_rates <= 0;
         return query
@@ -614,7 +641,7 @@ create table "pawl".runs (
           v_room := v_room || jsonb_build_object('slot ' || r.slot, v_slots - 1, 'rate ' || r.rate, v_rates - 1);
           if r.span is not null then
             delete from "pawl".starts where rate = r.rate and until <= p_now;
-            insert into "pawl".starts (rate, until, run) values (r.rate, p_now + r.span, r.n);
+            insert into "pawl".starts (rate, until, run, at) values (r.rate, p_now + r.span, r.n, p_now);
           end if;
         end if;
         if r.is_suspect then v_suspects := v_suspects - 1; end if;
@@ -740,7 +767,7 @@ create table "pawl".runs (
 
     create function "pawl".heartbeat_1(p_worker text, p_lease double precision, out alive boolean, out others bigint) language plpgsql as $$
     begin
-      update "pawl".workers set renewed_at = greatest(renewed_at, "pawl".time_1(p_lease))
+      update "pawl".workers set renewed_at = "pawl".time_1(p_lease)
         where id = p_worker and exists (select 1 from "pawl".fences
           where worker = p_worker and lane = -1 and server = pg_postmaster_start_time());
       alive := found;
@@ -890,234 +917,234 @@ create table "pawl".runs (
 select "pawl".partition_1();
 create table golden_ledger (entry text not null);
 insert into "pawl".fences (worker, lane, server) values
-  ('01a1e458-9773-732b-8845-a37dda3fb2a6', '-1', '2026-11-16 12:32:42.525858+00'),
-  ('01a1e458-9773-732b-8845-a37dda3fb2a6', '0', '2026-11-16 12:32:42.525858+00');
+  ('01a1e45a-2195-7169-ad7c-ca93ae8fe3fb', '-1', '2026-11-16 12:34:18.873739+00'),
+  ('01a1e45a-2195-7169-ad7c-ca93ae8fe3fb', '0', '2026-11-16 12:34:18.873739+00');
 insert into "pawl".inbox (run, n, id, kind, name, data, bytes, at, consumed) values
-  ('11', '1', 'decision-3', 'decision', 'risky', '{"choice":"complete","value":"it happened"}', NULL, '1794832375136', 'false'),
-  ('13', '1', '01a1e458-9c12-7692-959c-ccc0dfa28eee', 'signal', 'change', NULL, NULL, '1794832374802', 'true'),
-  ('14', '1', '01a1e458-9c1e-776f-abf0-ae2c202f6c45', 'signal', 'change', NULL, NULL, '1794832374817', 'true'),
-  ('16', '1', 'child:cG8GBrek7vQUk4fNbaOVFzg', 'child', 'golden-child', NULL, NULL, '1794832374906', 'true'),
-  ('23', '1', 'the-letter', 'signal', 'letter', NULL, E'\\x018b881300a044f0d8000e5cc3496d36800b7038f3b1070006', '1794832375129', 'false'),
-  ('24', '1', '01a1e458-9c5e-73a4-a406-3bf030446d07', 'signal', 'one', NULL, NULL, '1794832374879', 'true'),
-  ('25', '1', '01a1e458-9c6a-744f-9bc8-0586a0a73e21', 'signal', 'next', NULL, NULL, '1794832374890', 'true');
+  ('11', '1', 'decision-3', 'decision', 'risky', '{"choice":"complete","value":"it happened"}', NULL, '1794832475943', 'false'),
+  ('13', '1', '01a1e45a-25e2-75da-9cfa-75c3c17ec0d2', 'signal', 'change', NULL, NULL, '1794832475618', 'true'),
+  ('14', '1', '01a1e45a-25ea-7270-9bfc-3ede3c40d310', 'signal', 'change', NULL, NULL, '1794832475626', 'true'),
+  ('16', '1', 'child:cxsFkCvmBZUzktf66-_CAeQ', 'child', 'golden-child', NULL, NULL, '1794832475718', 'true'),
+  ('23', '1', 'the-letter', 'signal', 'letter', NULL, E'\\x018b881300a044f0d8000e5cc3496d36800b7038f3b1070006', '1794832475935', 'false'),
+  ('24', '1', '01a1e45a-2622-71e7-b877-269d0e1b6fb4', 'signal', 'one', NULL, NULL, '1794832475683', 'true'),
+  ('25', '1', '01a1e45a-2632-75a4-be2c-b66b30468a90', 'signal', 'next', NULL, NULL, '1794832475699', 'true');
 insert into "pawl".journal (run, seq, at, type, key, data, bytes, hash) values
-  ('1', '0', '1794832363652', 'run.started', NULL, '{"workflow":"golden-everything","version":"1.0.0","input":{"label":"done","at":{"$date":"1970-01-01T00:00:00.000Z"}},"seed":"01a1e458-7084-72bf-bacd-3b4d93eac075","deadline":4948432363652}', NULL, '11FZuH0oBl28LbRtNIFZjB'),
-  ('1', '1', '1794832363708', 'state.patched', 'phase', '{"value":"gather"}', NULL, 'Z5VmFkqm-fEHHSquovjGsB'),
-  ('1', '2', '1794832363709', 'step.started', 'a', NULL, NULL, 'deptRj8B1I1L2CccZz1MPD'),
-  ('1', '3', '1794832363709', 'step.started', 'b', NULL, NULL, 'hVwxZPSAhb8wpWegKXZ-1A'),
-  ('1', '4', '1794832363720', 'step.completed', 'a', '1', NULL, 'r7ZOAkVcGgK2pAxMOWM7fD'),
-  ('1', '5', '1794832363722', 'step.completed', 'b', '[{"$map":[["k",{"$bigint":"2"}]]}]', NULL, 'CRYdhY39YfBwgSvn-6Nw2C'),
-  ('1', '6', '1794832363722', 'step.started', 'slow', NULL, NULL, '01ptNK5U6b_zCPDVpjUH4B'),
-  ('1', '7', '1794832363722', 'step.started', 'fast', NULL, NULL, '0tpNXTrp3lfWICRsbKif-C'),
-  ('1', '8', '1794832363738', 'step.completed', 'fast', '"fast"', NULL, 'Q_47g0B0LEUWGOWPN1d_gC'),
-  ('1', '9', '1794832363739', 'step.started', 'flaky', NULL, NULL, 'YFZutoG8d5c3mREaWqgvFA'),
-  ('1', '10', '1794832363741', 'step.failed', 'flaky', '{"attempt":1,"error":{"$error":{"name":"RetryableError","message":"not yet","fields":{"retryAfter":{"$undefined":true}}}},"retryAt":1794832363742}', NULL, 'xQYA-bV9ukT8hjM9GQvfpB'),
-  ('1', '11', '1794832363742', 'step.started', 'flaky', '{"attempt":2}', NULL, 'UJCRjBeM-WHQat7Bi17hwB'),
-  ('1', '12', '1794832363755', 'step.completed', 'flaky', '2', NULL, 'KpvgKUIdVKl_pA5mrcAGOA'),
-  ('1', '13', '1794832363755', 'step.started', 'fails', NULL, NULL, 'axE8X7RZgtfdnx8aUU5uIA'),
-  ('1', '14', '1794832363759', 'step.failed', 'fails', '{"attempt":1,"error":{"$error":{"name":"TypeError","message":"no"}},"retryAt":null}', NULL, 'UG7TZnRBhIR8AKMj59leFA'),
-  ('1', '15', '1794832363759', 'timer.set', 'sleep', '{"due":1794832363764}', NULL, 'lcLcRkMynjYyOUxxdJ744D'),
-  ('1', '16', '1794832363771', 'timer.fired', 'sleep', NULL, NULL, 'vIZMI9aJozaaicTn2fXQpB'),
-  ('1', '17', '1794832363772', 'child.started', 'golden-child', '{"child":"cwgRYvXWF5B2qg92Q8UeywB","workflow":"golden-child","digest":"b0tmEhJfs6Da7NJ5nf1snC","detached":false}', NULL, 'd8qriZlQBawee8lM0WjW4C'),
-  ('1', '18', '1794832363778', 'step.completed', 'slow', '"slow"', NULL, 'Dl6m3bu3IghiUeDVr_fqYD'),
-  ('1', '19', '1794832363836', 'child.ended', 'golden-child', '{"child":"cwgRYvXWF5B2qg92Q8UeywB","status":"succeeded","value":42}', NULL, 'h1KquF0XI6_QEIXTXE80aC'),
-  ('1', '20', '1794832363836', 'step.started', 'map/0/item', NULL, NULL, '-LPBIeVAZNp7OQI0y2_ydD'),
-  ('1', '21', '1794832363836', 'step.started', 'map/1/item', NULL, NULL, 'CJoDAOql97wHYAeUe1xv0B'),
-  ('1', '22', '1794832363841', 'step.completed', 'map/0/item', '10', NULL, 'FjxSR2qLeaw3zhe1EhxB2A'),
-  ('1', '23', '1794832363842', 'step.started', 'map/2/item', NULL, NULL, 'CyaJVdtPVzZqfCwI6-FSKB'),
-  ('1', '24', '1794832363843', 'step.completed', 'map/1/item', '20', NULL, 'gjbE-xOtmsvdZy_dkTjEHA'),
-  ('1', '25', '1794832363843', 'step.completed', 'map/2/item', '30', NULL, 'GndfoIZtqFVvzDC_eWJAfA'),
-  ('1', '26', '1794832363843', 'cost', NULL, '{"usd":0.25}', NULL, 'e3PaKUK_RGMh6a8QXZumxA'),
-  ('1', '27', '1794832363844', 'note', NULL, '{"text":"seen at 1970-01-01T00:00:00.000Z"}', NULL, '7Tb-TA6JM1l9Q2OCCFHM3C'),
-  ('1', '28', '1794832363844', 'patched', 'golden-patch', NULL, NULL, 'w5-k5toLdUb8I8FmMx_-cB'),
-  ('1', '29', '1794832363844', 'signal.awaited', 'go', '{"due":1797424363844}', NULL, 'HzRkkrdaMd290JpTexBlJA'),
-  ('1', '30', '1794832363845', 'signal.received', 'go', '{"id":"01a1e458-70b9-717c-96d7-0a0fe7120f46","payload":{"ok":true}}', NULL, 'R3x-7ClnZe_4Xno_a2_n8C'),
-  ('1', '31', '1794832363846', 'signal.awaited', 'never', '{"due":1794832363847}', NULL, 'fXFdN8QbDJhL7-c__6vR5D'),
-  ('1', '32', '1794832363849', 'timer.fired', 'never', '{"wait":true}', NULL, 'zrxjJEgNf996pdJggzS6sB'),
-  ('1', '33', '1794832363849', 'run.succeeded', NULL, '{"label":"done","parts":[1,[{"$map":[["k",{"$bigint":"2"}]]}]],"raced":"fast","flaky":2,"failed":"no","doubled":42,"mapped":[10,20,30],"isNew":true,"answer":{"ok":true},"late":"none","dice":0.3630175900467363,"id":"349c4455-6b53-48d7-ba67-cf04bcec373e"}', NULL, '3wK9H7JcolBZJY8BUmcwnC'),
-  ('2', '0', '1794832363772', 'run.started', NULL, '{"workflow":"golden-child","version":"1.0.0","input":21,"seed":"cwgRYvXWF5B2qg92Q8UeywB","deadline":1796041963772}', NULL, 'SKsOGdkbOp5nZkSeKzrfCA'),
-  ('2', '1', '1794832363804', 'step.started', 'double', NULL, NULL, 'jYG5rSbqd4XBsSP3VJAMiD'),
-  ('2', '2', '1794832363816', 'step.completed', 'double', '42', NULL, 'EPxaXNENs2urzOQn_niu7B'),
-  ('2', '3', '1794832363817', 'run.succeeded', NULL, '42', NULL, 'uKyES4ASbQkDKq_fA9EFMD'),
-  ('3', '0', '1794832363859', 'run.started', NULL, '{"workflow":"golden-fails","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e458-7153-76db-9d6e-ad06db4e085d","deadline":4948432363859}', NULL, 'HVbIurVU5VibVxxLN-zNED'),
-  ('3', '1', '1794832363864', 'step.started', 'ok', NULL, NULL, 'OifhzrzQEo-HNZP4akzX8C'),
-  ('3', '2', '1794832363870', 'step.completed', 'ok', '"fine"', NULL, 'H_aNjE-RzhGPAHVNrzpoVA'),
-  ('3', '3', '1794832363871', 'run.failed', NULL, '{"error":{"$error":{"name":"RangeError","message":"always"}},"stopReason":"error"}', NULL, 'FClC5PkOcI-ZmC48fR97fB'),
-  ('4', '0', '1794832363859', 'run.started', NULL, '{"workflow":"golden-fails","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e458-7153-76db-9d6e-ad06db4e085d","deadline":4948432363877}', NULL, '6ceB7NAcDL9-BI-8xFMsxD'),
-  ('4', '1', '1794832363864', 'step.started', 'ok', NULL, NULL, '0lOgIRQJLbMAXEcM3P3KlC'),
-  ('4', '2', '1794832363870', 'step.completed', 'ok', '"fine"', NULL, 'u4TjMMpW68GbObhPafsQFA'),
-  ('4', '3', '1794832363877', 'run.forked', NULL, '{"from":"01a1e458-7153-76db-9d6e-ad06db4e085d","at":3,"seed":"01a1e458-7165-745b-9fd6-c81d818ccd2a"}', NULL, '7TyZd-_6Ff-YcZTVoEA9CA'),
-  ('4', '4', '1794832363897', 'run.failed', NULL, '{"error":{"$error":{"name":"RangeError","message":"always"}},"stopReason":"error"}', NULL, 'ntqrH0xUtn7H_pzAslAkED'),
-  ('5', '0', '1794832363652', 'run.started', NULL, '{"workflow":"golden-everything","version":"1.0.0","input":{"label":"done","at":{"$date":"1970-01-01T00:00:00.000Z"}},"seed":"01a1e458-7084-72bf-bacd-3b4d93eac075","deadline":4948432363872}', NULL, 'nwTqLZHKrjgboJFe9y0FCB'),
-  ('5', '1', '1794832363708', 'state.patched', 'phase', '{"value":"gather"}', NULL, 'wb_APiunlNCWMyIpX8OU6B'),
-  ('5', '2', '1794832363709', 'step.started', 'a', NULL, NULL, 'a3dkbtHD0GK5vJPvGEdnDC'),
-  ('5', '3', '1794832363709', 'step.started', 'b', NULL, NULL, 'aShYOSiLutMizH2xybwjjB'),
-  ('5', '4', '1794832363720', 'step.completed', 'a', '1', NULL, 'H7_5ENgKZG4HUO6O-6_UgB'),
-  ('5', '5', '1794832363722', 'step.completed', 'b', '[{"$map":[["k",{"$bigint":"2"}]]}]', NULL, 'PhcMk5umnMvyJn8W1eHmrC'),
-  ('5', '6', '1794832363722', 'step.started', 'slow', NULL, NULL, '1SiTQmFt0aRsDRdDpkDJmD'),
-  ('5', '7', '1794832363722', 'step.started', 'fast', NULL, NULL, 'RULeZEcobTCN5CJFXro61B'),
-  ('5', '8', '1794832363738', 'step.completed', 'fast', '"fast"', NULL, 'rs4zFK8nSRsfGH4Ptf-_lD'),
-  ('5', '9', '1794832363904', 'run.forked', NULL, '{"from":"01a1e458-7084-72bf-bacd-3b4d93eac075","at":9,"seed":"01a1e458-7180-7346-ae79-657d8d30ea1b"}', NULL, 'ot962qK7BxSFoShnxerJKC'),
-  ('5', '10', '1794832363916', 'step.started', 'flaky', NULL, NULL, 'Yjs5fVSP0zi4vF8_mUWYcA'),
-  ('5', '11', '1794832363917', 'step.started', 'slow', '{"attempt":2,"rerun":true}', NULL, 'kNxG3M_qbl_RT7jCAhNL2B'),
-  ('5', '12', '1794832363922', 'step.failed', 'flaky', '{"attempt":1,"error":{"$error":{"name":"RetryableError","message":"not yet","fields":{"retryAfter":{"$undefined":true}}}},"retryAt":1794832363923}', NULL, '-9awEuh4yaXobgiwCohTJD'),
-  ('5', '13', '1794832363926', 'step.started', 'flaky', '{"attempt":2}', NULL, 'uJl3asj_GENBcDtqciRRUB'),
-  ('5', '14', '1794832363937', 'step.completed', 'flaky', '2', NULL, 'N_at_r2y5vsVb2GN3uJC8D'),
-  ('5', '15', '1794832363937', 'step.started', 'fails', NULL, NULL, 'r5D4Rt7JHVG-Hfug2JIp-B'),
-  ('5', '16', '1794832363939', 'step.failed', 'fails', '{"attempt":1,"error":{"$error":{"name":"TypeError","message":"no"}},"retryAt":null}', NULL, 'SXr9qVkVDgc0U2zDv8_7gD'),
-  ('5', '17', '1794832363940', 'timer.set', 'sleep', '{"due":1794832363945}', NULL, '3_HL4jEif4Fy6ZiTfWhSCB'),
-  ('5', '18', '1794832363942', 'step.completed', 'slow', '"slow"', NULL, 'AloWTEbQWg7PFZFBScyZ_A'),
-  ('5', '19', '1794832363946', 'timer.fired', 'sleep', NULL, NULL, '1YGAINvi9h1UzTqvSfA2ZC'),
-  ('5', '20', '1794832363947', 'child.started', 'golden-child', '{"child":"crquYqneEmhjsLIFRKWOrJn","workflow":"golden-child","digest":"b0tmEhJfs6Da7NJ5nf1snC","detached":false}', NULL, 'WcyBYe9aV49FGWRZr0uZWA'),
-  ('5', '21', '1794832363988', 'child.ended', 'golden-child', '{"child":"crquYqneEmhjsLIFRKWOrJn","status":"succeeded","value":42}', NULL, 'k4pUBVf6KNkbQNvy3iz-pD'),
-  ('5', '22', '1794832363988', 'step.started', 'map/0/item', NULL, NULL, 'ro_iqprvH5XlG80fDp2NdB'),
-  ('5', '23', '1794832363988', 'step.started', 'map/1/item', NULL, NULL, '7qRSHerrMNAwig8exMHtTD'),
-  ('5', '24', '1794832363999', 'step.completed', 'map/0/item', '10', NULL, '30DzvUu3gFNzPi3TmyHwVA'),
-  ('5', '25', '1794832363999', 'step.started', 'map/2/item', NULL, NULL, '5QKRTRIIih-tMcdGvBQ0EC'),
-  ('5', '26', '1794832364000', 'step.completed', 'map/1/item', '20', NULL, 'NnghufdFNyYYi-RNdoHjpB'),
-  ('5', '27', '1794832364004', 'step.completed', 'map/2/item', '30', NULL, '7m9XqrOSWKIEgy9AtiSv8C'),
-  ('5', '28', '1794832364004', 'cost', NULL, '{"usd":0.25}', NULL, 'T-MF1kVGzkl3GUFSSBVFwB'),
-  ('5', '29', '1794832364004', 'note', NULL, '{"text":"seen at 1970-01-01T00:00:00.000Z"}', NULL, '3O4nzayPu-yJIfcsOYM4qC'),
-  ('5', '30', '1794832364005', 'patched', 'golden-patch', NULL, NULL, '31SS9fDSLcVSy9Pb5SMfyD'),
-  ('5', '31', '1794832364005', 'signal.awaited', 'go', '{"due":1797424364005}', NULL, '4DP6q5g1KDbjZA4KRmjz9C'),
-  ('5', '32', '1794832364005', 'signal.received', 'go', '{"id":"01a1e458-7187-77a7-890a-dc43bc1cc006","payload":{"ok":"forked"}}', NULL, '6wTvLrnfTfS7wJXNnugBYB'),
-  ('5', '33', '1794832364005', 'signal.awaited', 'never', '{"due":1794832364006}', NULL, 'XLhgIrbbVXoV7B2b1kZtCB'),
-  ('5', '34', '1794832364011', 'timer.fired', 'never', '{"wait":true}', NULL, 'DNi5bcboVnQU6Mvy7ovR5A'),
-  ('5', '35', '1794832364011', 'run.succeeded', NULL, '{"label":"done","parts":[1,[{"$map":[["k",{"$bigint":"2"}]]}]],"raced":"fast","flaky":2,"failed":"no","doubled":42,"mapped":[10,20,30],"isNew":true,"answer":{"ok":"forked"},"late":"none","dice":0.9359112575417842,"id":"0bbf5911-b996-4365-b47f-97a427ece2c6"}', NULL, '1ETp-FwgIVO3kXywMlLkCB'),
-  ('6', '0', '1794832363920', 'run.started', NULL, '{"workflow":"golden-loops","version":"1.0.0","input":0,"seed":"01a1e458-7190-74ed-8e18-82a313a43cde","deadline":4948432363920}', NULL, 'MrOayGFME4xkPKs7aXRhtB'),
-  ('6', '1', '1794832363931', 'step.started', 'next', NULL, NULL, 'mq-5bqQnblbY9an4cD_zeD'),
-  ('6', '2', '1794832363939', 'step.completed', 'next', '1', NULL, 'PZgYNrY-aW3hxxObCM2cqD'),
-  ('6', '3', '1794832363939', 'state.patched', 'n', '{"value":1}', NULL, 'mVmF1WlksShTFzLoQ6boID'),
-  ('6', '4', '1794832363940', 'run.continued', NULL, '{"generation":1,"input":1,"state":{"n":1},"cost":{}}', NULL, 'DBrqpWIhorRwrlcSrDSxfA'),
-  ('6', '5', '1794832363943', 'step.started', 'next', NULL, NULL, 'QNXpGkf9Wjd9WWrd5qOc9B'),
-  ('6', '6', '1794832363945', 'step.completed', 'next', '2', NULL, '5v0WSAH-XJVEQZr2nJrDhD'),
-  ('6', '7', '1794832363945', 'state.patched', 'n', '{"value":2}', NULL, 'fWPiywORD9G7NCxg_k1UMA'),
-  ('6', '8', '1794832363945', 'run.continued', NULL, '{"generation":2,"input":2,"state":{"n":2},"cost":{}}', NULL, 'iuBkuaR52h47-wflaqiiiB'),
-  ('6', '9', '1794832363947', 'step.started', 'next', NULL, NULL, 'MMy7tWnrfgXA12TpdgX7pA'),
-  ('6', '10', '1794832363951', 'step.completed', 'next', '3', NULL, 'ArKH0uWduE1tYW7ZxW2x3C'),
-  ('6', '11', '1794832363951', 'state.patched', 'n', '{"value":3}', NULL, 'KWwjlIU0s6suW5H3Ib9k-C'),
-  ('6', '12', '1794832363951', 'run.succeeded', NULL, '3', NULL, '0tBvBtviPMTNVMLswG_oyD'),
-  ('7', '0', '1794832363947', 'run.started', NULL, '{"workflow":"golden-child","version":"1.0.0","input":21,"seed":"crquYqneEmhjsLIFRKWOrJn","deadline":1796041963947}', NULL, 'JtmFGt3LhjMevq5VO9VpMC'),
-  ('7', '1', '1794832363951', 'step.started', 'double', NULL, NULL, 'VAgAMmvZ9v1t6iNe6g56KD'),
-  ('7', '2', '1794832363960', 'step.completed', 'double', '42', NULL, 'A2QLjhewXdwEtp88WaJ1lB'),
-  ('7', '3', '1794832363960', 'run.succeeded', NULL, '42', NULL, 'L4ryJs_R3ibppEuwV81rvC'),
-  ('8', '0', '1794832363959', 'run.started', NULL, '{"workflow":"golden-sleeps","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e458-71b7-77d1-a6b4-1d25a99642d3","deadline":4948432363959}', NULL, 'M9tVn8RIs76A6fN0JCDSlA'),
-  ('8', '1', '1794832363966', 'step.started', 'before', NULL, NULL, 'MqD6FZqMX__i42hKlk-vqD'),
-  ('8', '2', '1794832363986', 'step.completed', 'before', '"before"', NULL, 'K4RsVbjAJq8rapJZSKrR9A'),
-  ('8', '3', '1794832363986', 'timer.set', 'sleep', '{"due":2110192363986}', NULL, 'cBFzwS7iHdpsRkAyR_nrSA'),
-  ('8', '4', '1794832364019', 'run.cancelling', NULL, '{"cause":"cancel","reason":"not needed any more"}', NULL, '1EUEPfvw3ogdz8sOWT_QTB'),
-  ('8', '5', '1794832364019', 'run.cancelled', NULL, '{"error":{"$error":{"name":"PawlError","message":"Run 01a1e458-71b7-77d1-a6b4-1d25a99642d3 was cancelled: not needed any more. Start a new run, or retry this one, to do the work after all.","fields":{"code":"cancelled","fields":{"run":"01a1e458-71b7-77d1-a6b4-1d25a99642d3","reason":"not needed any more"}}}},"stopReason":"cancelled"}', NULL, '__2PgfizSORF-3xKvdqJMC'),
-  ('9', '0', '1794832364028', 'run.started', NULL, '{"workflow":"golden-booked","version":"1.0.0","input":{"store":"postgres"},"seed":"01a1e458-71fc-7133-95e1-d5ebf8affaa5","deadline":4948432364028}', NULL, 'pJkojcHRsgXESEjRXo_0vA'),
-  ('9', '1', '1794832364035', 'step.started', 'first', NULL, NULL, 'LQ6PAkSZ3eBioV26NuWPyC'),
-  ('9', '2', '1794832364066', 'step.completed', 'first', '"booked: first"', NULL, 'l_mhPK1MzQJ9q9n-z-nwuC'),
-  ('9', '3', '1794832364081', 'signal.awaited', 'go', '{"due":null}', NULL, '39hS66xIOP9fbf69C7V_oD'),
-  ('9', '4', '1794832364083', 'signal.received', 'go', '{"id":"01a1e458-7202-7212-81d2-14f729596da9","payload":"now"}', NULL, '42fLzr6N_C62e-bGg-2wSD'),
-  ('9', '5', '1794832364083', 'step.started', 'second', NULL, NULL, 'WHrLPu1L_CdIbkDY45U9HC'),
-  ('9', '6', '1794832364086', 'step.completed', 'second', '"booked: second"', NULL, 'T9-pZXltfxrbY620Y-4cgD'),
-  ('9', '7', '1794832364095', 'run.succeeded', NULL, '["booked: first","now","booked: second"]', NULL, 'q6lRsbDii3dhsaMccdzdHA'),
-  ('10', '0', '1794832364099', 'run.started', NULL, '{"workflow":"golden-asks","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e458-7242-75ce-988c-9e24c8b9c884","deadline":4948432364099}', NULL, 'KayRFVV36BN0R8zLGVycXA'),
-  ('10', '1', '1794832364105', 'step.started', 'risky', NULL, NULL, '8fcgM2fJDn1Qo_eqQm6JHC'),
-  ('10', '2', '1794832373646', 'run.parked', NULL, E'{"reason":"unknown_outcome","message":"Run 01a1e458-7242-75ce-988c-9e24c8b9c884 was interrupted in step \\"risky\\" (attempt 1): nobody can tell whether it took effect. Look outside (its idempotency key is 01a1e458-7242-75ce-988c-9e24c8b9c884/risky), then resolve the run: \\"rerun\\", \\"complete\\" with the result, \\"fail\\", or \\"cancel\\".","choices":["rerun","complete","fail","cancel"],"detail":{"step":"risky","attempt":1,"key":"01a1e458-7242-75ce-988c-9e24c8b9c884/risky"}}', NULL, 'x8F7qT_9Kwt4cB8d6KhznA'),
-  ('11', '0', '1794832364104', 'run.started', NULL, '{"workflow":"golden-asks","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e458-7248-7404-9804-56d6dec487f0","deadline":4948432364104}', NULL, 'PcgYOt5E820s1psalDHStD'),
-  ('11', '1', '1794832364111', 'step.started', 'risky', NULL, NULL, 'WwVPdofPIKXxQrUq4G3MDA'),
-  ('11', '2', '1794832373649', 'run.parked', NULL, E'{"reason":"unknown_outcome","message":"Run 01a1e458-7248-7404-9804-56d6dec487f0 was interrupted in step \\"risky\\" (attempt 1): nobody can tell whether it took effect. Look outside (its idempotency key is 01a1e458-7248-7404-9804-56d6dec487f0/risky), then resolve the run: \\"rerun\\", \\"complete\\" with the result, \\"fail\\", or \\"cancel\\".","choices":["rerun","complete","fail","cancel"],"detail":{"step":"risky","attempt":1,"key":"01a1e458-7248-7404-9804-56d6dec487f0/risky"}}', NULL, 'drK4-FI0Rqe9lrtAEwD2mC'),
-  ('12', '0', '1794832373684', 'run.started', NULL, '{"workflow":"pawl.schedule","version":"1.0.0","input":{"name":"new-year"},"seed":"01a1e458-97f0-7578-9bec-9cbd44dc7cab","deadline":null}', NULL, 'ATa8a2EMN_lc5j76EOBxeC'),
-  ('13', '0', '1794832373758', 'run.started', NULL, '{"workflow":"pawl.schedule","version":"1.0.0","input":{"name":"seconds"},"seed":"01a1e458-97ff-75ea-8750-f09aa18dc271","deadline":null}', NULL, 'znoaRunl5YWbc600wAs9VD'),
-  ('14', '0', '1794832373761', 'run.started', NULL, '{"workflow":"pawl.schedule","version":"1.0.0","input":{"name":"paused"},"seed":"01a1e458-9809-7717-8c7a-af738dc220fc","deadline":null}', NULL, 'Bzi4UWX4BraaoRzDd02NvC'),
-  ('15', '0', '1794832374765', 'run.started', NULL, '{"workflow":"golden-ticks","version":"1.0.0","input":{"$undefined":true},"seed":"seconds@2026-11-16T12:32:54.758Z","deadline":1796041974765}', NULL, 'iU5_-kfh3dfeyJQIdQrDrA'),
-  ('15', '1', '1794832374777', 'step.started', 'slot', NULL, NULL, 'FA2YXkZvQ8XM09mOnz3XpC'),
-  ('15', '2', '1794832374781', 'step.completed', 'slot', '"seconds"', NULL, 'voSgkE4D-kZa6DlR7wDMhC'),
-  ('15', '3', '1794832374781', 'run.succeeded', NULL, '"seconds"', NULL, 'ZGtAtRJqMPs-m7pMvEXtzA'),
-  ('16', '0', '1794832374822', 'run.started', NULL, '{"workflow":"golden-everything","version":"1.0.0","input":{"label":"waiting","at":{"$date":"1970-01-01T00:00:00.000Z"}},"seed":"01a1e458-9c26-77f2-ad91-dc31e80b550b","deadline":4948432374822}', NULL, 'UGR2Q0uox1iwP-szHC50KB'),
-  ('16', '1', '1794832374830', 'state.patched', 'phase', '{"value":"gather"}', NULL, 'uJuevabevipETJRx3bHxqD'),
-  ('16', '2', '1794832374830', 'step.started', 'a', NULL, NULL, 'nh4iMVyXWvuOS4DDngqNiD'),
-  ('16', '3', '1794832374830', 'step.started', 'b', NULL, NULL, 'TzBPfU2ERauvo3OFvEU52A'),
-  ('16', '4', '1794832374838', 'step.completed', 'a', '1', NULL, 's1dB-iMJjnf9mKti0i80UD'),
-  ('16', '5', '1794832374838', 'step.completed', 'b', '[{"$map":[["k",{"$bigint":"2"}]]}]', NULL, 'TVcr9zaMqnaKFT3DNu3ZiC'),
-  ('16', '6', '1794832374838', 'step.started', 'slow', NULL, NULL, 'HQUHtArNWoi1_vsWdZvW1B'),
-  ('16', '7', '1794832374838', 'step.started', 'fast', NULL, NULL, 'lk2znbV6k4I287J9zBZHbB'),
-  ('16', '8', '1794832374852', 'step.completed', 'fast', '"fast"', NULL, 'IzcVb7INzIzCswT-lMV7cC'),
-  ('16', '9', '1794832374852', 'step.started', 'flaky', NULL, NULL, '-I67RuehgbYfV76_kz1iOB'),
-  ('16', '10', '1794832374858', 'step.failed', 'flaky', '{"attempt":1,"error":{"$error":{"name":"RetryableError","message":"not yet","fields":{"retryAfter":{"$undefined":true}}}},"retryAt":1794832374859}', NULL, '0lRMyJVZVYkSLllQ8AjsZA'),
-  ('16', '11', '1794832374863', 'step.started', 'flaky', '{"attempt":2}', NULL, 'S6jEElnxqPa6lxGoOA4BMA'),
-  ('16', '12', '1794832374872', 'step.completed', 'slow', '"slow"', NULL, 'D1sClHvJQIOLkID9CQzuSB'),
-  ('16', '13', '1794832374881', 'step.completed', 'flaky', '2', NULL, 'Kke4rQ2vvvKG-tkXXIafXB'),
-  ('16', '14', '1794832374881', 'step.started', 'fails', NULL, NULL, 'P3HQtWhK7bHb0rxW6QMVLC'),
-  ('16', '15', '1794832374890', 'step.failed', 'fails', '{"attempt":1,"error":{"$error":{"name":"TypeError","message":"no"}},"retryAt":null}', NULL, 'y817EV6ozJgTHwULiqxB_A'),
-  ('16', '16', '1794832374890', 'timer.set', 'sleep', '{"due":1794832374895}', NULL, 'R11RTPNSCEK1pY8B67kCAA'),
-  ('16', '17', '1794832374895', 'timer.fired', 'sleep', NULL, NULL, 'zOvkcFQR__2xZ-2FROVliD'),
-  ('16', '18', '1794832374895', 'child.started', 'golden-child', '{"child":"cG8GBrek7vQUk4fNbaOVFzg","workflow":"golden-child","digest":"b0tmEhJfs6Da7NJ5nf1snC","detached":false}', NULL, 'OT_RZBjZbg3MKuFfXu_3XB'),
-  ('16', '19', '1794832374926', 'child.ended', 'golden-child', '{"child":"cG8GBrek7vQUk4fNbaOVFzg","status":"succeeded","value":42}', NULL, 'pq-tYN_uhhj1Etsempuq6D'),
-  ('16', '20', '1794832374927', 'step.started', 'map/0/item', NULL, NULL, 'jIZbQIh_oMC40S4ACIlzBD'),
-  ('16', '21', '1794832374927', 'step.started', 'map/1/item', NULL, NULL, 'JcusuFm4dLmY8-KdZ7TPRC'),
-  ('16', '22', '1794832374932', 'step.completed', 'map/0/item', '10', NULL, 'dht5v3PMvrJ5X6WxxxcJ8C'),
-  ('16', '23', '1794832374932', 'step.started', 'map/2/item', NULL, NULL, 'FMEISZrBlwZVKYB8jBR-8C'),
-  ('16', '24', '1794832374932', 'step.completed', 'map/1/item', '20', NULL, 'vrZJgvvfE72GQzmhhWeknD'),
-  ('16', '25', '1794832374934', 'step.completed', 'map/2/item', '30', NULL, '9nyhCVprLKzGWj39WOEGJD'),
-  ('16', '26', '1794832374934', 'cost', NULL, '{"usd":0.25}', NULL, 'gPlkPxanwXXsDIDc3zTHRC'),
-  ('16', '27', '1794832374934', 'note', NULL, '{"text":"seen at 1970-01-01T00:00:00.000Z"}', NULL, 'DkhZIZVL-pxDaVgW_9gtbD'),
-  ('16', '28', '1794832374934', 'patched', 'golden-patch', NULL, NULL, '1nFKVjIk3vvXplLE0LnlxA'),
-  ('16', '29', '1794832374934', 'signal.awaited', 'go', '{"due":1797424374934}', NULL, 'GO0Ttv1SjTFXrPMwCYkNCA'),
-  ('17', '0', '1794832374828', 'run.started', NULL, '{"workflow":"golden-sleeps","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e458-9c2c-713b-8722-4ba10ab125ec","deadline":4948432374828}', NULL, 'Q7LVZoIWRQkGt3tp2B2oCD'),
-  ('17', '1', '1794832374838', 'step.started', 'before', NULL, NULL, 'gt62DQt5928YpJvpSl5seA'),
-  ('17', '2', '1794832374852', 'step.completed', 'before', '"before"', NULL, 'IvTIo1VA3yxWPG5Lu4fquB'),
-  ('17', '3', '1794832374852', 'timer.set', 'sleep', '{"due":2110192374852}', NULL, 'j_ysTjmJC133cJ_6kjFzbD'),
-  ('18', '0', '1794832374838', 'run.started', NULL, '{"workflow":"golden-booked","version":"1.0.0","input":{"store":"postgres"},"seed":"01a1e458-9c36-74df-9394-a206cdb651e4","deadline":4948432374838}', NULL, 'CJSsNjycbia0fmEsno-9SD'),
-  ('18', '1', '1794832374846', 'step.started', 'first', NULL, NULL, 'eJfO6845tQLIZ1it4h30uB'),
-  ('18', '2', '1794832374849', 'step.completed', 'first', '"booking: first"', NULL, 'K41LVELgeZm1Ipv7sTkBHA'),
-  ('18', '3', '1794832374854', 'signal.awaited', 'go', '{"due":null}', NULL, 'T57b2eecANMLybsj5YpK0D'),
-  ('19', '0', '1794832374845', 'run.started', NULL, '{"workflow":"golden-parent","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e458-9c3d-7273-97bc-0a2e594329f9","deadline":4948432374845}', NULL, 'XfELIIlAvQO4EuIJZSSo1B'),
-  ('19', '1', '1794832374852', 'child.started', 'golden-grows', '{"child":"cw2ZQnP1v2VtwyeCkiNuI61","workflow":"golden-grows","digest":"SkTcFTZCBKgP6A6QOUVcwW","detached":true}', NULL, 'w-N9ZVwqKuBQBX-HL7u5yD'),
-  ('19', '2', '1794832374852', 'child.started', 'golden-grows#2', '{"child":"cK_9DmCSYbQrugYtNwAv24I","workflow":"golden-grows","digest":"a4ayc_80_OGda4BO_1o_V0","detached":false}', NULL, 'M1L8hILQqPE9YZeIg9-YEC'),
-  ('20', '0', '1794832374851', 'run.started', NULL, '{"workflow":"golden-retries","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e458-9c43-7346-8a7f-a12d8d460ea1","deadline":4948432374851}', NULL, 'WmLi9AHS-eXnGjAz6Jbr5C'),
-  ('20', '1', '1794832374866', 'step.started', 'later', NULL, NULL, 'zfxWC59nukmfU4Db2-9nfC'),
-  ('20', '2', '1794832374877', 'step.failed', 'later', '{"attempt":1,"error":{"$error":{"name":"RetryableError","message":"not before ten years","fields":{"retryAfter":{"$undefined":true}}}},"retryAt":2110192374877}', NULL, 'DVc-72knn5_apISL-KPYQA'),
-  ('21', '0', '1794832374852', 'run.started', NULL, '{"workflow":"golden-grows","version":"1.0.0","input":10,"seed":"cw2ZQnP1v2VtwyeCkiNuI61","deadline":1796041974852}', NULL, '7PDnJAcdLtbStxmwm25NHC'),
-  ('21', '1', '1794832374865', 'signal.awaited', 'grown', '{"due":null}', NULL, 'txzLL-fhEi-mn4d7QLDcRB'),
-  ('22', '0', '1794832374852', 'run.started', NULL, '{"workflow":"golden-grows","version":"1.0.0","input":1,"seed":"cK_9DmCSYbQrugYtNwAv24I","deadline":1796041974852}', NULL, 'xKNwoG3QrmDzQoZZ_G2iVC'),
-  ('22', '1', '1794832374866', 'signal.awaited', 'grown', '{"due":null}', NULL, '3qX8DhcuDXz06d3ZEoYs8B'),
-  ('23', '0', '1794832374859', 'run.started', NULL, NULL, E'\\x010bc7130080aaaaaaeaff7435e0b3aa81aaab9a9baade6e62aa620a0aaeb0809abbdbc1c161030e5cc344301cc46607b0c6a7ffe1eef375d67e2320f79ab8c94a333304be3cafd21b02f4aa560581d2c6e78d8041999741999751eff500b003818b39214069d26c37277db487dc0d1d92d4a9a549e9c95ae918958140624ab53446b0de3a6b1e66b76ef3ff01', 'gt7rzQ_dA3e_IWP_ds4INA'),
-  ('23', '1', '1794832374871', 'state.patched', 'page', NULL, E'\\x018b8d130080aaaaaaeaff7415a0cb516e373e08c8450e7211b908081cc0c5af149ba20f1b8c397654c7aa26705a19160f7b00901f', 'BMTddOarRWlHCkW5AcXFwD'),
-  ('23', '2', '1794832374872', 'step.started', 'write', NULL, NULL, '49SePoI4fu4sJpe29ZzgzD'),
-  ('23', '3', '1794832374886', 'step.completed', 'write', NULL, E'\\x018b050c0080aaaaaaeaff74b6657537777373373733dfcdddcdcddddcdccdddcdddcd1775335f16733777377337333777670338700d47c13900ce84951feef8deb1d42a4f2f575275ab513fbd54d05ef104e00a26fadb215d2fad4e3b8bb071256aec9acab1bb1916869df6b6c155eedf94f12d949eb9e420bb4fc7a6f3b3312fbea13f4565e7e2ed98bfc8f470534b7c3bcaa200cc2eec6f61b1e3cb94fd3919925d8f669bdc3649bf1e77ff456f9e10d62d556ac4f6ff43dcb8b0fbd9c3efa3aca2edd51dc0edf5df0140b50500f709fce5bdc34cb1130318d7f63937f19dda2118b91a5a53d68bd5ba07800de0edf076f689cf8f7f3ee8d5a9d7cf48343afa8da263ff06801ff55995f10f1995443fd66579395cc2193afc5f26db177a0962a3eaaeb07d87ff49c7a895140b87402a6c04ea131455db2cac2aa8757c7f9cd7b6c1742b879b4984083636d39245137cf55d438bdafc707daa0c74ee72d643d8f9865cf453f7e96ed9c033f9caca28e53fd2e73d9e0f45271b1e0500973305b98f5b55b52242d5f37f00b195f4190d29bc57c96f3d757f4e5d6be94e43f94264bc427af93a806fdb0d13d3eda91ff87b59fdc91394df3d2b47f735f636cbfd602f75a9f7fb66a56b4ddea00e004e41c9f01cc8f3e60122711d43deff77598db6b5cb48f27e8f00fa3bf4a8787caccc898e528d1497fb62e407c2a2d45980fac4a632dd51aabf5fb8fbdb742bb7a64a371b58df7a637e9cb23f2c58d6ca5fb9fc0f7b97e1a9be2e69049b2e08210076e9cdfaeb634943ba4f16312ee30b2131cb6a03c3ba0502dbd4a3d97002159b6e89ef07feeb713d4241cf8ca3d6973d44ab2f806b9c5d7f69028ef501fcc401ccbffb7e6ed7541ff97e65372925f138adf1ab0c0042776536d057b05eb892d5e3b66665945f0895398065b65614cca332f15fb15f81e8b725be3b15e89a5bf644aec5fa06801756d3dacaf93f005eff7419261c19ec109c9d1b37b92b4a87ff76bdf83fc924e424001ed3e1c8a9dc3a1fedbdb7f21c76e01d64ff55f29d99be4d28560f01b06e42a57bde365da778959513595f124b000b71dcb5a4d785294478a3d39394dc504cb54c6d12e23300f72a94a402d8b9187ae3971c9e620380523b67a1db9e76328cbf799f5cf64e42a1d8f18f85ca97a2b4fb521d31bba8d501e0fc2e395bb5beb9a900ee8df5a57225f9ff1adb2868e7123aa34b81dded66df3280f19fc3d7a3940c409c4e970e0a5dea14d19a726722134171bf94be89b28e561a7a54deb6dd6e4cde468a6d354a781d80d3db20eaa7630ac042dacc1fd3db8ad972aec670d30df7006e8e4eee7ec4ff843df2d1722e31fa8900aede7e7900336a1daad29dd9c193892ede8ef25fbf3c36ab42c01c33eea7b4e0d957ca358b651f5d2d8cd0d8dfac96bacd622886dbb5ca357def7ed3c273852ce4ac8d7fb30068dee647f7f2363ad19ab3fb161add0834bc0473f6d56bbe36c4b49c3471c97bdc67996eaf64eeb1b59b49b4783ad457385ae7144eb4c4d1eb6cf5ac94745b0fa34cefded96ae3a4fb647a5923bbaef53f1fee6ebaf96739c6304d6f2c6400e7a7730037e55bcc3eb59bf2cef186f58ee89c3b3a6eed652d6fbd8bd26a0f00341b22335bd1fccf6591d044b79ae20d31aaf5f5b0d43f651f7cd4fb898f2b938d76b91953fa99c7fd35aef6e4551ac0e3e6d82c07c2e96ba5a9e5943c9ca83e32588eae17bdb30760e74f8a93cdf4f3cddfbd12d3304653f7ce385f47a78e27a901e0b9d705c046e2eb17eff065c5b974e6f5dd7c77c60852b6b3d56f10c7a2fc2c37d820b59b3b9747e52a7d77f30b007bbabce0a894d60620b3a69d9b79c3c6b424ccb4ce21eb213f119950e7cd60d843cc81f62ee51a29efbce861d554e58379f9e314594f0beb9474cfc84b0b4a2e22ab400016018842eea4013887befea571fff9a7bf8522c69e7c00ef2eb5f77dcc12e609801f56c6004c41c4dfebcc26c7670fc041cddfc89f1853180580a1b050defea25ebd95f97fd7c16bef51d3c400fcade734715e85925db3a648bb46667126b146f16c147823cfc675fcb5022062e626565817127db9217fd6b662df9ce7c8b865061a80713373afd3af45f2d8d2049b292691fc7f8d6300e8421bc01c9b07a0413e3dbff3693ac96b1f570b5bf28cbcffe34e91a3c61ed333ace27bb5053000d44c9c33a776bb123c671321e9242543dd797c89b63dbac985e15d9e17dd680e40df6d2dba1c8684e61b1acc2ac3219dc27ffd309f0038d4f659dda3f41c79ac8d8a517cf60c3dff270fdd14b9b9920de5f728c593698d2cf202749d0d6fcc4479984b4ddd2dfd1b83742713d2e45f0a55d519d3782ddc1800be334d6d009cce1400f088221dddfd8f72fdbd01ccdcb6e7bec6f82ef5d8875afa70721d0036a94023fba3821e7073be5bdd2e669be088cf85418b9951ebe27233fa485361d20600110100b0d038ef7a12de1c530bd4d65795e60233457a321de0bb5919293b3d00be859da108779ebe1fb99c67a5b6319344b7cb362b36cf063ff2d700c88285741c8a6bcfa1fe7d3326c7f7de7e9c33e7f9b4ea0d975ccac03e00345d7afb18a90374ac7c51630f406c67d779c8caacd9ffe3170f37c593cec98d75529e4d9a6a1b1b2b35a9406d90d167469dbcfb7e097d948848b028cf84835e490bb0d1cf9d6b4e4542f96d494da43acbca47f1798ffd66d2eb35d9523dd42ff72b81a40c83eca5fc7fd7afd56fd12dbaf8eee197d15e658645ebdac5ed0e86e10ed9b82f3e6afb196ffb7c2ccf04005dd1f3f2bf12bd79202f74b58a9fcff6643520b61bfcac297688a80040be18e9f4a25da7732e931a1d3b786ce04f892f9606bd4f77fafb8f3dc30e1aff5b3c4654ef7a0f8c4685c5ec67f7bd989c22a86b276743afcb66b108c0b0dec29199ff64ed1599582a514fcdc7cd0f00dd874897ef69f4b43f124dae51481d3a5a639387acce55b733ea6b8d50a3e450c8d87f2c37bf7d4ff93e57be044d88fb5d29f76adb4c2ea2eeb9c899c7e77e6e28bec5dd2939f50e0e008385d4a6180e9757c5acfd63d9bbb31349b33c0ade1b763e5cbfd36d9fcba469899326d387283ac2d6cd8c1e8f5f2d7b6e84f568ddb3479fe5e82ae592f2c20ea2a7f78f5a1a71613afea746d1fb6238a666eba3bb2cdf3e7991de02b896f737c3f4e97fbd17ab710fc1996a4a96f53d86afd08b2ef51b51953c18b7e2d57f1a71c8e9f7ceebbaea54ac7b9e5b9942d55a3ea80600f7dea5450b5b463de6d1ffeafb181049fbfade51cc9afc5a4f97fc2512e1efc7144b6c7bd3d3035bd0ed3a7ffdb0f76d6e88fca6001cf0a76dfeb2bf6d39ac1e512a04302737d5c5d9a642f5329dba333437eaf364c5edf51f2106c0a7da5fa0a89eb1d3df8a63f5db71455c19afd693cca490c9dae92fea05897bbf078fde89741f07aad269a05a6a76a77be56dee3c8218f41b18798d503a8ef78db024d7c4866700569be6c6426cd75d3b4ee72096d5fbb4703f1f5306ce8be96d30d9d7bec72631080e4f8107b0aa2f861fba9e5dcb2600b7cfac1f7cec9a2d00f856153fe6293fa69ed6e79e330b15b2b815893e930878e3ace3f4b0a5fb2ca66f5bdee7a52afc9a9d3ca6b6f7493b17aa2b6a51a68fbb00ec3bb5e76fd1aed91c87e9e7d323d272cf69859ef08f9b033552f60ce3d12c80ebf5b5bfb82af3cc68a9d636cb31800776ee76683afd0c5ee973ff6901c03d9ef5d16922a9bdf651cca5d5825d0d46295370f943b716965239e4ca5363d4149a7e8edbaa23e7671f3c665effdd07774158d9009e13b36ac948e71ef6ead1523e4bd782ee399c23c7483646f2d8ec0b60371be7a7296cc7af1b9e552ba2e593c458b6a679eb469fb8542708006fecf462287654ae3abb05c5a3c70fc2f612a237707ff69c371efa3da575674b57d8a900f488415336ce7cc6fc2db0d0ee759ebf3a00598ccb8bd56a5e8cb34a6a942f660a4b3ce28806a31bc3cc91ad51bd4070b4dfc9b7b911d93b5c0188182342baf5cc9713bbd5ff4484ccaa592799f7aef246dbe9f383fc7c1b6666b29284b0e1f8df493e9a1753dd01c266e6000ea71276cf0ecff57585b4cc9a721de666e9a61936a1193e2f995a115df7cb5bbc467fd389c64c461e66ee57002ca7a45720365cd90020c72f00587fd5e1bce851e322807b008eccc9c979e5fc3e9f2dddedf677f7c43ee3d6257eddc6a3538fbdeddfff5e1b0acc2dd3dd34aae4f5b50c769245e0ff2343be533a3e2cc45506abdc5ed1256b1bff8b4478abe5862d50e94ae0df317abae5ac33058024ddf0907948dd5dd4e90eab11cdd85fe993d3be00ec3f0900c75efddbf3926aeb958f0118ee83ad32a37ec256ce1865e7794f1a2e2e6583e67f94323e3764514b6bdd9f55ba0885e7fff57e5f0e79d5b9e6e5ba6d285eea79d90c53d38cb9540268d54e61e490d6b28c3946b60705ed0ea70a95792279c75c944ec3720ec039f775cd6acb84e6b1c5dd24395108a700c897e5dfc2797b57cf91f4e86f1152f9fb3c476b0017679c380440e8582785a4a79a8f6842353f5b636cb1d38ece8b4c6fdf0ba6269b4c9be325d794ec991d758b36f3f8035048a6c47cb19ca575bf60bcea7f7996c57daf5fd8efbd8dc60398bbe4e7b6b9ebcfb7ef74b74b2bfed20987dce92bb016aa86fcecf1233fa5e67fc274dbb967d02905b27568c9dca3424d17c24a37c2c2777847015c23ab1963ac8f0bbad521d0e29f4ae7ca4ec1fcfb0600b99f7b60a08c98babdd4243a190f27e304d6ddc66fe95a79b22ff2a6564ea7f54731c3e49e75cc622bc466086089f252ef74ada266d838e88f8ce55f5ce8a167bd86fb5139e395f3686bc7a6779f495f18774aceb81c5c36a2b738b72267baa6ff72ff4f89bb75541025ceca082446019873eb6b0add2c5300f8a14c9186525a46d343af1bc5d3d778d057f76ee21544a79ccd2bd9bfca73e740c606f9d426a61787d192e621e55bae5997053e65fd64e5a9085e125ff6319d721181b5e4db667cdd37c3e6ac55eb1c6f5434cd0160cd0b3df9e029cba1b0185bfb2980cb7fee1e77e2c766b43c5932de662c073992b84b6c2f5052bfef4fc55ac3534ef38c323dedb89a5f5c75f4e3d2d1690e32e3dd2cd514a69ff243cabae1640e99865bf9cf6bfd360085ac205a2c125fdd5ac7e0f4f882b1277bc00c5271a47d0fa7a6e91f8d84d0d8362b44dc33ca48cf532b392a9826f93280850d1eaf30960f0128a7f0aab784daf571b37abc3cb5d8940aaf255649efbc466a348fe2cfb7dd9bb603365d450e61dfa2a85558ed75033a21c5ca3821b24cf1b12b6c467500f68f6c6bd9e46acf82cb94675700df6309c0ce6b7a5d1de35643c583d52983b5d899de9d7d9e737791a6ab7b7fc72f77f5376185f78a214bc52e36b4476d26c74c37d43c6663d7f263d9a89ef5d8f39f1700868e60f90fe17500706e267b7300079b91301aec0b3819494d9ec85f139fd610eb42fe8d74fa739aa9d796fb2b3d7aed54f64835e6cf93b6ae87bf751e6ffe07e3a96ee8d5caba160b4cb6bf2ffc3abbf5f4e79848d004406d8d48a50091a503748fc6efdcb834de610d275437b5e547192cfe3fda982c9c0396caa716ed75c2d8e867999fb6e647da8917210099a256ab02b81dde4e29efa2ec5cba6434a01c335f8e86654223489e3189c7adb585b29343dffceeac5d3e62cee2f3ae2a09d95af5e44633487aec30dd08ad72eec21036008363fb3b389aa9f564b5cf75da7752fbf7cad9e1a0a509fcfb225ebae8f23419e4aad0f4e3d6d643a173c1e2558ec8a600d85734ac58b61802a779e1ac7eaf2bf7b27ee295cf3d409b979bda34ca75ad546bbea06fbd8179e943f2115162e84f33975459384d96fee86312abbdc4fdd682b447a223a39ad8f51abbc2bf160e5609a2b409f249d5b6b43cfcf11fb2f2f119e5ce179b45ff53a124393afff0f433acaecebbfd0fcd6e62727c499e4844f6ef2b008e7bc32450f673132ed743ae7cdb60a37d31db4d4b8363462a1e010c05daa0faffaabd40bf8a2b4d306811aaeacce6315b10e952a69fae9d5c571b1786b5eedade297a85b8ed9648b1496363e99506005b07dd9402006374e7eb56e3dcd66bbcc205336cb50efe00feb8a28896c2d97ac2d7015001f0bcfb217182485bc7bb7c59db641ead639743136978929583ba44a0e3ec017d770cd169fcef93651ec02699cc69040f9727f628cd82eeaf43ddf60df6ea4a737d09d5e444c8ac4bc16cf88b6b262d508b55401f2cae5a8ab8b3a7cf8fd5b9cccf96c940c23ae3f3f8127491eecba93d5fa4a7bf47dc66a8d6006891a68216a5089912ce152dd8fdcf520b185db99a90f97f1da2060549b74818729dd38f6ca66eedc6533d6e86ad7df3a8e1dbb59efc1bc3f5fbbfaeb4013c2eb5208c3ddf9446d29da844e966a400dc69aaa5ce287e61774d15cf3528da6ed7cfff35ab73becdd43cf19520905eeb2ca9662310e4fd6b26511a8f96f8c26ddf11abf13e87b566c749e7d0e1d44eeeb8f5b6904aaf7d6d3e630fffed536abcdf8682de07c7cef355f02bf9db9ec2af6a0ec07f00d68b829d10e93a91e06bd911b997bc6d844f61326a4d9ee5df62cd381ca5ffd2a8c9252874da1de2e3ed7113a0da20e766542b13a3e6e21a78c9577fa78277dff3595b1b17388d16ea650be32fd3ea8b4fcb8b2f92db4e5efc085a9a2d2199475667ff958e895e8c109da54ffbee501f484957bf7591f40fc0d6b721ff76cbaaf2ee65c76c27b8a8c3db0e0000f43862f24f21d8425afa439589c90f43d72c7ab6d057a2a8c58cbc7a20e93302a576cfe961b40bc20f00fdf7e7d855d08237d8bf5315bae85d127ccaa061c708a7248255becd4596ccafb6ab81afe45fc1ff498faadffd1d49bff864b2bbd9630c05f0b99029d8e76cd49731eeed707ce8a048c721853727b7cbff7ab33346e925b3cb55d247712dff0e5ff59fbd30fd6e4982d001d10ea5fcdf9ce497f9ea6c74b292f340c5e9dc59c6d44efaafbe1eeb057a5f5555db694f5a906456e579f5c1ba3b53bd6e622f9bf25a644780ae9d50729dcd5b6f9fd19b9dedcde001', 'C4oD5vom4mEgr6QbdrdhQB'),
-  ('23', '4', '1794832374886', 'signal.awaited', 'letter', '{"due":null}', NULL, 'yJ5d3412pwdOOnC7opx-0C'),
-  ('24', '0', '1794832374870', 'run.started', NULL, '{"workflow":"golden-letters","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e458-9c56-727f-aae2-d41da3d16ec5","deadline":4948432374870}', NULL, 'PNLa0KP_Ni5fsyNrYees7A'),
-  ('24', '1', '1794832374881', 'signal.awaited', 'one', '{"due":null}', NULL, '5C7aM3jC1AwKUuU96Hrg1C'),
-  ('24', '2', '1794832374884', 'signal.received', 'one', '{"id":"01a1e458-9c5e-73a4-a406-3bf030446d07","payload":1}', NULL, 'TNnQUyO5jfyIZYYJpP6l3D'),
-  ('24', '3', '1794832374884', 'signal.awaited', 'two', '{"due":null}', NULL, '8x6WkUN3TYj9dyGdnRkq-A'),
-  ('25', '0', '1794832374881', 'run.started', NULL, '{"workflow":"golden-generations","version":"1.0.0","input":0,"seed":"01a1e458-9c61-75b4-8607-aece3a95830c","deadline":4948432374881}', NULL, 'UrxmK7c-PfjE3itRjL14QC'),
-  ('25', '1', '1794832374890', 'state.patched', 'generation', '{"value":0}', NULL, 'S_VO0i95bffMY0qFYxBsXC'),
-  ('25', '2', '1794832374890', 'signal.awaited', 'next', '{"due":null}', NULL, 'Z6hyFlR3gvyQHdqK3nE2KB'),
-  ('25', '3', '1794832374899', 'signal.received', 'next', '{"id":"01a1e458-9c6a-744f-9bc8-0586a0a73e21","payload":1}', NULL, 'I6e-73PXcenW4zq7s0NttC'),
-  ('25', '4', '1794832374899', 'run.continued', NULL, '{"generation":1,"input":1,"state":{"generation":0},"cost":{}}', NULL, 'WYmzRarZ4DhkLfmhrcbUdB'),
-  ('25', '5', '1794832374905', 'state.patched', 'generation', '{"value":1}', NULL, 'Pq-osZlsUx4IeoJUMUG4PA'),
-  ('25', '6', '1794832374905', 'signal.awaited', 'next', '{"due":null}', NULL, 'ODgrZ3cGFJ86WH_GPFCepA'),
-  ('26', '0', '1794832374893', 'run.started', NULL, '{"workflow":"golden-rated","version":"1.0.0","input":1,"seed":"01a1e458-9c6d-74d9-b9f2-f41c672f14bb","deadline":4948432374893}', NULL, 'uM83tEGOyvFg4HOczUpfhD'),
-  ('26', '1', '1794832374920', 'step.started', 'work', NULL, NULL, 'ZEqIsAn2xHvX1zD-mmIrwD'),
-  ('26', '2', '1794832374927', 'step.completed', 'work', '1', NULL, 'OIqn8TejCxX7KdAqXcq6uC'),
-  ('26', '3', '1794832374927', 'run.succeeded', NULL, '1', NULL, '7Erlp0Wd8vMKievUOTfaGB'),
-  ('27', '0', '1794832374895', 'run.started', NULL, '{"workflow":"golden-child","version":"1.0.0","input":21,"seed":"cG8GBrek7vQUk4fNbaOVFzg","deadline":1796041974895}', NULL, 'qwpEjkbczQjeXrYwcX8mHA'),
-  ('27', '1', '1794832374902', 'step.started', 'double', NULL, NULL, '5_fxPBw6SLOHze7_pmU2RD'),
-  ('27', '2', '1794832374905', 'step.completed', 'double', '42', NULL, 'WqQb9qSdFK9UXN9skZt30D'),
-  ('27', '3', '1794832374905', 'run.succeeded', NULL, '42', NULL, 'k_h7yDViYWrv8uzLdOLchB'),
-  ('28', '0', '1794832374902', 'run.started', NULL, '{"workflow":"golden-rated","version":"1.0.0","input":2,"seed":"01a1e458-9c76-7165-8059-ca16750fd0dd","deadline":4948432374902}', NULL, 'vFP-_53lTr8KIpCLfHAnuA'),
-  ('29', '0', '1794832374905', 'run.started', NULL, '{"workflow":"golden-doubles","version":"1.0.0","input":21,"seed":"01a1e458-9c79-76f0-b671-0f647d81c7cb","deadline":5263792374905}', NULL, '2O5xK83eshGR2st4jWF-TD'),
-  ('30', '0', '1794832374910', 'run.started', NULL, '{"workflow":"golden-doubles","version":"1.0.0","input":1,"seed":"01a1e458-9c7e-7225-9834-82532fee648f","deadline":5263792374910}', NULL, 'g1bGPbn3LoO-T5t8-cjs3D'),
-  ('30', '1', '1794832374917', 'run.continued', NULL, '{"generation":1,"input":2,"state":{},"cost":{},"replaces":true}', NULL, 'JLTIVakGUZyq-G8tbEFQhC'),
-  ('32', '0', '1794832374939', 'run.started', NULL, '{"workflow":"golden-held","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e458-9c9b-73da-bf62-e8a62ce443cb","deadline":4948432374939}', NULL, '8NWMJuSS9rOVD7lPD2AE0B'),
-  ('32', '1', '1794832374941', 'step.started', 'before', NULL, NULL, 'rqpwglGn8d3LjnMIiukf0B'),
-  ('32', '2', '1794832374943', 'step.completed', 'before', '"before"', NULL, 'sz0Z4GdvNJHgzS0XPSDeSD'),
-  ('32', '3', '1794832374943', 'step.started', 'held', NULL, NULL, 'iGkOsGDRBYT0-F9fLE4XHD'),
-  ('33', '0', '1794832374967', 'run.started', NULL, '{"workflow":"golden-held","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e458-9cb7-7558-a880-8b9a2304a3bc","deadline":4948432374967}', NULL, 'UKJKnzE7dnyxJCjAFJlFYB'),
-  ('33', '1', '1794832374973', 'step.started', 'before', NULL, NULL, 'AAiYrOikIDdfPk5pYyxOZB'),
-  ('33', '2', '1794832374978', 'step.completed', 'before', '"before"', NULL, '1x11G_x88Ha80pGstc6QmD'),
-  ('33', '3', '1794832374978', 'step.started', 'held', NULL, NULL, 'GB40auf3ueIM7MR2yKUtBB'),
-  ('34', '0', '1794832375001', 'run.started', NULL, '{"workflow":"golden-limited","version":"1.0.0","input":{"account":"a","isHeld":true},"seed":"01a1e458-9cd9-7631-a855-b74c88f5f0ed","deadline":4948432375001}', NULL, 'k34v8czRRBhvNN1BMejAmA'),
-  ('34', '1', '1794832375016', 'step.started', 'work', NULL, NULL, 'FHclaL0I6vPPzwMdmeHecD'),
-  ('35', '0', '1794832375032', 'run.started', NULL, '{"workflow":"golden-limited","version":"1.0.0","input":{"account":"a","isHeld":false},"seed":"01a1e458-9cf8-7619-ad3b-18cccebd9f7d","deadline":4948432375032}', NULL, 'uqMc3QbedCjzvLzzsEee1C'),
-  ('36', '0', '1794832375041', 'run.started', NULL, '{"workflow":"golden-limited","version":"1.0.0","input":{"account":"a","isHeld":false},"seed":"01a1e458-9d01-76dd-b162-467a148f5cc9","deadline":4948432375041}', NULL, 'cW2RSotfr42IPayFKqPAfD'),
-  ('37', '0', '1794832375141', 'run.started', NULL, '{"workflow":"golden-doubles","version":"1.0.0","input":4,"seed":"01a1e458-9d65-77c4-8dd9-d7b67a1fcfcf","deadline":4948432375141}', NULL, 'qCSVRc5OR-uTc0W7kPXKNA'),
-  ('38', '0', '1794832375166', 'run.started', NULL, '{"workflow":"golden-doubles","version":"1.0.0","input":8,"seed":"01a1e458-9d7e-758b-a5ae-2bd22f3f8f87","deadline":4948432375166}', NULL, 'ADpvcq78MfD_VmkXAKSwWD');
+  ('1', '0', '1794832459554', 'run.started', NULL, '{"workflow":"golden-everything","version":"1.0.0","input":{"label":"done","at":{"$date":"1970-01-01T00:00:00.000Z"}},"seed":"01a1e459-e722-70a8-a764-f65a5aeb6246","deadline":4948432459554}', NULL, 'h-C5ZLKYAItJ5g25GL0V8D'),
+  ('1', '1', '1794832459592', 'state.patched', 'phase', '{"value":"gather"}', NULL, 'LQJtr8wQsMRb2J6PiJwcWC'),
+  ('1', '2', '1794832459592', 'step.started', 'a', NULL, NULL, '4gfhGOeaPbD4CIxX2J9trA'),
+  ('1', '3', '1794832459593', 'step.started', 'b', NULL, NULL, '1CP4VyLq4BDgttA7RmYQ5C'),
+  ('1', '4', '1794832459598', 'step.completed', 'a', '1', NULL, '9ESktLOrVwV5D1urZVUDPD'),
+  ('1', '5', '1794832459600', 'step.completed', 'b', '[{"$map":[["k",{"$bigint":"2"}]]}]', NULL, 'BWXJsybRFIz7Q-7uFas2TD'),
+  ('1', '6', '1794832459600', 'step.started', 'slow', NULL, NULL, '78w25oMPkMD5ddUwaQFNxC'),
+  ('1', '7', '1794832459600', 'step.started', 'fast', NULL, NULL, '0bCmFKFosCiYWEhMQFPPKD'),
+  ('1', '8', '1794832459615', 'step.completed', 'fast', '"fast"', NULL, 'ea-OFsbgnPahRbXKB8R4IB'),
+  ('1', '9', '1794832459615', 'step.started', 'flaky', NULL, NULL, 'vM7X8GhpZ436FrYn0RblEB'),
+  ('1', '10', '1794832459617', 'step.failed', 'flaky', '{"attempt":1,"error":{"$error":{"name":"RetryableError","message":"not yet","fields":{"retryAfter":{"$undefined":true}}}},"retryAt":1794832459618}', NULL, 'mUne5kbPMPPaWF-cq9S9bC'),
+  ('1', '11', '1794832459619', 'step.started', 'flaky', '{"attempt":2}', NULL, 'r15Fhowy9wpakSJGvy8gvD'),
+  ('1', '12', '1794832459633', 'step.completed', 'flaky', '2', NULL, 'lG6uC_r3QNyT60CupSl1hA'),
+  ('1', '13', '1794832459633', 'step.started', 'fails', NULL, NULL, 'DW0cf-5j4kEbXNbMTXvTMC'),
+  ('1', '14', '1794832459637', 'step.completed', 'slow', '"slow"', NULL, '22LRGyvgS3K9UQcR9E6EBA'),
+  ('1', '15', '1794832459643', 'step.failed', 'fails', '{"attempt":1,"error":{"$error":{"name":"TypeError","message":"no"}},"retryAt":null}', NULL, 'aKtRib1lWTbAnPeo4e2vvB'),
+  ('1', '16', '1794832459643', 'timer.set', 'sleep', '{"due":1794832459648}', NULL, 'Yv97HsSSLhIPpOayPO_WiC'),
+  ('1', '17', '1794832459651', 'timer.fired', 'sleep', NULL, NULL, '7iB-EE2i1dWPyE7WtdLauC'),
+  ('1', '18', '1794832459651', 'child.started', 'golden-child', '{"child":"cI_ozg6xf7-QhBeWdLslHII","workflow":"golden-child","digest":"b0tmEhJfs6Da7NJ5nf1snC","detached":false}', NULL, 'ZyoAvXAyvpNeu9aoYSJRsC'),
+  ('1', '19', '1794832459684', 'child.ended', 'golden-child', '{"child":"cI_ozg6xf7-QhBeWdLslHII","status":"succeeded","value":42}', NULL, 'HI-XZT5DUC2sGPfkLIOLsC'),
+  ('1', '20', '1794832459685', 'step.started', 'map/0/item', NULL, NULL, '4bcjeDnjA78UmMJ5QA2X_A'),
+  ('1', '21', '1794832459685', 'step.started', 'map/1/item', NULL, NULL, 's7SQtxi42MypgxVJkZ4XiA'),
+  ('1', '22', '1794832459688', 'step.completed', 'map/0/item', '10', NULL, 'wFEvRbuRTf2lMGk9Odt_FD'),
+  ('1', '23', '1794832459688', 'step.started', 'map/2/item', NULL, NULL, 'EHn1run93hKS-eLDmNb1_B'),
+  ('1', '24', '1794832459689', 'step.completed', 'map/1/item', '20', NULL, 'Hs4134KgiBbqcrldxfK4QA'),
+  ('1', '25', '1794832459690', 'step.completed', 'map/2/item', '30', NULL, 'v6CKvjDWBhWokMaIDUSvvD'),
+  ('1', '26', '1794832459690', 'cost', NULL, '{"usd":0.25}', NULL, 'ADeOuT_FLiNeN3WsQQqaQD'),
+  ('1', '27', '1794832459690', 'note', NULL, '{"text":"seen at 1970-01-01T00:00:00.000Z"}', NULL, '-djgIxvAoxAoj-50bPNG-A'),
+  ('1', '28', '1794832459690', 'patched', 'golden-patch', NULL, NULL, 'myFMrthY5w4wMcma6GnKQB'),
+  ('1', '29', '1794832459690', 'signal.awaited', 'go', '{"due":1797424459690}', NULL, '7tF03r5QjzRyN8CFnY0bfD'),
+  ('1', '30', '1794832459691', 'signal.received', 'go', '{"id":"01a1e459-e744-772b-8879-975110f49c45","payload":{"ok":true}}', NULL, 'yDQIKmunRoA8hjklBju17C'),
+  ('1', '31', '1794832459691', 'signal.awaited', 'never', '{"due":1794832459692}', NULL, 'V_lygITcRnsv2y4OZ18_3A'),
+  ('1', '32', '1794832459694', 'timer.fired', 'never', '{"wait":true}', NULL, '8S7dC9XlAe1CikB71uBRQD'),
+  ('1', '33', '1794832459695', 'run.succeeded', NULL, '{"label":"done","parts":[1,[{"$map":[["k",{"$bigint":"2"}]]}]],"raced":"fast","flaky":2,"failed":"no","doubled":42,"mapped":[10,20,30],"isNew":true,"answer":{"ok":true},"late":"none","dice":0.700039270747773,"id":"ab59bb4e-fdd7-4834-8a26-8d1ba91560fe"}', NULL, 'y5AjkacQtK9auYZS_SF4dA'),
+  ('2', '0', '1794832459651', 'run.started', NULL, '{"workflow":"golden-child","version":"1.0.0","input":21,"seed":"cI_ozg6xf7-QhBeWdLslHII","deadline":1796042059651}', NULL, 'NcS471PhSOqwghIRg1hsqD'),
+  ('2', '1', '1794832459662', 'step.started', 'double', NULL, NULL, '_0Sr83nogCYRsl5YC1U4YB'),
+  ('2', '2', '1794832459665', 'step.completed', 'double', '42', NULL, 'xwOo_WqGyPI6mxRhpH_q2C'),
+  ('2', '3', '1794832459665', 'run.succeeded', NULL, '42', NULL, 'muQVdxlAIaHm3vil5whbXC'),
+  ('3', '0', '1794832459697', 'run.started', NULL, '{"workflow":"golden-fails","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e459-e7b1-73b8-ba62-5d904da3659f","deadline":4948432459697}', NULL, '-vPwy8_m5cequ4wwZJRlPA'),
+  ('3', '1', '1794832459702', 'step.started', 'ok', NULL, NULL, 'VXXjv6XLGuE01iIu3rxAhD'),
+  ('3', '2', '1794832459704', 'step.completed', 'ok', '"fine"', NULL, 'e7wXVmjDeXH5MZ-o5wxYiC'),
+  ('3', '3', '1794832459704', 'run.failed', NULL, '{"error":{"$error":{"name":"RangeError","message":"always"}},"stopReason":"error"}', NULL, '5p2U6ivssh1qnj3F88J2BB'),
+  ('4', '0', '1794832459697', 'run.started', NULL, '{"workflow":"golden-fails","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e459-e7b1-73b8-ba62-5d904da3659f","deadline":4948432459708}', NULL, 'GGENJtPDXXs7NviQfq0TsD'),
+  ('4', '1', '1794832459702', 'step.started', 'ok', NULL, NULL, 'rWVll83nk_CtqqURARoi9B'),
+  ('4', '2', '1794832459704', 'step.completed', 'ok', '"fine"', NULL, 'pvmxiFicX8XulGXVx3Eb2D'),
+  ('4', '3', '1794832459708', 'run.forked', NULL, '{"from":"01a1e459-e7b1-73b8-ba62-5d904da3659f","at":3,"seed":"01a1e459-e7bc-7436-9dba-8fefa7a7a022"}', NULL, '3_rJcdjYcmhtczfzMxPgCC'),
+  ('4', '4', '1794832459717', 'run.failed', NULL, '{"error":{"$error":{"name":"RangeError","message":"always"}},"stopReason":"error"}', NULL, 'd2FGg4DRC3Lsfo6hlNsdlD'),
+  ('5', '0', '1794832459554', 'run.started', NULL, '{"workflow":"golden-everything","version":"1.0.0","input":{"label":"done","at":{"$date":"1970-01-01T00:00:00.000Z"}},"seed":"01a1e459-e722-70a8-a764-f65a5aeb6246","deadline":4948432459703}', NULL, 'GZs7MTBZGM7LIEkecRGmRA'),
+  ('5', '1', '1794832459592', 'state.patched', 'phase', '{"value":"gather"}', NULL, 'zpl5j54mM4XggWxRsQfQDC'),
+  ('5', '2', '1794832459592', 'step.started', 'a', NULL, NULL, '1we3bJJQb6UkB4pR-vjNwC'),
+  ('5', '3', '1794832459593', 'step.started', 'b', NULL, NULL, 'Wf_PKkJ5yZVkPsR1V7E2iA'),
+  ('5', '4', '1794832459598', 'step.completed', 'a', '1', NULL, 'fQz7ngUOIJvFsCzN1Q51EB'),
+  ('5', '5', '1794832459600', 'step.completed', 'b', '[{"$map":[["k",{"$bigint":"2"}]]}]', NULL, 'PKriXzYOpyG9Rhz38lj5AB'),
+  ('5', '6', '1794832459600', 'step.started', 'slow', NULL, NULL, 'REVo0m7xNUzx949bqyeVPB'),
+  ('5', '7', '1794832459600', 'step.started', 'fast', NULL, NULL, 'JsFMKDXqeQnPawsa6qNQGC'),
+  ('5', '8', '1794832459615', 'step.completed', 'fast', '"fast"', NULL, '3mM9_vxlHFN333xHuLEzgD'),
+  ('5', '9', '1794832459725', 'run.forked', NULL, '{"from":"01a1e459-e722-70a8-a764-f65a5aeb6246","at":9,"seed":"01a1e459-e7cd-72fc-90b6-d9c6aa6cb7aa"}', NULL, 'VwDm7vrIzH5AQH3WQvL3fC'),
+  ('5', '10', '1794832459737', 'step.started', 'flaky', NULL, NULL, 'reVjzgaeOAw03OOaG0Ao1D'),
+  ('5', '11', '1794832459737', 'step.started', 'slow', '{"attempt":2,"rerun":true}', NULL, 'yOg5TsiLeNmw6pPd8GP5fA'),
+  ('5', '12', '1794832459740', 'step.failed', 'flaky', '{"attempt":1,"error":{"$error":{"name":"RetryableError","message":"not yet","fields":{"retryAfter":{"$undefined":true}}}},"retryAt":1794832459741}', NULL, 'lHsylJWHJSGyNlh0HBKh0D'),
+  ('5', '13', '1794832459743', 'step.started', 'flaky', '{"attempt":2}', NULL, 'z_Ym-0hcCTkal9mO3BZixC'),
+  ('5', '14', '1794832459751', 'step.completed', 'flaky', '2', NULL, 'BHPHUNFjgDo9zTTQMaN8pD'),
+  ('5', '15', '1794832459751', 'step.started', 'fails', NULL, NULL, 'eH6JLWr7Py2T-y9j_FDU7B'),
+  ('5', '16', '1794832459754', 'step.failed', 'fails', '{"attempt":1,"error":{"$error":{"name":"TypeError","message":"no"}},"retryAt":null}', NULL, 'y4nDG1dTvLmB5YE1pIaN9C'),
+  ('5', '17', '1794832459755', 'timer.set', 'sleep', '{"due":1794832459760}', NULL, 'l_MSbaO_lbHczyv2vUvvzD'),
+  ('5', '18', '1794832459761', 'timer.fired', 'sleep', NULL, NULL, 'xct7H5DgtNInBeluv91wtD'),
+  ('5', '19', '1794832459761', 'child.started', 'golden-child', '{"child":"cutugOa1cvzgfvRkdGb8oi6","workflow":"golden-child","digest":"b0tmEhJfs6Da7NJ5nf1snC","detached":false}', NULL, 'gpVXxDIuI7xAx4hWdmJc_B'),
+  ('5', '20', '1794832459761', 'step.completed', 'slow', '"slow"', NULL, '_V4Zfma8zE35o66IrxIllC'),
+  ('5', '21', '1794832459791', 'child.ended', 'golden-child', '{"child":"cutugOa1cvzgfvRkdGb8oi6","status":"succeeded","value":42}', NULL, 'hvVlpCbK6gVuvOYyhXPgvB'),
+  ('5', '22', '1794832459791', 'step.started', 'map/0/item', NULL, NULL, 'cNsUL5ELcIXZTmvMsRXx4B'),
+  ('5', '23', '1794832459791', 'step.started', 'map/1/item', NULL, NULL, 'YWu54tuMvzC5b7Fo1sUWCA'),
+  ('5', '24', '1794832459799', 'step.completed', 'map/0/item', '10', NULL, 'oyPh4vT7Kz1hBxDtENzncA'),
+  ('5', '25', '1794832459799', 'step.started', 'map/2/item', NULL, NULL, 'MczBB7dVOjM0Iv_bXEN33D'),
+  ('5', '26', '1794832459799', 'step.completed', 'map/1/item', '20', NULL, 'o135TSOJANxuk3eC63grED'),
+  ('5', '27', '1794832459800', 'step.completed', 'map/2/item', '30', NULL, 'P3cCfhxfnMh_za0l8rVRLB'),
+  ('5', '28', '1794832459800', 'cost', NULL, '{"usd":0.25}', NULL, '7fvkRzQ4Z5TruUAytKfnMA'),
+  ('5', '29', '1794832459800', 'note', NULL, '{"text":"seen at 1970-01-01T00:00:00.000Z"}', NULL, 'VVDlV0c8h0rNAt-gONvFAD'),
+  ('5', '30', '1794832459800', 'patched', 'golden-patch', NULL, NULL, '_lQ7Uoxl0GdToGJLk6psyB'),
+  ('5', '31', '1794832459800', 'signal.awaited', 'go', '{"due":1797424459800}', NULL, 'JCiBi1ipNDRkwKITy1ICsB'),
+  ('5', '32', '1794832459801', 'signal.received', 'go', '{"id":"01a1e459-e7d6-7141-907b-843b2652fa85","payload":{"ok":"forked"}}', NULL, 'gs9iZYP2Yw0KgqqypP1pUA'),
+  ('5', '33', '1794832459801', 'signal.awaited', 'never', '{"due":1794832459802}', NULL, 'RpTtDSBEEs7X4Kgl5g0joA'),
+  ('5', '34', '1794832459805', 'timer.fired', 'never', '{"wait":true}', NULL, 'pow3qimLcRGohR-g3ZXs8A'),
+  ('5', '35', '1794832459805', 'run.succeeded', NULL, '{"label":"done","parts":[1,[{"$map":[["k",{"$bigint":"2"}]]}]],"raced":"fast","flaky":2,"failed":"no","doubled":42,"mapped":[10,20,30],"isNew":true,"answer":{"ok":"forked"},"late":"none","dice":0.2070519841021875,"id":"2fe8de18-bfd0-45dd-b368-3dfcb84a0c75"}', NULL, 'QqqjgcJEakFA509AnaYKKD'),
+  ('6', '0', '1794832459741', 'run.started', NULL, '{"workflow":"golden-loops","version":"1.0.0","input":0,"seed":"01a1e459-e7dd-71ce-ae1e-b1b293504f7a","deadline":4948432459741}', NULL, '7-yvB_mvjNLpHUN3gM7BWB'),
+  ('6', '1', '1794832459748', 'step.started', 'next', NULL, NULL, '25aThGaKCZTeFnUrsm74hA'),
+  ('6', '2', '1794832459754', 'step.completed', 'next', '1', NULL, '13EzNnWsqeIwVNp5gOeRRB'),
+  ('6', '3', '1794832459754', 'state.patched', 'n', '{"value":1}', NULL, 'jOr1l39S0moOmrsgp2nMFB'),
+  ('6', '4', '1794832459754', 'run.continued', NULL, '{"generation":1,"input":1,"state":{"n":1},"cost":{}}', NULL, 'e7UDLgAwALAfYdy4LwaSdC'),
+  ('6', '5', '1794832459757', 'step.started', 'next', NULL, NULL, 'DrG29bUZMAih4TYnFZKCvB'),
+  ('6', '6', '1794832459762', 'step.completed', 'next', '2', NULL, 'LGPEbThU6MAsuGKlMCYpnB'),
+  ('6', '7', '1794832459762', 'state.patched', 'n', '{"value":2}', NULL, 'JTXrVccUQGCUjVHKtiu1GB'),
+  ('6', '8', '1794832459762', 'run.continued', NULL, '{"generation":2,"input":2,"state":{"n":2},"cost":{}}', NULL, '51S0GqU0GT4u-SJfBhJx2A'),
+  ('6', '9', '1794832459766', 'step.started', 'next', NULL, NULL, 'ZNbZY9JZJQFsp6UamXAI5B'),
+  ('6', '10', '1794832459768', 'step.completed', 'next', '3', NULL, 'Z9TkcR1m9rI2IIqLFzZ3wB'),
+  ('6', '11', '1794832459768', 'state.patched', 'n', '{"value":3}', NULL, 'Syx2H2zAMiPVz6WYTeb4bD'),
+  ('6', '12', '1794832459768', 'run.succeeded', NULL, '3', NULL, 'yU2GWQbTdDwBnB8z3dqh6C'),
+  ('7', '0', '1794832459761', 'run.started', NULL, '{"workflow":"golden-child","version":"1.0.0","input":21,"seed":"cutugOa1cvzgfvRkdGb8oi6","deadline":1796042059761}', NULL, 'ZAWz3x_vizrh6Pvkya8PGB'),
+  ('7', '1', '1794832459766', 'step.started', 'double', NULL, NULL, 'agFsMlUZHoJf7PUVdZLhRB'),
+  ('7', '2', '1794832459768', 'step.completed', 'double', '42', NULL, 'sPIO016xhw6WwxId9YsYmD'),
+  ('7', '3', '1794832459768', 'run.succeeded', NULL, '42', NULL, 'ITNcox4-CWDiEJE6nHv9yA'),
+  ('8', '0', '1794832459775', 'run.started', NULL, '{"workflow":"golden-sleeps","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e459-e7ff-726c-9cf8-cbebf09cb311","deadline":4948432459775}', NULL, 'UzO0QAeCHmuTV5Ch8JgKqC'),
+  ('8', '1', '1794832459779', 'step.started', 'before', NULL, NULL, 'fkCa0JJ9J-QOuGOvDY7AoA'),
+  ('8', '2', '1794832459789', 'step.completed', 'before', '"before"', NULL, 'KH36Y9eSkxaBVxvoBXiFkD'),
+  ('8', '3', '1794832459789', 'timer.set', 'sleep', '{"due":2110192459789}', NULL, 'oRRqRUkbXkVPoLLb_OhIeC'),
+  ('8', '4', '1794832459826', 'run.cancelling', NULL, '{"cause":"cancel","reason":"not needed any more"}', NULL, 'ECSJGj7vwh-3NX8e4Cx56C'),
+  ('8', '5', '1794832459827', 'run.cancelled', NULL, '{"error":{"$error":{"name":"PawlError","message":"Run 01a1e459-e7ff-726c-9cf8-cbebf09cb311 was cancelled: not needed any more. Start a new run, or retry this one, to do the work after all.","fields":{"code":"cancelled","fields":{"run":"01a1e459-e7ff-726c-9cf8-cbebf09cb311","reason":"not needed any more"}}}},"stopReason":"cancelled"}', NULL, 'G6cCxjehHpydebpt0CUk1B'),
+  ('9', '0', '1794832459833', 'run.started', NULL, '{"workflow":"golden-booked","version":"1.0.0","input":{"store":"postgres"},"seed":"01a1e459-e839-7363-af23-c9dfea548e5f","deadline":4948432459833}', NULL, 'sv5Rsh0qmsPy-zNlJiKqgB'),
+  ('9', '1', '1794832459836', 'step.started', 'first', NULL, NULL, 'dkw7Yb9Hzn82VWW-rLjjmC'),
+  ('9', '2', '1794832459856', 'step.completed', 'first', '"booked: first"', NULL, 'CQdAMqJr6Q6p4p6mPJlCbA'),
+  ('9', '3', '1794832459866', 'signal.awaited', 'go', '{"due":null}', NULL, 'ltduDp_uCaSqB-RZ1H08kC'),
+  ('9', '4', '1794832459867', 'signal.received', 'go', '{"id":"01a1e459-e83b-741e-b6e3-f4a36f2ce1dd","payload":"now"}', NULL, '2UVzjie5D2p--A80kkYnfB'),
+  ('9', '5', '1794832459867', 'step.started', 'second', NULL, NULL, 'CLFIESmJ962tPs2m9ZUijA'),
+  ('9', '6', '1794832459870', 'step.completed', 'second', '"booked: second"', NULL, 'KI9WVRkh_JC5PL0TAdodCD'),
+  ('9', '7', '1794832459873', 'run.succeeded', NULL, '["booked: first","now","booked: second"]', NULL, 'fepPy4Hj_B8xxny_vreyWC'),
+  ('10', '0', '1794832459875', 'run.started', NULL, '{"workflow":"golden-asks","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e459-e863-70f6-b9af-6d5aba4d9453","deadline":4948432459875}', NULL, 'mjhGMAvBQEN6DqyIy-ZHRA'),
+  ('10', '1', '1794832459877', 'step.started', 'risky', NULL, NULL, 'lfE4n6gs0R513_KMSEIGXD'),
+  ('10', '2', '1794832474531', 'run.parked', NULL, E'{"reason":"unknown_outcome","message":"Run 01a1e459-e863-70f6-b9af-6d5aba4d9453 was interrupted in step \\"risky\\" (attempt 1): nobody can tell whether it took effect. Look outside (its idempotency key is 01a1e459-e863-70f6-b9af-6d5aba4d9453/risky), then resolve the run: \\"rerun\\", \\"complete\\" with the result, \\"fail\\", or \\"cancel\\".","choices":["rerun","complete","fail","cancel"],"detail":{"step":"risky","attempt":1,"key":"01a1e459-e863-70f6-b9af-6d5aba4d9453/risky"}}', NULL, '47aGvJBaCbpOii0xdWjdiC'),
+  ('11', '0', '1794832459877', 'run.started', NULL, '{"workflow":"golden-asks","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e459-e865-7683-9d73-cfa9dd9ca52b","deadline":4948432459877}', NULL, 'W9ure5Wk4ecUFbXmNkOUgA'),
+  ('11', '1', '1794832459880', 'step.started', 'risky', NULL, NULL, 'Bq2Gcw_AxZ_dv1k814txHD'),
+  ('11', '2', '1794832474531', 'run.parked', NULL, E'{"reason":"unknown_outcome","message":"Run 01a1e459-e865-7683-9d73-cfa9dd9ca52b was interrupted in step \\"risky\\" (attempt 1): nobody can tell whether it took effect. Look outside (its idempotency key is 01a1e459-e865-7683-9d73-cfa9dd9ca52b/risky), then resolve the run: \\"rerun\\", \\"complete\\" with the result, \\"fail\\", or \\"cancel\\".","choices":["rerun","complete","fail","cancel"],"detail":{"step":"risky","attempt":1,"key":"01a1e459-e865-7683-9d73-cfa9dd9ca52b/risky"}}', NULL, 'Hk6vBSplIZSWfHPddXS_RB'),
+  ('12', '0', '1794832474546', 'run.started', NULL, '{"workflow":"pawl.schedule","version":"1.0.0","input":{"name":"new-year"},"seed":"01a1e45a-21cd-7163-84b8-4b2451608ca1","deadline":null}', NULL, 'nJlvPi2dY6FYruyL9joqqD'),
+  ('13', '0', '1794832474578', 'run.started', NULL, '{"workflow":"pawl.schedule","version":"1.0.0","input":{"name":"seconds"},"seed":"01a1e45a-21d3-7089-a710-f8198cbb954c","deadline":null}', NULL, 'So7Hx5P9ozSXseXaP9WU4B'),
+  ('14', '0', '1794832474589', 'run.started', NULL, '{"workflow":"pawl.schedule","version":"1.0.0","input":{"name":"paused"},"seed":"01a1e45a-21e4-7449-aa5a-11c3d5e00fe0","deadline":null}', NULL, '2LRgRnxuYq6ndrj-pYYkJD'),
+  ('15', '0', '1794832475586', 'run.started', NULL, '{"workflow":"golden-ticks","version":"1.0.0","input":{"$undefined":true},"seed":"seconds@2026-11-16T12:34:35.578Z","deadline":1796042075586}', NULL, 'SIlgxhE-iM6os8dp-QryRA'),
+  ('15', '1', '1794832475594', 'step.started', 'slot', NULL, NULL, 'S7DgxXmm9GqgCAJ-giElKC'),
+  ('15', '2', '1794832475596', 'step.completed', 'slot', '"seconds"', NULL, 'yOklRobhqroOWUEPwpviEB'),
+  ('15', '3', '1794832475596', 'run.succeeded', NULL, '"seconds"', NULL, '7EBus3EQfvcoy8hDv3iFLD'),
+  ('16', '0', '1794832475635', 'run.started', NULL, '{"workflow":"golden-everything","version":"1.0.0","input":{"label":"waiting","at":{"$date":"1970-01-01T00:00:00.000Z"}},"seed":"01a1e45a-25f3-736a-94e1-991bfb087547","deadline":4948432475635}', NULL, '6nnOnEMhUzp3-0jB6V8T5B'),
+  ('16', '1', '1794832475645', 'state.patched', 'phase', '{"value":"gather"}', NULL, 'NhF8MZl2m7mPKZ0AdbxYBC'),
+  ('16', '2', '1794832475645', 'step.started', 'a', NULL, NULL, 'nIiZ0acBcVxFUapVOIVAiD'),
+  ('16', '3', '1794832475645', 'step.started', 'b', NULL, NULL, 'yZ2kWuITm1L7yLCt4jO5NC'),
+  ('16', '4', '1794832475655', 'step.completed', 'a', '1', NULL, 'KbGzZYbq1ADXNjarUEK7PC'),
+  ('16', '5', '1794832475655', 'step.completed', 'b', '[{"$map":[["k",{"$bigint":"2"}]]}]', NULL, '80HflccyvciewXVnrpvrFC'),
+  ('16', '6', '1794832475655', 'step.started', 'slow', NULL, NULL, 'BoTfmaaVurasqBfyS4SCaD'),
+  ('16', '7', '1794832475655', 'step.started', 'fast', NULL, NULL, 'pOcae74jhb6mHlSheSa4oA'),
+  ('16', '8', '1794832475664', 'step.completed', 'fast', '"fast"', NULL, 'YQYeGk_gGhQvofIW86N8KB'),
+  ('16', '9', '1794832475664', 'step.started', 'flaky', NULL, NULL, '3pkZTWDEQPm9n1MsJTaHXA'),
+  ('16', '10', '1794832475670', 'step.failed', 'flaky', '{"attempt":1,"error":{"$error":{"name":"RetryableError","message":"not yet","fields":{"retryAfter":{"$undefined":true}}}},"retryAt":1794832475671}', NULL, 'TQsJ_bV_uGpDuZN6R0CvcA'),
+  ('16', '11', '1794832475674', 'step.started', 'flaky', '{"attempt":2}', NULL, 'eY_N2-yQ6pKzI-__Hl7StC'),
+  ('16', '12', '1794832475683', 'step.completed', 'flaky', '2', NULL, 'BgzJ1c-XpZXR29cgK9h7GA'),
+  ('16', '13', '1794832475683', 'step.started', 'fails', NULL, NULL, '-3TBe2QFdW3FLvPxShoWvC'),
+  ('16', '14', '1794832475684', 'step.completed', 'slow', '"slow"', NULL, 'EX64maekAU0HGO8S7gLwtC'),
+  ('16', '15', '1794832475698', 'step.failed', 'fails', '{"attempt":1,"error":{"$error":{"name":"TypeError","message":"no"}},"retryAt":null}', NULL, '1HVRBXjUFsJAbu5B5U3ddD'),
+  ('16', '16', '1794832475699', 'timer.set', 'sleep', '{"due":1794832475704}', NULL, '4QTU8OgZ0luj_OVs88qyCD'),
+  ('16', '17', '1794832475705', 'timer.fired', 'sleep', NULL, NULL, 'fxQuS6MX85S4Uwktb9BziC'),
+  ('16', '18', '1794832475705', 'child.started', 'golden-child', '{"child":"cxsFkCvmBZUzktf66-_CAeQ","workflow":"golden-child","digest":"b0tmEhJfs6Da7NJ5nf1snC","detached":false}', NULL, 'DMeuOnSO0_w03yqWvUK3iB'),
+  ('16', '19', '1794832475736', 'child.ended', 'golden-child', '{"child":"cxsFkCvmBZUzktf66-_CAeQ","status":"succeeded","value":42}', NULL, 'Qvr0tujtlASEHXdkYCasWB'),
+  ('16', '20', '1794832475736', 'step.started', 'map/0/item', NULL, NULL, 'ESjsEWepEy_8JVK9W6Sf9B'),
+  ('16', '21', '1794832475736', 'step.started', 'map/1/item', NULL, NULL, 'ua_YoiJgB9-G1X7ZoqR5CB'),
+  ('16', '22', '1794832475739', 'step.completed', 'map/0/item', '10', NULL, 'CH2k_dCOcp7Km4heQy7ttA'),
+  ('16', '23', '1794832475739', 'step.started', 'map/2/item', NULL, NULL, 'Ck1wJBhTGRkz5iSVtffvOC'),
+  ('16', '24', '1794832475739', 'step.completed', 'map/1/item', '20', NULL, 'AKk3vvOLtD0zzZOehv2qRB'),
+  ('16', '25', '1794832475742', 'step.completed', 'map/2/item', '30', NULL, '-33_WXaJDlgQwmd_sdY2fB'),
+  ('16', '26', '1794832475742', 'cost', NULL, '{"usd":0.25}', NULL, 'hiLOx4ga36VGtAf1CI8OUB'),
+  ('16', '27', '1794832475744', 'note', NULL, '{"text":"seen at 1970-01-01T00:00:00.000Z"}', NULL, 'ISIJtRXEXbYxUa7hj4kFWC'),
+  ('16', '28', '1794832475745', 'patched', 'golden-patch', NULL, NULL, 'nbUiMop61CVD0JxV7N0pVA'),
+  ('16', '29', '1794832475745', 'signal.awaited', 'go', '{"due":1797424475745}', NULL, 'kROQOMKZXS8TrJWJ4cK0AB'),
+  ('17', '0', '1794832475644', 'run.started', NULL, '{"workflow":"golden-sleeps","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e45a-25fc-733a-994b-8883446a2891","deadline":4948432475644}', NULL, 'pPXWIohfB3a4M-qoN-dd4A'),
+  ('17', '1', '1794832475655', 'step.started', 'before', NULL, NULL, '_L68TfTKK8gRbRibEYofYD'),
+  ('17', '2', '1794832475664', 'step.completed', 'before', '"before"', NULL, 'teAWvJisR6kb6VNtLNSwDA'),
+  ('17', '3', '1794832475664', 'timer.set', 'sleep', '{"due":2110192475664}', NULL, 's9vV9zlQ-Ee2CCEt6bkvrA'),
+  ('18', '0', '1794832475654', 'run.started', NULL, '{"workflow":"golden-booked","version":"1.0.0","input":{"store":"postgres"},"seed":"01a1e45a-2606-71fa-b491-e1c68446d6ee","deadline":4948432475654}', NULL, 'It6z8fQnLcdGjCzb0BVkhD'),
+  ('18', '1', '1794832475660', 'step.started', 'first', NULL, NULL, 'vn6yychkakAQp6qTDMdu8D'),
+  ('18', '2', '1794832475670', 'step.completed', 'first', '"booking: first"', NULL, 'IVXg-Zr9iJ9B7vLoGhmsfD'),
+  ('18', '3', '1794832475676', 'signal.awaited', 'go', '{"due":null}', NULL, '2QkiV3J6rYbLCPlmLYfbpB'),
+  ('19', '0', '1794832475659', 'run.started', NULL, '{"workflow":"golden-parent","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e45a-260b-7199-9fa2-7e0641b23e37","deadline":4948432475659}', NULL, 'KO9vkXcXvT1k4KXYpEWVAA'),
+  ('19', '1', '1794832475664', 'child.started', 'golden-grows', '{"child":"cuDVoa_9Ktz3W3IBuML_UdG","workflow":"golden-grows","digest":"SkTcFTZCBKgP6A6QOUVcwW","detached":true}', NULL, 'qw1aOcgJry0DKJkPktDGfB'),
+  ('19', '2', '1794832475664', 'child.started', 'golden-grows#2', '{"child":"cVL76VaPV-ZgLxLrJf6Opi-","workflow":"golden-grows","digest":"a4ayc_80_OGda4BO_1o_V0","detached":false}', NULL, 'KIz4x5CGk3AYd1e0u3dlXC'),
+  ('20', '0', '1794832475663', 'run.started', NULL, '{"workflow":"golden-retries","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e45a-260f-73fe-b19b-e68bbd520bce","deadline":4948432475663}', NULL, '6lCRuv8U0-ox6Ezt3uyS3A'),
+  ('20', '1', '1794832475675', 'step.started', 'later', NULL, NULL, 'br20bKBPyDGwZSP9uqNTHA'),
+  ('20', '2', '1794832475682', 'step.failed', 'later', '{"attempt":1,"error":{"$error":{"name":"RetryableError","message":"not before ten years","fields":{"retryAfter":{"$undefined":true}}}},"retryAt":2110192475682}', NULL, 'EBfPq0VRmBhIKt5raCDgZD'),
+  ('21', '0', '1794832475664', 'run.started', NULL, '{"workflow":"golden-grows","version":"1.0.0","input":10,"seed":"cuDVoa_9Ktz3W3IBuML_UdG","deadline":1796042075664}', NULL, 'BAFI0gJhFUs5MHZ89iJBWD'),
+  ('21', '1', '1794832475675', 'signal.awaited', 'grown', '{"due":null}', NULL, 'C9f-IW4Nxlxg3IHtybN_0C'),
+  ('22', '0', '1794832475664', 'run.started', NULL, '{"workflow":"golden-grows","version":"1.0.0","input":1,"seed":"cVL76VaPV-ZgLxLrJf6Opi-","deadline":1796042075664}', NULL, 'ZYPSXgh399nXyKFGshr0iB'),
+  ('22', '1', '1794832475675', 'signal.awaited', 'grown', '{"due":null}', NULL, 'ho_Stp1mU0WztRd-NGaT4D'),
+  ('23', '0', '1794832475671', 'run.started', NULL, NULL, E'\\x010bc7130080aaaaaaeaff7435e0b3aa81a99a9aaabbde6e02a06c0a0aaeb0809abbdbc1c161030e5cc344301cc46607b0c6a7ffe1eef375d67e2322f79ad874959909852fe7557a438459b775834269e3f346c490cc6548e632eabd1e0076a0709109119b11437788b6de041dc261b4589e9afbe9ac0d3b257928244aaaa511d13dddc3edd685c307f31f', '9X3Mc-SBnnAFY60PDf2ejD'),
+  ('23', '1', '1794832475679', 'state.patched', 'page', NULL, E'\\x018b8d130080aaaaaaeaff7415a0cb516e373e08c8450e7211b908081cc0c5af149ba20f1b8c397654c7aa26705a19160f7b00901f', 'g4vjx87KV8v_D-18AoftEB'),
+  ('23', '2', '1794832475679', 'step.started', 'write', NULL, NULL, 'jQV1JgoN5BycZnJjRlMjHC'),
+  ('23', '3', '1794832475690', 'step.completed', 'write', NULL, E'\\x018b050c0080aaaaaaeaff74b6657537777373373733dfcdddcdcddddcdccdddcdddcd1775335f16733777377337333777670338700d47c13900ce84951feef8deb1d42a4f2f575275ab513fbd54d05ef104e00a26fadb215d2fad4e3b8bb071256aec9acab1bb1916869df6b6c155eedf94f12d949eb9e420bb4fc7a6f3b3312fbea13f4565e7e2ed98bfc8f470534b7c3bcaa200cc2eec6f61b1e3cb94fd3919925d8f669bdc3649bf1e77ff456f9e10d62d556ac4f6ff43dcb8b0fbd9c3efa3aca2edd51dc0edf5df0140b50500f709fce5bdc34cb1130318d7f63937f19dda2118b91a5a53d68bd5ba07800de0edf076f689cf8f7f3ee8d5a9d7cf48343afa8da263ff06801ff55995f10f1995443fd66579395cc2193afc5f26db177a0962a3eaaeb07d87ff49c7a895140b87402a6c04ea131455db2cac2aa8757c7f9cd7b6c1742b879b4984083636d39245137cf55d438bdafc707daa0c74ee72d643d8f9865cf453f7e96ed9c033f9caca28e53fd2e73d9e0f45271b1e0500973305b98f5b55b52242d5f37f00b195f4190d29bc57c96f3d757f4e5d6be94e43f94264bc427af93a806fdb0d13d3eda91ff87b59fdc91394df3d2b47f735f636cbfd602f75a9f7fb66a56b4ddea00e004e41c9f01cc8f3e60122711d43deff77598db6b5cb48f27e8f00fa3bf4a8787caccc898e528d1497fb62e407c2a2d45980fac4a632dd51aabf5fb8fbdb742bb7a64a371b58df7a637e9cb23f2c58d6ca5fb9fc0f7b97e1a9be2e69049b2e08210076e9cdfaeb634943ba4f16312ee30b2131cb6a03c3ba0502dbd4a3d97002159b6e89ef07feeb713d4241cf8ca3d6973d44ab2f806b9c5d7f69028ef501fcc401ccbffb7e6ed7541ff97e65372925f138adf1ab0c0042776536d057b05eb892d5e3b66665945f0895398065b65614cca332f15fb15f81e8b725be3b15e89a5bf644aec5fa06801756d3dacaf93f005eff7419261c19ec109c9d1b37b92b4a87ff76bdf83fc924e424001ed3e1c8a9dc3a1fedbdb7f21c76e01d64ff55f29d99be4d28560f01b06e42a57bde365da778959513595f124b000b71dcb5a4d785294478a3d39394dc504cb54c6d12e23300f72a94a402d8b9187ae3971c9e620380523b67a1db9e76328cbf799f5cf64e42a1d8f18f85ca97a2b4fb521d31bba8d501e0fc2e395bb5beb9a900ee8df5a57225f9ff1adb2868e7123aa34b81dded66df3280f19fc3d7a3940c409c4e970e0a5dea14d19a726722134171bf94be89b28e561a7a54deb6dd6e4cde468a6d354a781d80d3db20eaa7630ac042dacc1fd3db8ad972aec670d30df7006e8e4eee7ec4ff843df2d1722e31fa8900aede7e7900336a1daad29dd9c193892ede8ef25fbf3c36ab42c01c33eea7b4e0d957ca358b651f5d2d8cd0d8dfac96bacd622886dbb5ca357def7ed3c273852ce4ac8d7fb30068dee647f7f2363ad19ab3fb161add0834bc0473f6d56bbe36c4b49c3471c97bdc67996eaf64eeb1b59b49b4783ad457385ae7144eb4c4d1eb6cf5ac94745b0fa34cefded96ae3a4fb647a5923bbaef53f1fee6ebaf96739c6304d6f2c6400e7a7730037e55bcc3eb59bf2cef186f58ee89c3b3a6eed652d6fbd8bd26a0f00341b22335bd1fccf6591d044b79ae20d31aaf5f5b0d43f651f7cd4fb898f2b938d76b91953fa99c7fd35aef6e4551ac0e3e6d82c07c2e96ba5a9e5943c9ca83e32588eae17bdb30760e74f8a93cdf4f3cddfbd12d3304653f7ce385f47a78e27a901e0b9d705c046e2eb17eff065c5b974e6f5dd7c77c60852b6b3d56f10c7a2fc2c37d820b59b3b9747e52a7d77f30b007bbabce0a894d60620b3a69d9b79c3c6b424ccb4ce21eb213f119950e7cd60d843cc81f62ee51a29efbce861d554e58379f9e314594f0beb9474cfc84b0b4a2e22ab400016018842eea4013887befea571fff9a7bf8522c69e7c00ef2eb5f77dcc12e609801f56c6004c41c4dfebcc26c7670fc041cddfc89f1853180580a1b050defea25ebd95f97fd7c16bef51d3c400fcade734715e85925db3a648bb46667126b146f16c147823cfc675fcb5022062e626565817127db9217fd6b662df9ce7c8b865061a80713373afd3af45f2d8d2049b292691fc7f8d6300e8421bc01c9b07a0413e3dbff3693ac96b1f570b5bf28cbcffe34e91a3c61ed333ace27bb5053000d44c9c33a776bb123c671321e9242543dd797c89b63dbac985e15d9e17dd680e40df6d2dba1c8684e61b1acc2ac3219dc27ffd309f0038d4f659dda3f41c79ac8d8a517cf60c3dff270fdd14b9b9920de5f728c593698d2cf202749d0d6fcc4479984b4ddd2dfd1b83742713d2e45f0a55d519d3782ddc1800be334d6d009cce1400f088221dddfd8f72fdbd01ccdcb6e7bec6f82ef5d8875afa70721d0036a94023fba3821e7073be5bdd2e669be088cf85418b9951ebe27233fa485361d20600110100b0d038ef7a12de1c530bd4d65795e60233457a321de0bb5919293b3d00be859da108779ebe1fb99c67a5b6319344b7cb362b36cf063ff2d700c88285741c8a6bcfa1fe7d3326c7f7de7e9c33e7f9b4ea0d975ccac03e00345d7afb18a90374ac7c51630f406c67d779c8caacd9ffe3170f37c593cec98d75529e4d9a6a1b1b2b35a9406d90d167469dbcfb7e097d948848b028cf84835e490bb0d1cf9d6b4e4542f96d494da43acbca47f1798ffd66d2eb35d9523dd42ff72b81a40c83eca5fc7fd7afd56fd12dbaf8eee197d15e658645ebdac5ed0e86e10ed9b82f3e6afb196ffb7c2ccf04005dd1f3f2bf12bd79202f74b58a9fcff6643520b61bfcac297688a80040be18e9f4a25da7732e931a1d3b786ce04f892f9606bd4f77fafb8f3dc30e1aff5b3c4654ef7a0f8c4685c5ec67f7bd989c22a86b276743afcb66b108c0b0dec29199ff64ed1599582a514fcdc7cd0f00dd874897ef69f4b43f124dae51481d3a5a639387acce55b733ea6b8d50a3e450c8d87f2c37bf7d4ff93e57be044d88fb5d29f76adb4c2ea2eeb9c899c7e77e6e28bec5dd2939f50e0e008385d4a6180e9757c5acfd63d9bbb31349b33c0ade1b763e5cbfd36d9fcba469899326d387283ac2d6cd8c1e8f5f2d7b6e84f568ddb3479fe5e82ae592f2c20ea2a7f78f5a1a71613afea746d1fb6238a666eba3bb2cdf3e7991de02b896f737c3f4e97fbd17ab710fc1996a4a96f53d86afd08b2ef51b51953c18b7e2d57f1a71c8e9f7ceebbaea54ac7b9e5b9942d55a3ea80600f7dea5450b5b463de6d1ffeafb181049fbfade51cc9afc5a4f97fc2512e1efc7144b6c7bd3d3035bd0ed3a7ffdb0f76d6e88fca6001cf0a76dfeb2bf6d39ac1e512a04302737d5c5d9a642f5329dba333437eaf364c5edf51f2106c0a7da5fa0a89eb1d3df8a63f5db71455c19afd693cca490c9dae92fea05897bbf078fde89741f07aad269a05a6a76a77be56dee3c8218f41b18798d503a8ef78db024d7c4866700569be6c6426cd75d3b4ee72096d5fbb4703f1f5306ce8be96d30d9d7bec72631080e4f8107b0aa2f861fba9e5dcb2600b7cfac1f7cec9a2d00f856153fe6293fa69ed6e79e330b15b2b815893e930878e3ace3f4b0a5fb2ca66f5bdee7a52afc9a9d3ca6b6f7493b17aa2b6a51a68fbb00ec3bb5e76fd1aed91c87e9e7d323d272cf69859ef08f9b033552f60ce3d12c80ebf5b5bfb82af3cc68a9d636cb31800776ee76683afd0c5ee973ff6901c03d9ef5d16922a9bdf651cca5d5825d0d46295370f943b716965239e4ca5363d4149a7e8edbaa23e7671f3c665effdd07774158d9009e13b36ac948e71ef6ead1523e4bd782ee399c23c7483646f2d8ec0b60371be7a7296cc7af1b9e552ba2e593c458b6a679eb469fb8542708006fecf462287654ae3abb05c5a3c70fc2f612a237707ff69c371efa3da575674b57d8a900f488415336ce7cc6fc2db0d0ee759ebf3a00598ccb8bd56a5e8cb34a6a942f660a4b3ce28806a31bc3cc91ad51bd4070b4dfc9b7b911d93b5c0188182342baf5cc9713bbd5ff4484ccaa592799f7aef246dbe9f383fc7c1b6666b29284b0e1f8df493e9a1753dd01c266e6000ea71276cf0ecff57585b4cc9a721de666e9a61936a1193e2f995a115df7cb5bbc467fd389c64c461e66ee57002ca7a45720365cd90020c72f00587fd5e1bce851e322807b008eccc9c979e5fc3e9f2dddedf677f7c43ee3d6257eddc6a3538fbdeddfff5e1b0acc2dd3dd34aae4f5b50c769245e0ff2343be533a3e2cc45506abdc5ed1256b1bff8b4478abe5862d50e94ae0df317abae5ac33058024ddf0907948dd5dd4e90eab11cdd85fe993d3be00ec3f0900c75efddbf3926aeb958f0118ee83ad32a37ec256ce1865e7794f1a2e2e6583e67f94323e3764514b6bdd9f55ba0885e7fff57e5f0e79d5b9e6e5ba6d285eea79d90c53d38cb9540268d54e61e490d6b28c3946b60705ed0ea70a95792279c75c944ec3720ec039f775cd6acb84e6b1c5dd24395108a700c897e5dfc2797b57cf91f4e86f1152f9fb3c476b0017679c380440e8582785a4a79a8f6842353f5b636cb1d38ece8b4c6fdf0ba6269b4c9be325d794ec991d758b36f3f8035048a6c47cb19ca575bf60bcea7f7996c57daf5fd8efbd8dc60398bbe4e7b6b9ebcfb7ef74b74b2bfed20987dce92bb016aa86fcecf1233fa5e67fc274dbb967d02905b27568c9dca3424d17c24a37c2c2777847015c23ab1963ac8f0bbad521d0e29f4ae7ca4ec1fcfb0600b99f7b60a08c98babdd4243a190f27e304d6ddc66fe95a79b22ff2a6564ea7f54731c3e49e75cc622bc466086089f252ef74ada266d838e88f8ce55f5ce8a167bd86fb5139e395f3686bc7a6779f495f18774aceb81c5c36a2b738b72267baa6ff72ff4f89bb75541025ceca082446019873eb6b0add2c5300f8a14c9186525a46d343af1bc5d3d778d057f76ee21544a79ccd2bd9bfca73e740c606f9d426a61787d192e621e55bae5997053e65fd64e5a9085e125ff6319d721181b5e4db667cdd37c3e6ac55eb1c6f5434cd0160cd0b3df9e029cba1b0185bfb2980cb7fee1e77e2c766b43c5932de662c073992b84b6c2f5052bfef4fc55ac3534ef38c323dedb89a5f5c75f4e3d2d1690e32e3dd2cd514a69ff243cabae1640e99865bf9cf6bfd360085ac205a2c125fdd5ac7e0f4f882b1277bc00c5271a47d0fa7a6e91f8d84d0d8362b44dc33ca48cf532b392a9826f93280850d1eaf30960f0128a7f0aab784daf571b37abc3cb5d8940aaf255649efbc466a348fe2cfb7dd9bb603365d450e61dfa2a85558ed75033a21c5ca3821b24cf1b12b6c467500f68f6c6bd9e46acf82cb94675700df6309c0ce6b7a5d1de35643c583d52983b5d899de9d7d9e737791a6ab7b7fc72f77f5376185f78a214bc52e36b4476d26c74c37d43c6663d7f263d9a89ef5d8f39f1700868e60f90fe17500706e267b7300079b91301aec0b3819494d9ec85f139fd610eb42fe8d74fa739aa9d796fb2b3d7aed54f64835e6cf93b6ae87bf751e6ffe07e3a96ee8d5caba160b4cb6bf2ffc3abbf5f4e79848d004406d8d48a50091a503748fc6efdcb834de610d275437b5e547192cfe3fda982c9c0396caa716ed75c2d8e867999fb6e647da8917210099a256ab02b81dde4e29efa2ec5cba6434a01c335f8e86654223489e3189c7adb585b29343dffceeac5d3e62cee2f3ae2a09d95af5e44633487aec30dd08ad72eec21036008363fb3b389aa9f564b5cf75da7752fbf7cad9e1a0a509fcfb225ebae8f23419e4aad0f4e3d6d643a173c1e2558ec8a600d85734ac58b61802a779e1ac7eaf2bf7b27ee295cf3d409b979bda34ca75ad546bbea06fbd8179e943f2115162e84f33975459384d96fee86312abbdc4fdd682b447a223a39ad8f51abbc2bf160e5609a2b409f249d5b6b43cfcf11fb2f2f119e5ce179b45ff53a124393afff0f433acaecebbfd0fcd6e62727c499e4844f6ef2b008e7bc32450f673132ed743ae7cdb60a37d31db4d4b8363462a1e010c05daa0faffaabd40bf8a2b4d306811aaeacce6315b10e952a69fae9d5c571b1786b5eedade297a85b8ed9648b1496363e99506005b07dd9402006374e7eb56e3dcd66bbcc205336cb50efe00feb8a28896c2d97ac2d7015001f0bcfb217182485bc7bb7c59db641ead639743136978929583ba44a0e3ec017d770cd169fcef93651ec02699cc69040f9727f628cd82eeaf43ddf60df6ea4a737d09d5e444c8ac4bc16cf88b6b262d508b55401f2cae5a8ab8b3a7cf8fd5b9cccf96c940c23ae3f3f8127491eecba93d5fa4a7bf47dc66a8d6006891a68216a5089912ce152dd8fdcf520b185db99a90f97f1da2060549b74818729dd38f6ca66eedc6533d6e86ad7df3a8e1dbb59efc1bc3f5fbbfaeb4013c2eb5208c3ddf9446d29da844e966a400dc69aaa5ce287e61774d15cf3528da6ed7cfff35ab73becdd43cf19520905eeb2ca9662310e4fd6b26511a8f96f8c26ddf11abf13e87b566c749e7d0e1d44eeeb8f5b6904aaf7d6d3e630fffed536abcdf8682de07c7cef355f02bf9db9ec2af6a0ec07f00d68b829d10e93a91e06bd911b997bc6d844f61326a4d9ee5df62cd381ca5ffd2a8c9252874da1de2e3ed7113a0da20e766542b13a3e6e21a78c9577fa78277dff3595b1b17388d16ea650be32fd3ea8b4fcb8b2f92db4e5efc085a9a2d2199475667ff958e895e8c109da54ffbee501f484957bf7591f40fc0d6b721ff76cbaaf2ee65c76c27b8a8c3db0e0000f43862f24f21d8425afa439589c90f43d72c7ab6d057a2a8c58cbc7a20e93302a576cfe961b40bc20f00fdf7e7d855d08237d8bf5315bae85d127ccaa061c708a7248255becd4596ccafb6ab81afe45fc1ff498faadffd1d49bff864b2bbd9630c05f0b99029d8e76cd49731eeed707ce8a048c721853727b7cbff7ab33346e925b3cb55d247712dff0e5ff59fbd30fd6e4982d001d10ea5fcdf9ce497f9ea6c74b292f340c5e9dc59c6d44efaafbe1eeb057a5f5555db694f5a906456e579f5c1ba3b53bd6e622f9bf25a644780ae9d50729dcd5b6f9fd19b9dedcde001', 'RYV8lOMKgnLeWmGUK318HB'),
+  ('23', '4', '1794832475691', 'signal.awaited', 'letter', '{"due":null}', NULL, 'vmpVfwt3EfhkUNyuA3mwnA'),
+  ('24', '0', '1794832475678', 'run.started', NULL, '{"workflow":"golden-letters","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e45a-261e-7708-b56e-f412fac3e8f2","deadline":4948432475678}', NULL, 'Wb2V9aup6N_eErbBZhL-cB'),
+  ('24', '1', '1794832475683', 'signal.awaited', 'one', '{"due":null}', NULL, '_sGh3EQl5-VB7ZbwKbWrWB'),
+  ('24', '2', '1794832475688', 'signal.received', 'one', '{"id":"01a1e45a-2622-71e7-b877-269d0e1b6fb4","payload":1}', NULL, 'BV60rfhneRVKmVW0Vwuc9A'),
+  ('24', '3', '1794832475688', 'signal.awaited', 'two', '{"due":null}', NULL, 'ZXBmfcVU3U5JMwZ3sD1j0D'),
+  ('25', '0', '1794832475686', 'run.started', NULL, '{"workflow":"golden-generations","version":"1.0.0","input":0,"seed":"01a1e45a-2626-75fb-87c5-25dab9489230","deadline":4948432475686}', NULL, 'xojeW5iAT_1DxTIy_lAhGC'),
+  ('25', '1', '1794832475699', 'state.patched', 'generation', '{"value":0}', NULL, 'GNaDknZPEVhgL1NzXhdjWD'),
+  ('25', '2', '1794832475699', 'signal.awaited', 'next', '{"due":null}', NULL, 'HdtwG8YPAWK97v288XX9KC'),
+  ('25', '3', '1794832475706', 'signal.received', 'next', '{"id":"01a1e45a-2632-75a4-be2c-b66b30468a90","payload":1}', NULL, 'YNP-ydc1w1tIYgZV3Jkt1D'),
+  ('25', '4', '1794832475706', 'run.continued', NULL, '{"generation":1,"input":1,"state":{"generation":0},"cost":{}}', NULL, 'ShLQg7-vcZQPOmHJhmyWWB'),
+  ('25', '5', '1794832475718', 'state.patched', 'generation', '{"value":1}', NULL, 'W7rRlM1AUmm0MGpLmO6T3D'),
+  ('25', '6', '1794832475718', 'signal.awaited', 'next', '{"due":null}', NULL, 'IwTMme_vtw2lhd0BvyTunB'),
+  ('26', '0', '1794832475702', 'run.started', NULL, '{"workflow":"golden-rated","version":"1.0.0","input":1,"seed":"01a1e45a-2636-7255-a7a3-1cfb4104d992","deadline":4948432475702}', NULL, 'T7NW1oSxsGmZ4cMNBVAIfD'),
+  ('26', '1', '1794832475724', 'step.started', 'work', NULL, NULL, '_fDoKPiNGIX6JLklZaEthA'),
+  ('26', '2', '1794832475729', 'step.completed', 'work', '1', NULL, 'hPsfzjjpBjPN3G1Ad0NQwC'),
+  ('26', '3', '1794832475729', 'run.succeeded', NULL, '1', NULL, 'yj2sKyiDnMD9ih4Q2Q1HdC'),
+  ('27', '0', '1794832475705', 'run.started', NULL, '{"workflow":"golden-rated","version":"1.0.0","input":2,"seed":"01a1e45a-2639-7171-8fe4-04f90b25eabe","deadline":4948432475705}', NULL, '1tz4ATiez7lvWKTNjosj8D'),
+  ('28', '0', '1794832475705', 'run.started', NULL, '{"workflow":"golden-child","version":"1.0.0","input":21,"seed":"cxsFkCvmBZUzktf66-_CAeQ","deadline":1796042075705}', NULL, 'bIy8vY0bMOjqi1rzfofpHB'),
+  ('28', '1', '1794832475712', 'step.started', 'double', NULL, NULL, '3AJu5XBdltsL4Pd09EykFD'),
+  ('28', '2', '1794832475719', 'step.completed', 'double', '42', NULL, 'iKvOCSqR7gCvtOAteA42bD'),
+  ('28', '3', '1794832475719', 'run.succeeded', NULL, '42', NULL, 'PY_S7yv9veef9hLOQKXaUC'),
+  ('29', '0', '1794832475712', 'run.started', NULL, '{"workflow":"golden-doubles","version":"1.0.0","input":21,"seed":"01a1e45a-2640-73fa-b849-54bd56c09d40","deadline":5263792475712}', NULL, 'v_WZYN2pRf08gvCJoHI1wA'),
+  ('30', '0', '1794832475718', 'run.started', NULL, '{"workflow":"golden-doubles","version":"1.0.0","input":1,"seed":"01a1e45a-2646-70e3-b87c-86eac652da52","deadline":5263792475718}', NULL, 'IHPKoVx5oi6-C8BtnCD_yD'),
+  ('30', '1', '1794832475737', 'run.continued', NULL, '{"generation":1,"input":2,"state":{},"cost":{},"replaces":true,"deadline":5263792475724}', NULL, 'yaZI9BvGfQIRTa0XhJoNXB'),
+  ('32', '0', '1794832475761', 'run.started', NULL, '{"workflow":"golden-held","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e45a-2671-75ef-b827-dd27fdee2472","deadline":4948432475761}', NULL, 'SQVvV_mGiIc72k39wjjkNC'),
+  ('32', '1', '1794832475766', 'step.started', 'before', NULL, NULL, 'xRmmXGwfKveO-vetDPntmC'),
+  ('32', '2', '1794832475769', 'step.completed', 'before', '"before"', NULL, 'NE62BtuQpRpl0hbwzoXcKB'),
+  ('32', '3', '1794832475769', 'step.started', 'held', NULL, NULL, 'x4UsKzw4VF9KakgyHkwVEC'),
+  ('33', '0', '1794832475801', 'run.started', NULL, '{"workflow":"golden-held","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e45a-2699-752c-ac74-2dfe7f51105a","deadline":4948432475801}', NULL, 'avtq56HBpR7j9-e3UmlqdA'),
+  ('33', '1', '1794832475806', 'step.started', 'before', NULL, NULL, 'GyMlL3efiCzrxXo-1rUEZB'),
+  ('33', '2', '1794832475808', 'step.completed', 'before', '"before"', NULL, '101d3PIAVDKAXmNBH8FMuD'),
+  ('33', '3', '1794832475808', 'step.started', 'held', NULL, NULL, 'eN2q9eBcG6eHmZQrkgiMmB'),
+  ('34', '0', '1794832475831', 'run.started', NULL, '{"workflow":"golden-limited","version":"1.0.0","input":{"account":"a","isHeld":true},"seed":"01a1e45a-26b7-74a2-8352-4115fc777b6b","deadline":4948432475831}', NULL, '__QhlLer2Zx_BoIMg-KilB'),
+  ('34', '1', '1794832475846', 'step.started', 'work', NULL, NULL, 'VmR8C3vcJ7PSiIjaMXPKjD'),
+  ('35', '0', '1794832475865', 'run.started', NULL, '{"workflow":"golden-limited","version":"1.0.0","input":{"account":"a","isHeld":false},"seed":"01a1e45a-26d9-77be-984f-e4af7fe43b4f","deadline":4948432475865}', NULL, 'bb3FpJwTD3ni62opct08WC'),
+  ('36', '0', '1794832475868', 'run.started', NULL, '{"workflow":"golden-limited","version":"1.0.0","input":{"account":"a","isHeld":false},"seed":"01a1e45a-26dc-75b2-8910-3bb863037654","deadline":4948432475868}', NULL, 'H13F5pw6-2e3SchOF5k0vA'),
+  ('37', '0', '1794832475947', 'run.started', NULL, '{"workflow":"golden-doubles","version":"1.0.0","input":4,"seed":"01a1e45a-272b-7267-91d4-9fbc92efc69c","deadline":4948432475947}', NULL, 'y41JD_dvEaTmxNdZLjQrsC'),
+  ('38', '0', '1794832475976', 'run.started', NULL, '{"workflow":"golden-doubles","version":"1.0.0","input":8,"seed":"01a1e45a-2748-77b7-ba1b-972176cc17d7","deadline":4948432475976}', NULL, '33VCxiQZ57hAlev5OPExsC');
 insert into "pawl".keys (space, key, run, digest) values
   ('debounce:golden-doubles', 'burst', '30', ''),
   ('schedule', 'new-year', '12', ''),
@@ -1144,7 +1171,7 @@ insert into "pawl".keys (space, key, run, digest) values
   ('start:golden-loops', 'loops', '6', 'X-zrZv_IbzjZUnhsbWlsec'),
   ('start:golden-parent', 'parent', '19', 'wI219ob6dm5e7-A4yO9bfE'),
   ('start:golden-rated', 'rated-1', '26', 'a4ayc_80_OGda4BO_1o_V0'),
-  ('start:golden-rated', 'rated-2', '28', '1HNeOiZeFu7gP1lxi5tdAw'),
+  ('start:golden-rated', 'rated-2', '27', '1HNeOiZeFu7gP1lxi5tdAw'),
   ('start:golden-retries', 'retrying', '20', 'wI219ob6dm5e7-A4yO9bfE'),
   ('start:golden-sleeps', 'cancelled', '8', 'wI219ob6dm5e7-A4yO9bfE'),
   ('start:golden-sleeps', 'sleeping', '17', 'wI219ob6dm5e7-A4yO9bfE');
@@ -1152,54 +1179,54 @@ insert into "pawl".meta (key, value) values
   ('schema_version', '1'),
   ('works_since', '1');
 insert into "pawl".runs (n, id, workflow, version, line, patch, state, trace_id, key, tags, priority, parent, parent_key, parent_generation, detached, origin, created_at, ended_at, deadline, head, head_hash, owner, ready_at, wake_at, wake, cancel, cancelling, unread, claims, claimed_head, stop_reason, progress, cost, codec, slot, rate) values
-  ('1', '01a1e458-7084-72bf-bacd-3b4d93eac075', 'golden-everything', '1.0.0', '1.0', '0', 'succeeded', '01a1e458-7084-72bf-bacd-3b4d93eac075', 'done', '{golden}', '5', NULL, NULL, NULL, NULL, NULL, '1794832363684', '1794832363849', '4948432363652', '34', '3wK9H7JcolBZJY8BUmcwnC', NULL, NULL, NULL, '2', NULL, 'false', '0', '0', '1', 'completed', NULL, '{"usd":0.25}', 'json', '', ''),
-  ('2', 'cwgRYvXWF5B2qg92Q8UeywB', 'golden-child', '1.0.0', '1.0', '0', 'succeeded', '01a1e458-7084-72bf-bacd-3b4d93eac075', NULL, '{}', '5', '01a1e458-7084-72bf-bacd-3b4d93eac075', 'golden-child', '0', 'false', NULL, '1794832363774', '1794832363817', '1796041963772', '4', 'uKyES4ASbQkDKq_fA9EFMD', NULL, NULL, NULL, '0', NULL, 'false', '0', '0', '1', 'completed', NULL, NULL, 'json', '', ''),
-  ('3', '01a1e458-7153-76db-9d6e-ad06db4e085d', 'golden-fails', '1.0.0', '1.0', '0', 'failed', '01a1e458-7153-76db-9d6e-ad06db4e085d', 'fails', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832363859', '1794832363871', '4948432363859', '4', 'FClC5PkOcI-ZmC48fR97fB', NULL, NULL, NULL, '0', NULL, 'false', '0', '0', '1', 'error', NULL, NULL, 'json', '', ''),
-  ('4', '01a1e458-7165-745b-9fd6-c81d818ccd2a', 'golden-fails', '1.0.0', '1.0', '0', 'failed', '01a1e458-7153-76db-9d6e-ad06db4e085d', 'fails', '{}', '0', NULL, NULL, NULL, NULL, '01a1e458-7153-76db-9d6e-ad06db4e085d', '1794832363879', '1794832363897', '4948432363877', '5', 'ntqrH0xUtn7H_pzAslAkED', NULL, NULL, NULL, '0', NULL, 'false', '0', '0', '4', 'error', NULL, NULL, 'json', '', ''),
-  ('5', '01a1e458-7180-7346-ae79-657d8d30ea1b', 'golden-everything', '1.0.0', '1.0', '0', 'succeeded', '01a1e458-7084-72bf-bacd-3b4d93eac075', NULL, '{golden}', '5', NULL, NULL, NULL, NULL, '01a1e458-7084-72bf-bacd-3b4d93eac075', '1794832363905', '1794832364011', '4948432363872', '36', '1ETp-FwgIVO3kXywMlLkCB', NULL, NULL, NULL, '2', NULL, 'false', '0', '0', '21', 'completed', NULL, '{"usd":0.25}', 'json', '', ''),
-  ('6', '01a1e458-7190-74ed-8e18-82a313a43cde', 'golden-loops', '1.0.0', '1.0', '0', 'succeeded', '01a1e458-7190-74ed-8e18-82a313a43cde', 'loops', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832363923', '1794832363951', '4948432363920', '13', '0tBvBtviPMTNVMLswG_oyD', NULL, NULL, NULL, '0', NULL, 'false', '0', '0', '1', 'completed', NULL, NULL, 'json', '', ''),
-  ('7', 'crquYqneEmhjsLIFRKWOrJn', 'golden-child', '1.0.0', '1.0', '0', 'succeeded', '01a1e458-7084-72bf-bacd-3b4d93eac075', NULL, '{}', '5', '01a1e458-7180-7346-ae79-657d8d30ea1b', 'golden-child', '0', 'false', NULL, '1794832363947', '1794832363960', '1796041963947', '4', 'L4ryJs_R3ibppEuwV81rvC', NULL, NULL, NULL, '0', NULL, 'false', '0', '0', '1', 'completed', NULL, NULL, 'json', '', ''),
-  ('8', '01a1e458-71b7-77d1-a6b4-1d25a99642d3', 'golden-sleeps', '1.0.0', '1.0', '0', 'cancelled', '01a1e458-71b7-77d1-a6b4-1d25a99642d3', 'cancelled', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832363960', '1794832364019', '4948432363959', '6', '__2PgfizSORF-3xKvdqJMC', NULL, NULL, NULL, '1', 'not needed any more', 'true', '0', '0', '4', 'cancelled', NULL, NULL, 'json', '', ''),
-  ('9', '01a1e458-71fc-7133-95e1-d5ebf8affaa5', 'golden-booked', '1.0.0', '1.0', '0', 'succeeded', '01a1e458-71fc-7133-95e1-d5ebf8affaa5', 'booked', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832364028', '1794832364095', '4948432364028', '8', 'q6lRsbDii3dhsaMccdzdHA', NULL, NULL, NULL, '1', NULL, 'false', '0', '0', '1', 'completed', NULL, NULL, 'json', '', ''),
-  ('10', '01a1e458-7242-75ce-988c-9e24c8b9c884', 'golden-asks', '1.0.0', '1.0', '0', 'parked', '01a1e458-7242-75ce-988c-9e24c8b9c884', 'parked', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832364098', NULL, '4948432364099', '3', 'x8F7qT_9Kwt4cB8d6KhznA', NULL, NULL, NULL, '0', NULL, 'false', '0', '0', '2', NULL, NULL, NULL, 'json', '', ''),
-  ('11', '01a1e458-7248-7404-9804-56d6dec487f0', 'golden-asks', '1.0.0', '1.0', '0', 'parked', '01a1e458-7248-7404-9804-56d6dec487f0', 'decided', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832364104', NULL, '4948432364104', '3', 'drK4-FI0Rqe9lrtAEwD2mC', NULL, '1794832375136', NULL, '1', NULL, 'false', '1', '0', '2', NULL, NULL, NULL, 'json', '', ''),
-  ('12', '01a1e458-97f0-7578-9bec-9cbd44dc7cab', 'pawl.schedule', '1.0.0', '1.0', '0', 'waiting', '01a1e458-97f0-7578-9bec-9cbd44dc7cab', 'new-year', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832373746', NULL, NULL, '1', 'ATa8a2EMN_lc5j76EOBxeC', NULL, NULL, '1798758000000', '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
-  ('13', '01a1e458-97ff-75ea-8750-f09aa18dc271', 'pawl.schedule', '1.0.0', '1.0', '0', 'waiting', '01a1e458-97ff-75ea-8750-f09aa18dc271', 'seconds', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832373760', NULL, NULL, '1', 'znoaRunl5YWbc600wAs9VD', NULL, NULL, NULL, '1', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
-  ('14', '01a1e458-9809-7717-8c7a-af738dc220fc', 'pawl.schedule', '1.0.0', '1.0', '0', 'waiting', '01a1e458-9809-7717-8c7a-af738dc220fc', 'paused', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832373771', NULL, NULL, '1', 'Bzi4UWX4BraaoRzDd02NvC', NULL, NULL, NULL, '1', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
-  ('15', 'seconds@2026-11-16T12:32:54.758Z', 'golden-ticks', '1.0.0', '1.0', '0', 'succeeded', 'seconds@2026-11-16T12:32:54.758Z', NULL, '{schedule:seconds,slot:seconds@2026-11-16T12:32:54.758Z}', '0', '01a1e458-97ff-75ea-8750-f09aa18dc271', '2026-11-16T12:32:54.758Z', '0', 'true', NULL, '1794832374767', '1794832374781', '1796041974765', '4', 'ZGtAtRJqMPs-m7pMvEXtzA', NULL, NULL, NULL, '0', NULL, 'false', '0', '0', '1', 'completed', NULL, NULL, 'json', '', ''),
-  ('16', '01a1e458-9c26-77f2-ad91-dc31e80b550b', 'golden-everything', '1.0.0', '1.0', '0', 'waiting', '01a1e458-9c26-77f2-ad91-dc31e80b550b', 'waiting', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832374826', NULL, '4948432374822', '30', 'GO0Ttv1SjTFXrPMwCYkNCA', NULL, NULL, '1797424374934', '1', NULL, 'false', '0', '0', '19', NULL, NULL, '{"usd":0.25}', 'json', '', ''),
-  ('17', '01a1e458-9c2c-713b-8722-4ba10ab125ec', 'golden-sleeps', '1.0.0', '1.0', '0', 'waiting', '01a1e458-9c2c-713b-8722-4ba10ab125ec', 'sleeping', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832374831', NULL, '4948432374828', '4', 'j_ysTjmJC133cJ_6kjFzbD', NULL, NULL, '2110192374852', '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
-  ('18', '01a1e458-9c36-74df-9394-a206cdb651e4', 'golden-booked', '1.0.0', '1.0', '0', 'waiting', '01a1e458-9c36-74df-9394-a206cdb651e4', 'booking', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832374838', NULL, '4948432374838', '4', 'T57b2eecANMLybsj5YpK0D', NULL, NULL, '4948432374838', '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
-  ('19', '01a1e458-9c3d-7273-97bc-0a2e594329f9', 'golden-parent', '1.0.0', '1.0', '0', 'waiting', '01a1e458-9c3d-7273-97bc-0a2e594329f9', 'parent', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832374846', NULL, '4948432374845', '3', 'M1L8hILQqPE9YZeIg9-YEC', NULL, NULL, '4948432374845', '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
-  ('20', '01a1e458-9c43-7346-8a7f-a12d8d460ea1', 'golden-retries', '1.0.0', '1.0', '0', 'retrying', '01a1e458-9c43-7346-8a7f-a12d8d460ea1', 'retrying', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832374853', NULL, '4948432374851', '3', 'DVc-72knn5_apISL-KPYQA', NULL, NULL, '2110192374877', '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
-  ('21', 'cw2ZQnP1v2VtwyeCkiNuI61', 'golden-grows', '1.0.0', '1.0', '0', 'waiting', '01a1e458-9c3d-7273-97bc-0a2e594329f9', NULL, '{}', '0', '01a1e458-9c3d-7273-97bc-0a2e594329f9', 'golden-grows', '0', 'true', NULL, '1794832374853', NULL, '1796041974852', '2', 'txzLL-fhEi-mn4d7QLDcRB', NULL, NULL, '1796041974852', '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
-  ('22', 'cK_9DmCSYbQrugYtNwAv24I', 'golden-grows', '1.0.0', '1.0', '0', 'waiting', '01a1e458-9c3d-7273-97bc-0a2e594329f9', NULL, '{}', '0', '01a1e458-9c3d-7273-97bc-0a2e594329f9', 'golden-grows#2', '0', 'false', NULL, '1794832374853', NULL, '1796041974852', '2', '3qX8DhcuDXz06d3ZEoYs8B', NULL, NULL, '1796041974852', '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
-  ('23', '01a1e458-9c4b-73ab-a0f1-3dd6e101cc03', 'golden-large', '1.0.0', '1.0', '0', 'waiting', '01a1e458-9c4b-73ab-a0f1-3dd6e101cc03', 'large', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832374863', NULL, '4948432374859', '5', 'yJ5d3412pwdOOnC7opx-0C', NULL, '1794832375129', '4948432374859', '1', NULL, 'false', '1', '0', '1', NULL, NULL, NULL, 'json', '', ''),
-  ('24', '01a1e458-9c56-727f-aae2-d41da3d16ec5', 'golden-letters', '1.0.0', '1.0', '0', 'waiting', '01a1e458-9c56-727f-aae2-d41da3d16ec5', 'letters', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832374871', NULL, '4948432374870', '4', '8x6WkUN3TYj9dyGdnRkq-A', NULL, NULL, '4948432374870', '1', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
-  ('25', '01a1e458-9c61-75b4-8607-aece3a95830c', 'golden-generations', '1.0.0', '1.0', '0', 'waiting', '01a1e458-9c61-75b4-8607-aece3a95830c', 'generations', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832374887', NULL, '4948432374881', '7', 'ODgrZ3cGFJ86WH_GPFCepA', NULL, NULL, '4948432374881', '1', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
-  ('26', '01a1e458-9c6d-74d9-b9f2-f41c672f14bb', 'golden-rated', '1.0.0', '1.0', '0', 'succeeded', '01a1e458-9c6d-74d9-b9f2-f41c672f14bb', 'rated-1', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832374897', '1794832374927', '4948432374893', '4', '7Erlp0Wd8vMKievUOTfaGB', NULL, NULL, NULL, '0', NULL, 'false', '0', '0', '1', 'completed', NULL, NULL, 'json', 'golden-rated', ''),
-  ('27', 'cG8GBrek7vQUk4fNbaOVFzg', 'golden-child', '1.0.0', '1.0', '0', 'succeeded', '01a1e458-9c26-77f2-ad91-dc31e80b550b', NULL, '{}', '0', '01a1e458-9c26-77f2-ad91-dc31e80b550b', 'golden-child', '0', 'false', NULL, '1794832374897', '1794832374905', '1796041974895', '4', 'k_h7yDViYWrv8uzLdOLchB', NULL, NULL, NULL, '0', NULL, 'false', '0', '0', '1', 'completed', NULL, NULL, 'json', '', ''),
-  ('28', '01a1e458-9c76-7165-8059-ca16750fd0dd', 'golden-rated', '1.0.0', '1.0', '0', 'accepted', '01a1e458-9c76-7165-8059-ca16750fd0dd', 'rated-2', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832374903', NULL, '4948432374902', '1', 'vFP-_53lTr8KIpCLfHAnuA', NULL, '1794832374902', NULL, '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', 'golden-rated', 'golden-rated'),
-  ('29', '01a1e458-9c79-76f0-b671-0f647d81c7cb', 'golden-doubles', '1.0.0', '1.0', '0', 'accepted', '01a1e458-9c79-76f0-b671-0f647d81c7cb', 'delayed', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832374906', NULL, '5263792374905', '1', '2O5xK83eshGR2st4jWF-TD', NULL, NULL, '2110192374905', '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
-  ('30', '01a1e458-9c7e-7225-9834-82532fee648f', 'golden-doubles', '1.0.0', '1.0', '0', 'accepted', '01a1e458-9c7e-7225-9834-82532fee648f', NULL, '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832374911', NULL, '5263792374910', '2', 'JLTIVakGUZyq-G8tbEFQhC', NULL, NULL, '2110192374917', '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
-  ('32', '01a1e458-9c9b-73da-bf62-e8a62ce443cb', 'golden-held', '1.0.0', '1.0', '0', 'running', '01a1e458-9c9b-73da-bf62-e8a62ce443cb', 'held', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832374940', NULL, '4948432374939', '1', '8NWMJuSS9rOVD7lPD2AE0B', '01a1e458-9773-732b-8845-a37dda3fb2a6', NULL, NULL, '0', NULL, 'false', '0', '1', '1', NULL, NULL, NULL, 'json', '', ''),
-  ('33', '01a1e458-9cb7-7558-a880-8b9a2304a3bc', 'golden-held', '1.0.0', '1.0', '0', 'running', '01a1e458-9cb7-7558-a880-8b9a2304a3bc', 'unheard', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832374969', NULL, '4948432374967', '1', 'UKJKnzE7dnyxJCjAFJlFYB', '01a1e458-9773-732b-8845-a37dda3fb2a6', NULL, NULL, '1', 'nobody is there', 'false', '0', '1', '1', NULL, NULL, NULL, 'json', '', ''),
-  ('34', '01a1e458-9cd9-7631-a855-b74c88f5f0ed', 'golden-limited', '1.0.0', '1.0', '0', 'running', '01a1e458-9cd9-7631-a855-b74c88f5f0ed', 'first-in-line', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832375002', NULL, '4948432375001', '1', 'k34v8czRRBhvNN1BMejAmA', '01a1e458-9773-732b-8845-a37dda3fb2a6', NULL, NULL, '0', NULL, 'false', '0', '1', '1', NULL, NULL, NULL, 'json', 'golden-limited/a', ''),
-  ('35', '01a1e458-9cf8-7619-ad3b-18cccebd9f7d', 'golden-limited', '1.0.0', '1.0', '0', 'accepted', '01a1e458-9cf8-7619-ad3b-18cccebd9f7d', 'in-line-1', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832375033', NULL, '4948432375032', '1', 'uqMc3QbedCjzvLzzsEee1C', NULL, '1794832375032', NULL, '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', 'golden-limited/a', ''),
-  ('36', '01a1e458-9d01-76dd-b162-467a148f5cc9', 'golden-limited', '1.0.0', '1.0', '0', 'accepted', '01a1e458-9d01-76dd-b162-467a148f5cc9', 'in-line-2', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832375042', NULL, '4948432375041', '1', 'cW2RSotfr42IPayFKqPAfD', NULL, '1794832375041', NULL, '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', 'golden-limited/a', ''),
-  ('37', '01a1e458-9d65-77c4-8dd9-d7b67a1fcfcf', 'golden-doubles', '1.0.0', '1.0', '0', 'accepted', '01a1e458-9d65-77c4-8dd9-d7b67a1fcfcf', 'ready', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832375158', NULL, '4948432375141', '1', 'qCSVRc5OR-uTc0W7kPXKNA', NULL, '1794832375141', NULL, '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
-  ('38', '01a1e458-9d7e-758b-a5ae-2bd22f3f8f87', 'golden-doubles', '1.0.0', '1.0', '0', 'accepted', '01a1e458-9d7e-758b-a5ae-2bd22f3f8f87', 'enlisted', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832375167', NULL, '4948432375166', '1', 'ADpvcq78MfD_VmkXAKSwWD', NULL, '1794832375166', NULL, '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', '');
-insert into "pawl".starts (rate, until, run) values
-  ('golden-rated', '2110192374904', '26');
+  ('1', '01a1e459-e722-70a8-a764-f65a5aeb6246', 'golden-everything', '1.0.0', '1.0', '0', 'succeeded', '01a1e459-e722-70a8-a764-f65a5aeb6246', 'done', '{golden}', '5', NULL, NULL, NULL, NULL, NULL, '1794832459576', '1794832459695', '4948432459554', '34', 'y5AjkacQtK9auYZS_SF4dA', NULL, NULL, NULL, '2', NULL, 'false', '0', '0', '19', 'completed', NULL, '{"usd":0.25}', 'json', '', ''),
+  ('2', 'cI_ozg6xf7-QhBeWdLslHII', 'golden-child', '1.0.0', '1.0', '0', 'succeeded', '01a1e459-e722-70a8-a764-f65a5aeb6246', NULL, '{}', '5', '01a1e459-e722-70a8-a764-f65a5aeb6246', 'golden-child', '0', 'false', NULL, '1794832459655', '1794832459665', '1796042059651', '4', 'muQVdxlAIaHm3vil5whbXC', NULL, NULL, NULL, '0', NULL, 'false', '0', '0', '1', 'completed', NULL, NULL, 'json', '', ''),
+  ('3', '01a1e459-e7b1-73b8-ba62-5d904da3659f', 'golden-fails', '1.0.0', '1.0', '0', 'failed', '01a1e459-e7b1-73b8-ba62-5d904da3659f', 'fails', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832459697', '1794832459704', '4948432459697', '4', '5p2U6ivssh1qnj3F88J2BB', NULL, NULL, NULL, '0', NULL, 'false', '0', '0', '1', 'error', NULL, NULL, 'json', '', ''),
+  ('4', '01a1e459-e7bc-7436-9dba-8fefa7a7a022', 'golden-fails', '1.0.0', '1.0', '0', 'failed', '01a1e459-e7b1-73b8-ba62-5d904da3659f', 'fails', '{}', '0', NULL, NULL, NULL, NULL, '01a1e459-e7b1-73b8-ba62-5d904da3659f', '1794832459709', '1794832459717', '4948432459708', '5', 'd2FGg4DRC3Lsfo6hlNsdlD', NULL, NULL, NULL, '0', NULL, 'false', '0', '0', '4', 'error', NULL, NULL, 'json', '', ''),
+  ('5', '01a1e459-e7cd-72fc-90b6-d9c6aa6cb7aa', 'golden-everything', '1.0.0', '1.0', '0', 'succeeded', '01a1e459-e722-70a8-a764-f65a5aeb6246', NULL, '{golden}', '5', NULL, NULL, NULL, NULL, '01a1e459-e722-70a8-a764-f65a5aeb6246', '1794832459726', '1794832459805', '4948432459703', '36', 'QqqjgcJEakFA509AnaYKKD', NULL, NULL, NULL, '2', NULL, 'false', '0', '0', '21', 'completed', NULL, '{"usd":0.25}', 'json', '', ''),
+  ('6', '01a1e459-e7dd-71ce-ae1e-b1b293504f7a', 'golden-loops', '1.0.0', '1.0', '0', 'succeeded', '01a1e459-e7dd-71ce-ae1e-b1b293504f7a', 'loops', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832459743', '1794832459768', '4948432459741', '13', 'yU2GWQbTdDwBnB8z3dqh6C', NULL, NULL, NULL, '0', NULL, 'false', '0', '0', '1', 'completed', NULL, NULL, 'json', '', ''),
+  ('7', 'cutugOa1cvzgfvRkdGb8oi6', 'golden-child', '1.0.0', '1.0', '0', 'succeeded', '01a1e459-e722-70a8-a764-f65a5aeb6246', NULL, '{}', '5', '01a1e459-e7cd-72fc-90b6-d9c6aa6cb7aa', 'golden-child', '0', 'false', NULL, '1794832459762', '1794832459768', '1796042059761', '4', 'ITNcox4-CWDiEJE6nHv9yA', NULL, NULL, NULL, '0', NULL, 'false', '0', '0', '1', 'completed', NULL, NULL, 'json', '', ''),
+  ('8', '01a1e459-e7ff-726c-9cf8-cbebf09cb311', 'golden-sleeps', '1.0.0', '1.0', '0', 'cancelled', '01a1e459-e7ff-726c-9cf8-cbebf09cb311', 'cancelled', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832459775', '1794832459827', '4948432459775', '6', 'G6cCxjehHpydebpt0CUk1B', NULL, NULL, NULL, '1', 'not needed any more', 'true', '0', '0', '4', 'cancelled', NULL, NULL, 'json', '', ''),
+  ('9', '01a1e459-e839-7363-af23-c9dfea548e5f', 'golden-booked', '1.0.0', '1.0', '0', 'succeeded', '01a1e459-e839-7363-af23-c9dfea548e5f', 'booked', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832459832', '1794832459873', '4948432459833', '8', 'fepPy4Hj_B8xxny_vreyWC', NULL, NULL, NULL, '1', NULL, 'false', '0', '0', '1', 'completed', NULL, NULL, 'json', '', ''),
+  ('10', '01a1e459-e863-70f6-b9af-6d5aba4d9453', 'golden-asks', '1.0.0', '1.0', '0', 'parked', '01a1e459-e863-70f6-b9af-6d5aba4d9453', 'parked', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832459874', NULL, '4948432459875', '3', '47aGvJBaCbpOii0xdWjdiC', NULL, NULL, NULL, '0', NULL, 'false', '0', '0', '2', NULL, NULL, NULL, 'json', '', ''),
+  ('11', '01a1e459-e865-7683-9d73-cfa9dd9ca52b', 'golden-asks', '1.0.0', '1.0', '0', 'parked', '01a1e459-e865-7683-9d73-cfa9dd9ca52b', 'decided', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832459877', NULL, '4948432459877', '3', 'Hk6vBSplIZSWfHPddXS_RB', NULL, '1794832475943', NULL, '1', NULL, 'false', '1', '0', '2', NULL, NULL, NULL, 'json', '', ''),
+  ('12', '01a1e45a-21cd-7163-84b8-4b2451608ca1', 'pawl.schedule', '1.0.0', '1.0', '0', 'waiting', '01a1e45a-21cd-7163-84b8-4b2451608ca1', 'new-year', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832474574', NULL, NULL, '1', 'nJlvPi2dY6FYruyL9joqqD', NULL, NULL, '1798758000000', '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
+  ('13', '01a1e45a-21d3-7089-a710-f8198cbb954c', 'pawl.schedule', '1.0.0', '1.0', '0', 'waiting', '01a1e45a-21d3-7089-a710-f8198cbb954c', 'seconds', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832474580', NULL, NULL, '1', 'So7Hx5P9ozSXseXaP9WU4B', NULL, NULL, NULL, '1', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
+  ('14', '01a1e45a-21e4-7449-aa5a-11c3d5e00fe0', 'pawl.schedule', '1.0.0', '1.0', '0', 'waiting', '01a1e45a-21e4-7449-aa5a-11c3d5e00fe0', 'paused', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832474597', NULL, NULL, '1', '2LRgRnxuYq6ndrj-pYYkJD', NULL, NULL, NULL, '1', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
+  ('15', 'seconds@2026-11-16T12:34:35.578Z', 'golden-ticks', '1.0.0', '1.0', '0', 'succeeded', 'seconds@2026-11-16T12:34:35.578Z', NULL, '{schedule:seconds,slot:seconds@2026-11-16T12:34:35.578Z}', '0', '01a1e45a-21d3-7089-a710-f8198cbb954c', '2026-11-16T12:34:35.578Z', '0', 'true', NULL, '1794832475587', '1794832475596', '1796042075586', '4', '7EBus3EQfvcoy8hDv3iFLD', NULL, NULL, NULL, '0', NULL, 'false', '0', '0', '1', 'completed', NULL, NULL, 'json', '', ''),
+  ('16', '01a1e45a-25f3-736a-94e1-991bfb087547', 'golden-everything', '1.0.0', '1.0', '0', 'waiting', '01a1e45a-25f3-736a-94e1-991bfb087547', 'waiting', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832475640', NULL, '4948432475635', '30', 'kROQOMKZXS8TrJWJ4cK0AB', NULL, NULL, '1797424475745', '1', NULL, 'false', '0', '0', '19', NULL, NULL, '{"usd":0.25}', 'json', '', ''),
+  ('17', '01a1e45a-25fc-733a-994b-8883446a2891', 'golden-sleeps', '1.0.0', '1.0', '0', 'waiting', '01a1e45a-25fc-733a-994b-8883446a2891', 'sleeping', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832475645', NULL, '4948432475644', '4', 's9vV9zlQ-Ee2CCEt6bkvrA', NULL, NULL, '2110192475664', '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
+  ('18', '01a1e45a-2606-71fa-b491-e1c68446d6ee', 'golden-booked', '1.0.0', '1.0', '0', 'waiting', '01a1e45a-2606-71fa-b491-e1c68446d6ee', 'booking', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832475654', NULL, '4948432475654', '4', '2QkiV3J6rYbLCPlmLYfbpB', NULL, NULL, '4948432475654', '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
+  ('19', '01a1e45a-260b-7199-9fa2-7e0641b23e37', 'golden-parent', '1.0.0', '1.0', '0', 'waiting', '01a1e45a-260b-7199-9fa2-7e0641b23e37', 'parent', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832475660', NULL, '4948432475659', '3', 'KIz4x5CGk3AYd1e0u3dlXC', NULL, NULL, '4948432475659', '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
+  ('20', '01a1e45a-260f-73fe-b19b-e68bbd520bce', 'golden-retries', '1.0.0', '1.0', '0', 'retrying', '01a1e45a-260f-73fe-b19b-e68bbd520bce', 'retrying', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832475665', NULL, '4948432475663', '3', 'EBfPq0VRmBhIKt5raCDgZD', NULL, NULL, '2110192475682', '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
+  ('21', 'cuDVoa_9Ktz3W3IBuML_UdG', 'golden-grows', '1.0.0', '1.0', '0', 'waiting', '01a1e45a-260b-7199-9fa2-7e0641b23e37', NULL, '{}', '0', '01a1e45a-260b-7199-9fa2-7e0641b23e37', 'golden-grows', '0', 'true', NULL, '1794832475665', NULL, '1796042075664', '2', 'C9f-IW4Nxlxg3IHtybN_0C', NULL, NULL, '1796042075664', '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
+  ('22', 'cVL76VaPV-ZgLxLrJf6Opi-', 'golden-grows', '1.0.0', '1.0', '0', 'waiting', '01a1e45a-260b-7199-9fa2-7e0641b23e37', NULL, '{}', '0', '01a1e45a-260b-7199-9fa2-7e0641b23e37', 'golden-grows#2', '0', 'false', NULL, '1794832475665', NULL, '1796042075664', '2', 'ho_Stp1mU0WztRd-NGaT4D', NULL, NULL, '1796042075664', '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
+  ('23', '01a1e45a-2617-7751-a2ef-e3f42273ead6', 'golden-large', '1.0.0', '1.0', '0', 'waiting', '01a1e45a-2617-7751-a2ef-e3f42273ead6', 'large', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832475674', NULL, '4948432475671', '5', 'vmpVfwt3EfhkUNyuA3mwnA', NULL, '1794832475935', '4948432475671', '1', NULL, 'false', '1', '0', '1', NULL, NULL, NULL, 'json', '', ''),
+  ('24', '01a1e45a-261e-7708-b56e-f412fac3e8f2', 'golden-letters', '1.0.0', '1.0', '0', 'waiting', '01a1e45a-261e-7708-b56e-f412fac3e8f2', 'letters', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832475678', NULL, '4948432475678', '4', 'ZXBmfcVU3U5JMwZ3sD1j0D', NULL, NULL, '4948432475678', '1', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
+  ('25', '01a1e45a-2626-75fb-87c5-25dab9489230', 'golden-generations', '1.0.0', '1.0', '0', 'waiting', '01a1e45a-2626-75fb-87c5-25dab9489230', 'generations', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832475691', NULL, '4948432475686', '7', 'IwTMme_vtw2lhd0BvyTunB', NULL, NULL, '4948432475686', '1', NULL, 'false', '0', '0', '3', NULL, NULL, NULL, 'json', '', ''),
+  ('26', '01a1e45a-2636-7255-a7a3-1cfb4104d992', 'golden-rated', '1.0.0', '1.0', '0', 'succeeded', '01a1e45a-2636-7255-a7a3-1cfb4104d992', 'rated-1', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832475703', '1794832475729', '4948432475702', '4', 'yj2sKyiDnMD9ih4Q2Q1HdC', NULL, NULL, NULL, '0', NULL, 'false', '0', '0', '1', 'completed', NULL, NULL, 'json', 'golden-rated', ''),
+  ('27', '01a1e45a-2639-7171-8fe4-04f90b25eabe', 'golden-rated', '1.0.0', '1.0', '0', 'accepted', '01a1e45a-2639-7171-8fe4-04f90b25eabe', 'rated-2', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832475705', NULL, '4948432475705', '1', '1tz4ATiez7lvWKTNjosj8D', NULL, '1794832475705', NULL, '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', 'golden-rated', 'golden-rated'),
+  ('28', 'cxsFkCvmBZUzktf66-_CAeQ', 'golden-child', '1.0.0', '1.0', '0', 'succeeded', '01a1e45a-25f3-736a-94e1-991bfb087547', NULL, '{}', '0', '01a1e45a-25f3-736a-94e1-991bfb087547', 'golden-child', '0', 'false', NULL, '1794832475705', '1794832475719', '1796042075705', '4', 'PY_S7yv9veef9hLOQKXaUC', NULL, NULL, NULL, '0', NULL, 'false', '0', '0', '1', 'completed', NULL, NULL, 'json', '', ''),
+  ('29', '01a1e45a-2640-73fa-b849-54bd56c09d40', 'golden-doubles', '1.0.0', '1.0', '0', 'accepted', '01a1e45a-2640-73fa-b849-54bd56c09d40', 'delayed', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832475711', NULL, '5263792475712', '1', 'v_WZYN2pRf08gvCJoHI1wA', NULL, NULL, '2110192475712', '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
+  ('30', '01a1e45a-2646-70e3-b87c-86eac652da52', 'golden-doubles', '1.0.0', '1.0', '0', 'accepted', '01a1e45a-2646-70e3-b87c-86eac652da52', NULL, '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832475718', NULL, '5263792475724', '2', 'yaZI9BvGfQIRTa0XhJoNXB', NULL, NULL, '2110192475737', '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
+  ('32', '01a1e45a-2671-75ef-b827-dd27fdee2472', 'golden-held', '1.0.0', '1.0', '0', 'running', '01a1e45a-2671-75ef-b827-dd27fdee2472', 'held', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832475762', NULL, '4948432475761', '1', 'SQVvV_mGiIc72k39wjjkNC', '01a1e45a-2195-7169-ad7c-ca93ae8fe3fb', NULL, NULL, '0', NULL, 'false', '0', '1', '1', NULL, NULL, NULL, 'json', '', ''),
+  ('33', '01a1e45a-2699-752c-ac74-2dfe7f51105a', 'golden-held', '1.0.0', '1.0', '0', 'running', '01a1e45a-2699-752c-ac74-2dfe7f51105a', 'unheard', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832475803', NULL, '4948432475801', '1', 'avtq56HBpR7j9-e3UmlqdA', '01a1e45a-2195-7169-ad7c-ca93ae8fe3fb', NULL, NULL, '1', 'nobody is there', 'false', '0', '1', '1', NULL, NULL, NULL, 'json', '', ''),
+  ('34', '01a1e45a-26b7-74a2-8352-4115fc777b6b', 'golden-limited', '1.0.0', '1.0', '0', 'running', '01a1e45a-26b7-74a2-8352-4115fc777b6b', 'first-in-line', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832475831', NULL, '4948432475831', '1', '__QhlLer2Zx_BoIMg-KilB', '01a1e45a-2195-7169-ad7c-ca93ae8fe3fb', NULL, NULL, '0', NULL, 'false', '0', '1', '1', NULL, NULL, NULL, 'json', 'golden-limited/a', ''),
+  ('35', '01a1e45a-26d9-77be-984f-e4af7fe43b4f', 'golden-limited', '1.0.0', '1.0', '0', 'accepted', '01a1e45a-26d9-77be-984f-e4af7fe43b4f', 'in-line-1', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832475865', NULL, '4948432475865', '1', 'bb3FpJwTD3ni62opct08WC', NULL, '1794832475865', NULL, '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', 'golden-limited/a', ''),
+  ('36', '01a1e45a-26dc-75b2-8910-3bb863037654', 'golden-limited', '1.0.0', '1.0', '0', 'accepted', '01a1e45a-26dc-75b2-8910-3bb863037654', 'in-line-2', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832475868', NULL, '4948432475868', '1', 'H13F5pw6-2e3SchOF5k0vA', NULL, '1794832475868', NULL, '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', 'golden-limited/a', ''),
+  ('37', '01a1e45a-272b-7267-91d4-9fbc92efc69c', 'golden-doubles', '1.0.0', '1.0', '0', 'accepted', '01a1e45a-272b-7267-91d4-9fbc92efc69c', 'ready', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832475967', NULL, '4948432475947', '1', 'y41JD_dvEaTmxNdZLjQrsC', NULL, '1794832475947', NULL, '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
+  ('38', '01a1e45a-2748-77b7-ba1b-972176cc17d7', 'golden-doubles', '1.0.0', '1.0', '0', 'accepted', '01a1e45a-2748-77b7-ba1b-972176cc17d7', 'enlisted', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794832475979', NULL, '4948432475976', '1', '33VCxiQZ57hAlev5OPExsC', NULL, '1794832475976', NULL, '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', '');
+insert into "pawl".starts (rate, until, run, at) values
+  ('golden-rated', '2110192475706', '26', '1794832475706');
 insert into "pawl".state (run, key, data, bytes) values
   ('1', 'phase', '"gather"', NULL),
   ('5', 'phase', '"gather"', NULL),
   ('6', 'n', '3', NULL),
-  ('12', 'cursor', '{"anchor":1794832373684,"settled":1794832373684,"next":1798758000000,"queue":[],"paused":false,"lastSlot":null,"skipped":0,"lastSkipped":null}', NULL),
+  ('12', 'cursor', '{"anchor":1794832474546,"settled":1794832474546,"next":1798758000000,"queue":[],"paused":false,"lastSlot":null,"skipped":0,"lastSkipped":null}', NULL),
   ('12', 'definition', '{"workflow":"golden-ticks","version":"1.0.0","deadlineMs":1209600000,"timing":{"cron":"0 0 1 1 *","zone":"Europe/Paris"},"input":{"$undefined":true},"overlap":"allow","misfire":"catchUp","tags":[],"priority":0}', NULL),
-  ('13', 'cursor', '{"anchor":1794832373758,"settled":1794832374758,"next":1794832375758,"queue":[],"paused":true,"lastSlot":1794832374758,"skipped":0,"lastSkipped":null}', NULL),
+  ('13', 'cursor', '{"anchor":1794832474578,"settled":1794832475578,"next":1794832476578,"queue":[],"paused":true,"lastSlot":1794832475578,"skipped":0,"lastSkipped":null}', NULL),
   ('13', 'definition', '{"workflow":"golden-ticks","version":"1.0.0","deadlineMs":1209600000,"timing":{"everyMs":1000,"anchor":null},"input":{"$undefined":true},"overlap":"skip","misfire":"fireOnce","tags":[],"priority":0}', NULL),
-  ('14', 'cursor', '{"anchor":1794832373761,"settled":1794832373761,"next":1794873600000,"queue":[],"paused":true,"lastSlot":null,"skipped":0,"lastSkipped":null}', NULL),
+  ('14', 'cursor', '{"anchor":1794832474589,"settled":1794832474589,"next":1794873600000,"queue":[],"paused":true,"lastSlot":null,"skipped":0,"lastSkipped":null}', NULL),
   ('14', 'definition', '{"workflow":"golden-ticks","version":"1.0.0","deadlineMs":1209600000,"timing":{"cron":"@daily","zone":"UTC"},"input":{"$undefined":true},"overlap":"allow","misfire":"fireOnce","tags":[],"priority":0}', NULL),
   ('16', 'phase', '"gather"', NULL),
   ('23', 'page', NULL, E'\\x018b88130080aaaaaaeaff7425a0f38d0f0c7c6538808b5fa952cd618331c78ee2b3120f7b00c001'),
@@ -1208,26 +1235,26 @@ insert into "pawl".tags (tag, run) values
   ('golden', '1'),
   ('golden', '5'),
   ('schedule:seconds', '15'),
-  ('slot:seconds@2026-11-16T12:32:54.758Z', '15');
+  ('slot:seconds@2026-11-16T12:34:35.578Z', '15');
 insert into "pawl".waits (run, key, kind, name, due, detail) values
-  ('10', 'decision', 'decision', 'unknown_outcome', NULL, E'{"reason":"unknown_outcome","message":"Run 01a1e458-7242-75ce-988c-9e24c8b9c884 was interrupted in step \\"risky\\" (attempt 1): nobody can tell whether it took effect. Look outside (its idempotency key is 01a1e458-7242-75ce-988c-9e24c8b9c884/risky), then resolve the run: \\"rerun\\", \\"complete\\" with the result, \\"fail\\", or \\"cancel\\".","choices":["rerun","complete","fail","cancel"],"detail":{"step":"risky","attempt":1,"key":"01a1e458-7242-75ce-988c-9e24c8b9c884/risky"}}'),
-  ('11', 'decision', 'decision', 'unknown_outcome', NULL, E'{"reason":"unknown_outcome","message":"Run 01a1e458-7248-7404-9804-56d6dec487f0 was interrupted in step \\"risky\\" (attempt 1): nobody can tell whether it took effect. Look outside (its idempotency key is 01a1e458-7248-7404-9804-56d6dec487f0/risky), then resolve the run: \\"rerun\\", \\"complete\\" with the result, \\"fail\\", or \\"cancel\\".","choices":["rerun","complete","fail","cancel"],"detail":{"step":"risky","attempt":1,"key":"01a1e458-7248-7404-9804-56d6dec487f0/risky"}}'),
+  ('10', 'decision', 'decision', 'unknown_outcome', NULL, E'{"reason":"unknown_outcome","message":"Run 01a1e459-e863-70f6-b9af-6d5aba4d9453 was interrupted in step \\"risky\\" (attempt 1): nobody can tell whether it took effect. Look outside (its idempotency key is 01a1e459-e863-70f6-b9af-6d5aba4d9453/risky), then resolve the run: \\"rerun\\", \\"complete\\" with the result, \\"fail\\", or \\"cancel\\".","choices":["rerun","complete","fail","cancel"],"detail":{"step":"risky","attempt":1,"key":"01a1e459-e863-70f6-b9af-6d5aba4d9453/risky"}}'),
+  ('11', 'decision', 'decision', 'unknown_outcome', NULL, E'{"reason":"unknown_outcome","message":"Run 01a1e459-e865-7683-9d73-cfa9dd9ca52b was interrupted in step \\"risky\\" (attempt 1): nobody can tell whether it took effect. Look outside (its idempotency key is 01a1e459-e865-7683-9d73-cfa9dd9ca52b/risky), then resolve the run: \\"rerun\\", \\"complete\\" with the result, \\"fail\\", or \\"cancel\\".","choices":["rerun","complete","fail","cancel"],"detail":{"step":"risky","attempt":1,"key":"01a1e459-e865-7683-9d73-cfa9dd9ca52b/risky"}}'),
   ('12', 'signal:change', 'signal', 'change', NULL, NULL),
   ('12', 'timer:slot', 'timer', 'slot', '1798758000000', NULL),
   ('13', 'signal:change', 'signal', 'change', NULL, NULL),
   ('14', 'signal:change', 'signal', 'change', NULL, NULL),
-  ('16', 'signal:go', 'signal', 'go', '1797424374934', NULL),
-  ('17', 'timer:sleep', 'timer', 'sleep', '2110192374852', NULL),
+  ('16', 'signal:go', 'signal', 'go', '1797424475745', NULL),
+  ('17', 'timer:sleep', 'timer', 'sleep', '2110192475664', NULL),
   ('18', 'signal:go', 'signal', 'go', NULL, NULL),
-  ('19', 'child:golden-grows#2', 'child', 'cK_9DmCSYbQrugYtNwAv24I', NULL, NULL),
-  ('20', 'retry:later', 'retry', 'later', '2110192374877', NULL),
+  ('19', 'child:golden-grows#2', 'child', 'cVL76VaPV-ZgLxLrJf6Opi-', NULL, NULL),
+  ('20', 'retry:later', 'retry', 'later', '2110192475682', NULL),
   ('21', 'signal:grown', 'signal', 'grown', NULL, NULL),
   ('22', 'signal:grown', 'signal', 'grown', NULL, NULL),
   ('23', 'signal:letter', 'signal', 'letter', NULL, NULL),
   ('24', 'signal:two', 'signal', 'two', NULL, NULL),
   ('25', 'signal:next', 'signal', 'next', NULL, NULL);
 insert into "pawl".workers (id, name, process, handles, started_at, lease_ms, renewed_at) values
-  ('01a1e458-9773-732b-8845-a37dda3fb2a6', 'golden', '{"pid":4711,"startedAt":"1","boot":"golden","pidNamespace":null}', '[{"workflow":"golden-child","version":"1.0.0"},{"workflow":"golden-everything","version":"1.0.0"},{"workflow":"golden-fails","version":"1.0.0"},{"workflow":"golden-loops","version":"1.0.0"},{"workflow":"golden-sleeps","version":"1.0.0"},{"workflow":"golden-held","version":"1.0.0"},{"workflow":"golden-asks","version":"1.0.0"},{"workflow":"golden-letters","version":"1.0.0"},{"workflow":"golden-grows","version":"1.0.0"},{"workflow":"golden-parent","version":"1.0.0"},{"workflow":"golden-limited","version":"1.0.0","concurrency":1},{"workflow":"golden-rated","version":"1.0.0","rate":{"limit":1,"perMs":315360000000}},{"workflow":"golden-booked","version":"1.0.0"},{"workflow":"golden-large","version":"1.0.0"},{"workflow":"golden-retries","version":"1.0.0"},{"workflow":"golden-generations","version":"1.0.0"},{"workflow":"golden-ticks","version":"1.0.0"},{"workflow":"golden-doubles","version":"1.0.0"},{"workflow":"pawl.schedule","version":"1.0.0"}]', '1794832373620', '15000', '1794832373896');
+  ('01a1e45a-2195-7169-ad7c-ca93ae8fe3fb', 'golden', '{"pid":4711,"startedAt":"1","boot":"golden","pidNamespace":null}', '[{"workflow":"golden-child","version":"1.0.0"},{"workflow":"golden-everything","version":"1.0.0"},{"workflow":"golden-fails","version":"1.0.0"},{"workflow":"golden-loops","version":"1.0.0"},{"workflow":"golden-sleeps","version":"1.0.0"},{"workflow":"golden-held","version":"1.0.0"},{"workflow":"golden-asks","version":"1.0.0"},{"workflow":"golden-letters","version":"1.0.0"},{"workflow":"golden-grows","version":"1.0.0"},{"workflow":"golden-parent","version":"1.0.0"},{"workflow":"golden-limited","version":"1.0.0","concurrency":1},{"workflow":"golden-rated","version":"1.0.0","rate":{"limit":1,"perMs":315360000000}},{"workflow":"golden-booked","version":"1.0.0"},{"workflow":"golden-large","version":"1.0.0"},{"workflow":"golden-retries","version":"1.0.0"},{"workflow":"golden-generations","version":"1.0.0"},{"workflow":"golden-ticks","version":"1.0.0"},{"workflow":"golden-doubles","version":"1.0.0"},{"workflow":"pawl.schedule","version":"1.0.0"}]', '1794832474517', '15000', '1794832474661');
 select setval('pawl.runs_n_seq', 38);
 insert into public.golden_ledger (entry) values
   ('booked: first'),
