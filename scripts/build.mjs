@@ -28,6 +28,7 @@ const ENTRIES = [
   // It knows the engine's lines in a stack by its own name among them.
   "core/call-site",
   // What scripts, benches and tests of this repository use beside the exports.
+  "base/clock",
   "base/envelope",
   "base/random",
   "client/doctor",

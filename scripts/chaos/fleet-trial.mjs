@@ -139,8 +139,12 @@ export class FleetTrial {
   }
 
   async #owners() {
-    const workers = await this.judge.store.workers().catch(() => null);
-    return workers && new Set(workers.flatMap(({ runs, process }) => (runs > 0 ? [process.pid] : [])));
+    const { store } = this.judge;
+    const [workers, owners] = await Promise.all([store.workers(), store.owners()]).catch(() => [null, null]);
+    return (
+      workers &&
+      new Set(workers.filter(({ id }) => owners.some(({ worker }) => worker === id)).map(({ process }) => process.pid))
+    );
   }
 
   async #finish() {

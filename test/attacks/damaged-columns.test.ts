@@ -66,7 +66,7 @@ async function build(file: string): Promise<string> {
   using(file, (db) => {
     db.exec("update runs set owner = 'ghost', state = 'running', ready_at = null, claims = 1 where id = 'held'");
     db.exec("insert into counters values ('c', 1); insert into holds select n, 'c', 1 from runs where id = 'asleep'");
-    db.exec("insert into starts select 'order', 9e15, n from runs where id = 'asleep'");
+    db.exec("insert into starts select 'order', 9e15, n, 1 from runs where id = 'asleep'");
     db.exec("pragma wal_checkpoint(truncate)");
   });
   return called?.id ?? "";

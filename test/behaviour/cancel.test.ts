@@ -216,7 +216,7 @@ describe.each(STORES)("cancellation on %s", (store) => {
     const isFar = store === "postgres";
     for (let rounds = 0; rounds < (isFar ? 10 : 30); rounds++) {
       const world = await openWorld(store);
-      const [busy, pause] = isFar ? [3000, 180 * rounds ** 2] : [0, rounds];
+      const [busy, pause] = isFar ? [3000, 200 * 2 ** rounds] : [0, rounds];
       const turnRound = async (times: number) => {
         for (let i = 0; i < times; i++) await new Promise<void>((resolve) => setImmediate(resolve));
       };

@@ -55,7 +55,7 @@ function seed(): string {
     ${insert("lined", SLEEPING, "accepted", "null", "null", "i", "null")}
     update ${S}.runs set workflow = 'limited', slot = 'limited', rate = 'limited/r' || n % 3 where id like 'lined%';
     update ${S}.runs set owner = 'w0', state = 'running', ready_at = null where id = 'lined7';
-    insert into ${S}.starts (rate, until, run) select 'limited/r' || i % 500, 1e6 + i, i from generate_series(1, 5000) as i;
+    insert into ${S}.starts (rate, until, run, at) select 'limited/r' || i % 500, 1e6 + i, i, i from generate_series(1, 5000) as i;
     insert into ${S}.journal (run, seq, at, type, hash) select n, seq, 0, 'note', 'h' from ${S}.runs, generate_series(0, 2) as seq;
     insert into ${S}.inbox (run, n, id, kind, name, at) select n, i, 'm' || i, 'signal', 's', 0 from ${S}.runs, generate_series(1, 8) as i
       where ended_at is null;
