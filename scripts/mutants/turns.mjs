@@ -103,6 +103,18 @@ export const turnMutants = [
   },
   {
     rule: "P4",
+    name: "a number is drawn after a foreign await beside pending calls",
+    changes: [
+      {
+        file: "src/core/foreign-calls.ts",
+        from: "  if (pass.isInTurn || pass.isClosed ||",
+        to: "  if (!pass.isInTurn || pass.isClosed ||",
+      },
+    ],
+    killers: [{ file: "test/determinism/foreign-awaits.test.ts", title: "a number that is drawn" }],
+  },
+  {
+    rule: "P4",
     name: "in replay a call after a foreign await is not held until the journal reaches it",
     changes: [
       {

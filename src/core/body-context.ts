@@ -19,6 +19,7 @@ import type {
 import { encodePayload } from "./draft.ts";
 import { cancelError } from "./endings.ts";
 import { needsOf } from "./flow-control.ts";
+import { chanceFor } from "./foreign-calls.ts";
 import type { Frame } from "./host.ts";
 import { childId } from "./issue.ts";
 import type { CallType } from "./journal.ts";
@@ -229,11 +230,11 @@ export class BodyContext implements Context {
   }
 
   random(): number {
-    return this.#stepFrame()?.random() ?? this.#pass.chance.next();
+    return this.#stepFrame()?.random() ?? chanceFor(this.#pass, "ctx.random").next();
   }
 
   uuid(): string {
-    return this.#stepFrame()?.uuid() ?? this.#pass.chance.uuid();
+    return this.#stepFrame()?.uuid() ?? chanceFor(this.#pass, "ctx.uuid").uuid();
   }
 
   set(key: string, value: unknown): void {

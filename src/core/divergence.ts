@@ -51,18 +51,18 @@ export function stallOf(run: string, recorded: Entry): Parked {
   };
 }
 
-/** A call that came out of a foreign await while others were pending: its place among them cannot be replayed (P4). */
+/** A call, or a draw, that came out of a foreign await while others were pending: its place among them cannot be replayed (P4). */
 export function foreignAwait(
   run: string,
-  call: Call,
+  call: string,
   pending: readonly Call[],
   site: string,
 ): { readonly error: PawlError; readonly parked: Parked } {
   const message =
-    `Run ${run} called ${describeCall(call)} at ${site} after awaiting something that is not a Pawl call, ` +
+    `Run ${run} called ${call} at ${site} after awaiting something that is not a Pawl call, ` +
     `while ${pending.map(describeCall).join(", ") || "an outcome"} was still pending. In parallel branches that order cannot be replayed. ` +
     'Move the foreign await into a ctx.step, deploy, and resolve the run with "retry".';
-  const detail = { call: describeCall(call), site };
+  const detail = { call, site };
   return {
     error: new PawlError("foreign_await", message, { fields: { run, ...detail } }),
     parked: { reason: "foreign_await", message, choices: ["retry", "cancel"], detail },

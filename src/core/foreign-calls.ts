@@ -1,9 +1,10 @@
 // Foreign calls
 // A call issued while no turn is open proves that the body awaited something that is not ours. In replay it is held until the journal reaches
 // it; live it passes alone, and beside pending calls it is refused: its place among them could not be replayed (P4).
+import type { SeededRandom } from "../base/random.ts";
 import { type Call, rejectCall } from "./call.ts";
 import { callSite } from "./call-site.ts";
-import { foreignAwait } from "./divergence.ts";
+import { describeCall, foreignAwait } from "./divergence.ts";
 import type { Pass } from "./pass.ts";
 import type { HeldCall } from "./replay.ts";
 
@@ -34,8 +35,19 @@ export function releaseHeld(pass: Pass): void {
 
 /** Only a foreign await in a parallel branch can outlast a suspension: what it leads to is lost, and somebody should know. */
 export function tellOfLostCall(pass: Pass, call: Call): void {
-  const { parked } = foreignAwait(pass.id, call, pass.calls.all(), callSite());
+  const { parked } = foreignAwait(pass.id, describeCall(call), pass.calls.all(), callSite());
   pass.ports.log.error(`${parked.message} The run was suspended meanwhile, and the call is lost.`, { run: pass.id });
+}
+
+/**
+ * What the body draws from. A draw is no call, but it changes what every later one gives: outside a turn and beside pending calls, where its place could
+ * not be replayed, it is refused as a call is.
+ */
+export function chanceFor(pass: Pass, draw: string): SeededRandom {
+  if (pass.isInTurn || pass.isClosed || pass.cancelling !== null || !isAnythingPending(pass)) return pass.chance;
+  const { error, parked } = foreignAwait(pass.id, draw, pass.calls.all(), callSite());
+  pass.park(parked);
+  throw error;
 }
 
 function isAnythingPending({ calls, steps }: Pass): boolean {
@@ -43,7 +55,7 @@ function isAnythingPending({ calls, steps }: Pass): boolean {
 }
 
 function refuse(pass: Pass, { call, site }: Pick<HeldCall, "call" | "site">): void {
-  const { error, parked } = foreignAwait(pass.id, call, pass.calls.all(), site);
+  const { error, parked } = foreignAwait(pass.id, describeCall(call), pass.calls.all(), site);
   rejectCall(call, error);
   pass.park(parked);
 }

@@ -76,6 +76,41 @@ it.each(KINDS)(
   },
 );
 
+it("P4 I5 a number that is drawn after a foreign await, beside a pending call, is refused with its line: it would change all later ones", async () => {
+  let line = 0;
+  const handler = async (ctx: Context, world: World) => {
+    const late = async () => {
+      await world.foreign("setImmediate");
+      line = lineOf(new Error()) + 1;
+      return ctx.uuid();
+    };
+    return await Promise.all([late(), ctx.step("slow", world.work(1, "scheduled", "ok"))]);
+  };
+  const story = await runProgram(NOTHING, { seed: 7, handler, order: ["nobody"] });
+  expect(parkOf(story)).toMatchObject({ reason: "foreign_await", detail: { call: "ctx.uuid" } });
+  expect(parkOf(story)?.message).toContain(`foreign-awaits.test.ts:${line}:`);
+});
+
+it("P4 I5 numbers that are drawn after a foreign await in sequence are the same in every pass", async () => {
+  const drawn: number[][] = [];
+  const handler = async (ctx: Context, world: World) => {
+    const numbers: number[] = [];
+    drawn.push(numbers);
+    for (let i = 0; i < 3; i++) {
+      await world.foreign("setImmediate");
+      numbers.push(ctx.random());
+      await ctx.sleep(5);
+      numbers.push(ctx.random());
+    }
+  };
+  const story = await runProgram(NOTHING, { seed: 7, handler });
+  for (let length = 1; length < story.journal.length; length++)
+    expectRefusedOrDone(await resume(story, story.journal.slice(0, length), length, { handler }), []);
+  const [first] = drawn;
+  expect(first).toHaveLength(6);
+  for (const numbers of drawn) expect(numbers).toEqual(first);
+});
+
 it("P4 random programs with foreign awaits anywhere, abandoned branches included, are refused at the call, or follow every prefix without drift", async () => {
   withoutColdStart("what a branch that was left alone says after a foreign await races with the end");
   const seen = { refused: 0, finished: 0, prefixes: 0 };
