@@ -244,7 +244,7 @@ describe("pawl test", () => {
 
   it("S4-1 a budget ends processes that are under way, and says that it was used up: they are no failures", async () => {
     const folder = project({ "hung.ts": `${NEVER_RECOVERED}${STATE}` });
-    const { code, stdout } = await crash(folder, "hung.ts", "--budget", "5s");
+    const { code, stdout } = await crash(folder, "hung.ts", "--budget", "4s");
     expect(stdout).toMatch(/fresh processes {2}0 of \d+ points tried; the budget was used up\n/);
     expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining("No failure.") });
   });
@@ -294,7 +294,7 @@ describe("pawl test", () => {
   it("S4-1 the workflow that pawl init writes passes, though one of its steps returns the time", async () => {
     const folder = project({});
     expect((await pawl(folder, "init")).code).toBe(0);
-    const { code, stdout } = await crash(folder, "workflows/hello.ts", "--processes", "20");
+    const { code, stdout } = await crash(folder, "workflows/hello.ts", "--processes", "6");
     expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining("No failure.") });
     expect(stdout).toMatch(/advice {3}These steps vary without any crash: "finish"\./);
     expect(stdout).toMatch(/not compared: finishedAt/);
