@@ -22,9 +22,14 @@ export async function emptyPostgresStore(options: PostgresStoreOptions): Promise
     text: "select to_regclass($1) is not null as found",
     values: [`${schema}.runs`],
   });
-  if (rows[0]?.["found"] === true)
-    await client.query({ text: TABLES.map((table) => `delete from ${schema}.${table}`).join(";") });
+  if (rows[0]?.["found"] === true) await client.query({ text: emptying(schema) });
   return { store: counted(postgresStore(url, { ...options, schema })), leave: () => void free.push(schema) };
+}
+
+/** What it empties need not survive anything. Said for the transaction alone: behind a pooler, others have the session next. */
+function emptying(schema: string): string {
+  const deletions = TABLES.map((table) => `delete from ${schema}.${table}`);
+  return ["begin", "set local synchronous_commit = off", ...deletions, "commit"].join("; ");
 }
 
 function counted(store: Store): Store {
@@ -52,8 +57,6 @@ async function adminOf(url: string): Promise<PgClient> {
   if (admin !== null) return admin;
   const client = (await loadDriver()).client({ connectionString: url });
   await client.connect();
-  // What it empties need not survive anything.
-  await client.query({ text: "set synchronous_commit = off" });
   admin = client;
   return client;
 }

@@ -265,6 +265,33 @@ it("I1 P36 a function that asks for commits without sync gets its record synced 
   expect(await rowsOf("sync on")).toBe(1);
 });
 
+it("I1 a session that somebody else has left without sync, as a pooler may hand it on, syncs what is acknowledged", async () => {
+  const pool = new pg.Pool({ connectionString: URL_OF_SERVER, max: 6, onConnect: asynchronous });
+  const schema = newSchema();
+  const store = postgresStore(pool, { schema });
+  onTestFinished(async () => {
+    await store.close();
+    await pool.end();
+  });
+  await store.open();
+  await store.register(newWorker("w1"));
+  const text = ["runs", "inbox"].map(
+    (table) =>
+      `create constraint trigger saw_${table} after insert on ${schema}.${table} deferrable initially deferred for each row execute function ${schema}.saw()`,
+  );
+  await admin.query({
+    text: `create function ${schema}.saw() returns trigger language plpgsql as $$
+      begin insert into ${TABLE} values (tg_table_name || ' ' || current_setting('synchronous_commit')); return null; end $$; ${text.join(";")}`,
+  });
+  await apply(store, creation("r"));
+  await store.deliver({ to: "r", id: "m", kind: "signal", name: "go", data: "1" });
+  expect([await rowsOf("runs on"), await rowsOf("inbox on")]).toEqual([1, 1]);
+});
+
+async function asynchronous(client: PgClient): Promise<void> {
+  await client.query({ text: "set synchronous_commit = off" });
+}
+
 it("I7 a transaction that its function has made read-only fails; it is not taken for a database that is away", async () => {
   const store = await openStore();
   await apply(store, creation("r", { claimed: true }));

@@ -193,6 +193,17 @@ function partHelpers(s: string): string {
       select jsonb_build_object('kind', 'refused', 'why', 'exists', 'holder', to_jsonb(runs)) from ${s}.runs where id = p_run
     $$;
 
+    /*
+     * What is acknowledged is on the disk, whatever somebody has set in this session: the SQL of ctx.transaction, or whoever had the connection
+     * of a pooler before (I1). What the database or the role says for all sessions is the owner's choice, and so is a transaction of the user's.
+     */
+    create function ${s}.sync_1() returns void language plpgsql as $$
+    begin
+      if current_setting('synchronous_commit') in ('off', 'local') and coalesce(current_setting('pawl.enlisted', true), '') = '' then
+        perform set_config('synchronous_commit', (select reset_val from pg_settings where name = 'synchronous_commit'), true);
+      end if;
+    end $$;
+
     /* Limits how long locks are waited for, and says how it was before. In a transaction of the user's nobody else waits. */
     create function ${s}.hurry_1() returns text language plpgsql as $$
     declare
@@ -261,6 +272,7 @@ function commit(s: string): string {
       x jsonb;
       r record;
     begin
+      perform ${s}.sync_1();
       if p_worker is not null then
         perform 1 from ${s}.fences where worker = p_worker and lane = p_lane and server = pg_postmaster_start_time() for key share;
         if not found then return; end if;

@@ -10,6 +10,7 @@ export function mailFunctions(s: string): string {
     declare
       r record;
     begin
+      perform ${s}.sync_1();
       select n, state in ('succeeded', 'failed', 'cancelled') as has_ended, cancel into r
         from ${s}.runs where id = p_to for no key update;
       if not found then return 'missing'; end if;

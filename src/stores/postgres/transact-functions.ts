@@ -32,10 +32,6 @@ export function transactFunctions(s: string): string {
       if current_setting('transaction_read_only')::boolean and current_setting('pawl.read_only', true) = 'off' then
         raise exception sqlstate '${MADE_READ_ONLY}' using message = 'The transaction is read-only.';
       end if;
-      -- What is acknowledged is on the disk, whatever the user's SQL has asked for (I1).
-      if current_setting('synchronous_commit') in ('off', 'local') then
-        perform set_config('synchronous_commit', (select reset_val from pg_settings where name = 'synchronous_commit'), true);
-      end if;
       select done.numbers, done.answers into numbers, answers from ${s}.commit_1(${ARGUMENTS}) as done;
       v_answer := case when numbers is null then '{"kind":"refused","why":"fenced"}' else answers -> '1' end;
       if v_answer ->> 'kind' <> 'applied' then
