@@ -1,5 +1,6 @@
 // Short runs on one database, 128 of them in flight, by one, two and four worker processes. More processes must not make it slower, and what
 // limits it should be the server: its CPU, or how often it can sync.
+import { availableParallelism } from "node:os";
 import { answerOf, startChild } from "../child.mjs";
 import { count, figure, median, spread } from "../measure.mjs";
 import { numberOf, serverCpu, withSchema } from "./database.mjs";
@@ -36,7 +37,7 @@ export async function processes({ url, quick }) {
 
 function noteOf(limits) {
   const of = (field) => figure(median(limits.map((limit) => limit[field])));
-  return `CPU in use: the server ${of("server")}, the workers ${of("workers")} (of ${count(navigator.hardwareConcurrency ?? 2)} cores); ${of("syncs")} syncs of the log a second, ${of("steps")} steps in each`;
+  return `CPU in use: the server ${of("server")}, the workers ${of("workers")} (of ${count(availableParallelism())} cores); ${of("syncs")} syncs of the log a second, ${of("steps")} steps in each`;
 }
 
 async function measure(url, n, ms) {

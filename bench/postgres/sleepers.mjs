@@ -1,11 +1,15 @@
 // What a worker asks again and again, with a thousand and with a million sleeping runs in the same tables.
 import { postgresStore } from "pawl";
+import { answerOf, startChild } from "../child.mjs";
 import { count, elapsed, figure, median } from "../measure.mjs";
 import { withSchema } from "./database.mjs";
 
 const FEW = 1000;
 const MANY = 1_000_000;
 const ROUNDS = 200;
+/** How much the RSS of two processes that do the same may differ. */
+const NOISE_MB = 16;
+const WORKER = new URL("./worker.mjs", import.meta.url);
 const HANDLES = [{ workflow: "sleeper", version: "1.0.0" }];
 
 export async function sleepers({ url, quick }) {
@@ -17,10 +21,12 @@ export async function sleepers({ url, quick }) {
     await store.register({ id: "w", name: "w", leaseMs: 1e12, process: identity, handles: HANDLES });
     await seed(client, schema, 0, FEW);
     const few = await measureAll(client, schema, store);
+    const memoryOfFew = await memoryOf(url, schema);
     await seed(client, schema, FEW, many);
     const lots = await measureAll(client, schema, store);
+    const memory = await memoryOf(url, schema);
     await store.close();
-    return Object.keys(few).map((what) => ({
+    const costs = Object.keys(few).map((what) => ({
       what: `${what}, ${count(many)} sleeping runs`,
       pawl: `${figure(lots[what])} ms`,
       bare: `${figure(few[what])} ms with ${count(FEW)}`,
@@ -29,6 +35,16 @@ export async function sleepers({ url, quick }) {
       isMet: lots[what] / few[what] <= 2,
       note: `median of ${ROUNDS}, from the call to the answer`,
     }));
+    const growth = {
+      what: `memory of a worker process, ${count(many)} sleeping runs`,
+      pawl: `${memory.toFixed(0)} MB`,
+      bare: `${memoryOfFew.toFixed(0)} MB with ${count(FEW)}`,
+      ratio: `${(memory / memoryOfFew).toFixed(2)} x`,
+      target: `<= ${NOISE_MB} MB more`,
+      isMet: memory - memoryOfFew <= NOISE_MB,
+      note: "RSS after garbage collection, after 5 s of short runs beside them",
+    };
+    return [...costs, growth];
   });
 }
 
@@ -61,6 +77,16 @@ async function measureAll(client, schema, store) {
   };
   await put(asleep);
   return figures;
+}
+
+/** Megabytes of a process that works beside them. */
+async function memoryOf(url, schema) {
+  const child = startChild(WORKER, { url, schema, inFlight: 16, steps: 2 }, ["--expose-gc", "--max-semi-space-size=2"]);
+  await answerOf(child, null);
+  await answerOf(child, { load: 5000 });
+  const { bytes } = await answerOf(child, { memory: true });
+  await answerOf(child, { close: true });
+  return bytes / 1024 ** 2;
 }
 
 async function medianOf(call, before = () => {}) {

@@ -3,17 +3,21 @@ import { Pawl, postgresStore } from "pawl";
 import { childArgument } from "../child.mjs";
 import { closedLoop } from "../closed-loop.mjs";
 import { runSteps } from "../load.mjs";
-import { steps } from "../workflows.mjs";
+import { sleeper, steps } from "../workflows.mjs";
 
 const { url, schema, inFlight, steps: perRun } = childArgument();
-const options = { workflows: [steps], concurrency: 4096, retention: false };
+const options = { workflows: [steps, sleeper], concurrency: 4096, retention: false };
 const pawl = await Pawl.open(postgresStore(url, { schema }), options);
 process.send({ isOpen: true });
 
-process.on("message", async ({ load, close }) => {
+process.on("message", async ({ load, memory, close }) => {
   if (close) {
     await pawl.close();
     return process.send({}, () => process.disconnect());
+  }
+  if (memory) {
+    globalThis.gc();
+    return process.send({ bytes: process.memoryUsage().rss });
   }
   const start = performance.now();
   const cpu = process.cpuUsage();

@@ -26,6 +26,9 @@ export const ready = (
       where handle.workflow = runs.workflow and handle.line = runs.line and runs.patch <= handle.patch)
   order by priority desc, ready_at, n`;
 
+/** When the next timer of a run that may be woken is due. Also asked in order: with a time that it does not know, PostgreSQL would expect many. */
+const nextAlarm = (s: string) => `(select wake_at from ${s}.runs where ${IS_ALARM} order by wake_at limit 1)`;
+
 /** For the same reason no `exists`, which forgets the order. */
 const anyReady = (s: string, claims: string) => `(select n from (${ready(s, claims)} limit 1) as first) is not null`;
 
@@ -49,7 +52,7 @@ export const ASK = "p_workflows, p_lines, p_patches, p_limit, p_suspect, p_slots
 export function claimFunctions(s: string): string {
   return `
     create function ${s}.next_wake_1(p_now double precision) returns double precision language sql volatile as $$
-      select least((select wake_at from ${s}.runs where ${IS_ALARM} order by wake_at limit 1),
+      select least(${nextAlarm(s)},
         case when (select until from ${s}.starts order by until limit 1) is not null then ${s}.next_start_1(${s}.time_1(p_now)) end)
     $$;
 
@@ -58,7 +61,7 @@ export function claimFunctions(s: string): string {
     returns table (number bigint, line_slot text, line_rate text) language plpgsql as $$
     declare
       v_now double precision := ${s}.time_1(p_now);
-      v_due boolean := exists (select 1 from ${s}.runs where ${IS_ALARM} and wake_at <= v_now);
+      v_due boolean := coalesce(${nextAlarm(s)} <= v_now, false);
       v_lined boolean := ${anyInLine(s)};
     begin
       if v_lined and not v_due then
@@ -73,9 +76,9 @@ export function claimFunctions(s: string): string {
       end if;
       if not ${HOLDS_FENCE(s)} then return; end if;
       if v_due then
-        with due as (
+        update ${s}.runs set ready_at = least(coalesce(ready_at, wake_at), wake_at), wake_at = null where n = any (array(
           select n from ${s}.runs where ${IS_ALARM} and wake_at <= v_now order by wake_at limit ${WAKE_AT_ONCE} for no key update skip locked
-        ) update ${s}.runs set ready_at = least(coalesce(ready_at, wake_at), wake_at), wake_at = null from due where runs.n = due.n;
+        ));
         v_lined := ${anyInLine(s)};
       end if;
       if v_lined then

@@ -55,7 +55,7 @@ export function workerFunctions(s: string): string {
       with released as (
         update ${s}.runs set owner = null, claims = case when p_handed_back or ${hasProgressed(s)} then 0 else claims end,
           ready_at = case when state <> 'parked' or (cancel is not null and not cancelling)
-            or exists (select 1 from ${s}.inbox where run = runs.n and not consumed and kind = 'decision') then p_now end
+            or (select kind from ${s}.inbox where run = runs.n and not consumed and kind = 'decision' limit 1) is not null then p_now end
         where owner = any (p_workers) returning ready_at
       ) select count(ready_at) into v_ready from released;
       return v_ready;
