@@ -175,8 +175,8 @@ export const postgresMutants = [
     changes: [
       {
         file: `${FUNCTIONS}/commit-functions.ts`,
-        from: "and runs.wake = 0 and runs.cancel is null",
-        to: "and runs.wake >= 0",
+        from: "from p_worker and wake = 0 and cancel is null",
+        to: "from p_worker and wake >= 0",
       },
     ],
     killers: inCase("P19 I16 an end that names its whole row"),

@@ -2,6 +2,7 @@
 // An idle worker asks every second, so the question is put without a lock first; only if there is an answer does anything get written.
 // Runs that need a slot are claimed by functions of their own, in `line-functions.ts`.
 import { LIMITS } from "../../core/limits.ts";
+import { BY_INDEX } from "./by-index.ts";
 
 /** How many due runs one claim makes ready: a million timers of one moment must not hold their locks for seconds. */
 const WAKE_AT_ONCE = 1000;
@@ -58,7 +59,7 @@ export function claimFunctions(s: string): string {
 
     /* A row without a number says where the next look at lines begins. */
     create function ${s}.claim_1(p_worker text, p_now double precision, ${ASKED})
-    returns table (number bigint, line_slot text, line_rate text) language plpgsql as $$
+    returns table (number bigint, line_slot text, line_rate text) language plpgsql ${BY_INDEX} as $$
     declare
       v_now double precision := ${s}.time_1(p_now);
       v_due boolean := coalesce(${nextAlarm(s)} <= v_now, false);

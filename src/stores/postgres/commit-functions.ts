@@ -266,7 +266,6 @@ function commit(s: string): string {
     language plpgsql as $$
     declare
       v_now double precision;
-      v_done int[];
       v_answer jsonb;
       v_limit text;
       x jsonb;
@@ -282,8 +281,8 @@ function commit(s: string): string {
       answers := '{}';
       -- All at once and in order, ends as well: in two goes, two commits could each have what the other one waits for (K2).
       if p_locks is not null then
-        perform 1 from ${s}.runs where n in (select n from ${s}.runs where id = any (p_locks)
-          union all select (e ->> 'n')::bigint from jsonb_array_elements(p_ends) as e) order by n for no key update;
+        perform 1 from ${s}.runs where n = any (array(select n from ${s}.runs where id = any (p_locks)
+          union all select (e ->> 'n')::bigint from jsonb_array_elements(p_ends) as e)) order by n for no key update;
       end if;
       if p_creates is not null then
         v_limit := ${s}.hurry_1();
@@ -295,21 +294,17 @@ function commit(s: string): string {
           answers := answers || jsonb_build_object(r.part, ${s}.exists_1(r.id));
         end loop;
       end if;
-      if p_ends is not null then
-        with ended as (
-          update ${s}.runs set state = e.state, head = e.head, head_hash = e.head_hash, claims = e.claims, ended_at = e.ended_at,
-            stop_reason = e.stop_reason, owner = null
-          from jsonb_to_recordset(p_ends) as e (${END})
-          where runs.n = e.n and runs.owner = p_worker and runs.wake = 0 and runs.cancel is null
-          returning e.part
-        ) select array_agg(part) into v_done from ended;
-        if coalesce(cardinality(v_done), 0) < jsonb_array_length(p_ends) then
-          for r in select part from jsonb_to_recordset(p_ends) as e (part int) where part <> all (coalesce(v_done, '{}')) loop
-            numbers[r.part] := null;
-            answers := answers || jsonb_build_object(r.part, '{"kind":"again"}'::jsonb);
-          end loop;
+      -- One by one, and by nothing but the number: while there are no statistics, PostgreSQL would walk all runs for a join, or all that this worker
+      -- owns, and keep to that.
+      for r in select * from jsonb_to_recordset(p_ends) as e (${END}) loop
+        update ${s}.runs set state = r.state, head = r.head, head_hash = r.head_hash, claims = r.claims, ended_at = r.ended_at,
+          stop_reason = r.stop_reason, owner = null
+          where n = r.n and owner is not distinct from p_worker and wake = 0 and cancel is null;
+        if not found then
+          numbers[r.part] := null;
+          answers := answers || jsonb_build_object(r.part, '{"kind":"again"}'::jsonb);
         end if;
-      end if;
+      end loop;
       for x in select jsonb_array_elements(p_parts) loop
         if x ? 'create' then v_limit := ${s}.hurry_1(); end if;
         if x ? 'keys' or x ? 'counters' then

@@ -2,12 +2,15 @@
 // Whoever has changed something that others may wait for says so a moment later, in a statement of its own: inside the commit it would make all
 // commits of the database wait for each other. Several are said together. A hint names runs and nothing else of them; everything works with all
 // hints lost (I12).
+import { systemClock } from "../../base/clock.ts";
 import type { Hint } from "../../core/store.ts";
 import type { PgClient } from "./driver.ts";
 import { Link, type LinkOptions } from "./link.ts";
 
-/** Hints of one process are at least so far apart. */
-const GAP_MS = 5;
+/** Hints of one process are at least so far apart; the first one after a pause goes at once. */
+const GAP_MS = 20;
+/** Nobody has to wait for a disk because of a hint. */
+const SAY = "select set_config('synchronous_commit', 'off', true), pg_notify($1, $2)";
 /** A store that is closed waits for its last hint so long. */
 const CLOSE_LIMIT_MS = 1000;
 const LISTEN_LIMIT_MS = 10_000;
@@ -28,6 +31,7 @@ export class Hints {
   readonly #listeners = new Set<Listener>();
   readonly #changed = new Set<string>();
   #isWork = false;
+  #saidAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | null = null;
   #ping: NodeJS.Timeout | null = null;
 
@@ -51,18 +55,19 @@ export class Hints {
 
   #schedule(): void {
     if (this.#timer !== null) return;
-    this.#timer = startTimer(() => void this.#send(), GAP_MS);
+    this.#timer = startTimer(() => void this.#send(), Math.max(0, this.#saidAt + GAP_MS - systemClock.monotonic()));
     this.#timer.unref();
   }
 
   async #send(): Promise<void> {
     this.#timer = null;
+    this.#saidAt = systemClock.monotonic();
     const payload = payloadOf({ isWork: this.#isWork, runs: [...this.#changed] });
     this.#isWork = false;
     this.#changed.clear();
     // A hint that is lost is no loss.
     await this.#sender()
-      .query("select pg_notify($1, $2)", [this.channel, payload])
+      .query(SAY, [this.channel, payload])
       .catch(() => {});
   }
 

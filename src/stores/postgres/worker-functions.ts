@@ -5,6 +5,7 @@
 //   W2. A lease is counted on the database's clock alone, which may be set back: a renewal counts from then, not from the latest ever seen (P29).
 //       Whoever ends a worker because its lease is over looks while it holds the row (I9).
 import { FINAL_FAILURE, PROGRESS_TYPES } from "../progress.ts";
+import { BY_INDEX } from "./by-index.ts";
 
 /** How long fencing waits for a commit that hangs, as one does whose standby is away: then it is tried again later (P22). */
 const LOCK_LIMIT = "2s";
@@ -63,7 +64,7 @@ export function workerFunctions(s: string): string {
 
     create function ${s}.fence_1(p_workers text[], p_if_expired boolean, p_successor jsonb, p_lanes int, p_now double precision,
       p_lease double precision)
-    returns bigint language plpgsql as $$
+    returns bigint language plpgsql ${BY_INDEX} as $$
     declare
       v_workers text[] := p_workers;
     begin
