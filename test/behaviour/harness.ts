@@ -78,6 +78,8 @@ export class World {
   readonly clock: SteppedClock;
   readonly lines: LogLine[] = [];
   readonly #engines = new Map<Pawl, Mortal>();
+  /** Those that are being opened as well: they may be at work before anybody has them in hand. */
+  readonly #mortals: Mortal[] = [];
   readonly #hasPulse: boolean;
 
   constructor(store: Store, clock: SteppedClock, hasPulse: boolean) {
@@ -88,6 +90,7 @@ export class World {
 
   async open(workflows: Workflows = [], options: PawlOptions = {}): Promise<Pawl> {
     const mortal = new Mortal(this.store, this.#hasPulse);
+    this.#mortals.push(mortal);
     const logger = logTo(this.lines);
     const pawl = await Pawl.open(mortal.store, { workflows, logger, handleSignals: false, ...options });
     this.#engines.set(pawl, mortal);
@@ -99,16 +102,20 @@ export class World {
     this.#engines.get(pawl)?.die();
   }
 
+  killAll(): void {
+    for (const mortal of this.#mortals) mortal.die();
+  }
+
   /** Fences what killed engines have left, as the sweeper of another worker does. */
   async fence(): Promise<void> {
-    const dead = [...this.#engines.values()].filter((one) => one.isDead);
+    const dead = this.#mortals.filter((one) => one.isDead);
     const workers = dead.flatMap((one) => [...one.workers.splice(0)]);
     if (workers.length > 0) await this.store.fence({ workers });
   }
 
   /** Kills every engine and opens a new one on the same store. */
   async restart(workflows: Workflows, options: PawlOptions = {}): Promise<Pawl> {
-    for (const pawl of this.#engines.keys()) this.kill(pawl);
+    this.killAll();
     await this.fence();
     return this.open(workflows, options);
   }
