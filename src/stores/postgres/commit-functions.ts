@@ -5,8 +5,8 @@
 //   K1. The worker's fence row of this lane is locked first, so that whoever deletes it waits for this commit, or this commit finds it gone
 //       (P20, P21). It names the server that it was written on: after a hidden failover or restart it counts as gone (P15).
 //   K2. Rows of runs are locked in the order of their number, whoever needs them, and before anything is done to them (P24).
-//   K3. Most parts only append to a run that the caller surely owns, create one, or end one that nothing from outside has reached. These are done
-//       all at once. The others follow one by one, in the order of the commit, in \`commit_part_1\`.
+//   K3. Most parts only append to a run that the caller surely owns, create one, or end one that nothing from outside has reached. These take
+//       one statement for all, or a short one each. The others follow one by one, in the order of the commit, in \`commit_part_1\`.
 //   K4. A part whose condition does not hold leaves no trace. Entries are written last, for the parts that are left.
 //   K5. A new run whose id or key somebody has taken in a transaction that is still open waits for that only so long: the lane's other runs
 //       wait with it.
