@@ -67,9 +67,12 @@ describe.each(STORES)("an interrupted step on %s", (store) => {
   it("S3-9 P28 uses up no retry by that", async () => {
     const world = await openWorld(store);
     const attempts: number[] = [];
+    // An engine may be at work before it is in hand, and one that is killed then would never come to hand.
+    const inHand = [gate(), gate()];
     const flow = workflow({ name: "r0", retry: { max: 1, jitter: false, on: "any" } }, async (ctx) =>
-      ctx.step("s", ({ attempt }) => {
+      ctx.step("s", async ({ attempt }) => {
         attempts.push(attempt);
+        await inHand[attempt - 1]?.passed;
         if (attempt < 3) world.killAll();
         if (attempt < 4) throw new Error("fails");
         return "ok";
@@ -77,8 +80,10 @@ describe.each(STORES)("an interrupted step on %s", (store) => {
     );
     const first = await world.open([flow]);
     void first.start(flow, undefined, { id: "r" });
+    inHand[0]?.open();
     await world.settle();
     await world.restart([flow]);
+    inHand[1]?.open();
     await world.settle();
     const pawl = await world.restart([flow]);
     await world.advance(10_000);
