@@ -236,8 +236,8 @@ export const postgresMutants = [
     changes: [
       {
         file: `${FUNCTIONS}/commit-functions.ts`,
-        from: "server = pg_postmaster_start_time() for key share;\n        if not found then return; end if;",
-        to: "server = pg_postmaster_start_time();\n        if not found then return; end if;",
+        from: "server = pg_postmaster_start_time() for key share;\n        if not found then return null; end if;",
+        to: "server = pg_postmaster_start_time();\n        if not found then return null; end if;",
       },
     ],
     killers: inRace("P21 I8 ST1"),
@@ -260,7 +260,7 @@ export const postgresMutants = [
     changes: [
       {
         file: `${FUNCTIONS}/commit-functions.ts`,
-        from: "        if not found then return; end if;\n      end if;\n      v_now",
+        from: "        if not found then return null; end if;\n      end if;\n      v_now",
         to: "      end if;\n      v_now",
       },
     ],

@@ -13,7 +13,7 @@ it("K3 what is known of a run is kept from commit to commit: it is looked up onc
   const link = {
     query: async (_text: string, values: readonly PgValue[]) => {
       documents.push(values[DOCUMENTS] ?? null);
-      return [{ numbers: [1], answers: {} }];
+      return [{ done: { numbers: [1], answers: {} } }];
     },
   } as unknown as Link;
   const to: Committing = {

@@ -4,7 +4,8 @@
 //
 //   K1. The worker's fence row of this lane is locked first, so that whoever deletes it waits for this commit, or this commit finds it gone
 //       (P20, P21). It names the server that it was written on: after a hidden failover or restart it counts as gone (P15).
-//   K2. Rows of runs are locked in the order of their number, whoever needs them, and before anything is done to them (P24).
+//   K2. Rows of runs are locked in the order of their number, whoever needs them, and before anything is done to others (P24). Where a commit has
+//       nothing but ends, it comes to them in that order anyway.
 //   K3. Most parts only append to a run that the caller surely owns, create one, or end one that nothing from outside has reached. These take
 //       one statement for all, or a short one each. The others follow one by one, in the order of the commit, in \`commit_part_1\`.
 //   K4. A part whose condition does not hold leaves no trace. Entries are written last, for the parts that are left.
@@ -261,10 +262,11 @@ function commit(s: string): string {
     create function ${s}.commit_1(
       p_worker text, p_lane int, p_now double precision, p_numbers bigint[],
       e_part int[], e_seq bigint[], e_at double precision[], e_type text[], e_key text[], e_data text[], e_bytes bytea[], e_hash text[],
-      p_creates jsonb, p_ends jsonb, p_parts jsonb, p_locks text[], v_data text[], v_bytes bytea[],
-      out numbers bigint[], out answers jsonb)
-    language plpgsql as $$
+      p_creates jsonb, p_ends jsonb, p_parts jsonb, p_locks text[], v_data text[], v_bytes bytea[])
+    returns jsonb language plpgsql as $$
     declare
+      numbers bigint[] := p_numbers;
+      answers jsonb := '{}';
       v_now double precision;
       v_answer jsonb;
       v_limit text;
@@ -274,16 +276,27 @@ function commit(s: string): string {
       perform ${s}.sync_1();
       if p_worker is not null then
         perform 1 from ${s}.fences where worker = p_worker and lane = p_lane and server = pg_postmaster_start_time() for key share;
-        if not found then return; end if;
+        if not found then return null; end if;
       end if;
       v_now := ${s}.time_1(p_now);
-      numbers := p_numbers;
-      answers := '{}';
-      -- All at once and in order, ends as well: in two goes, two commits could each have what the other one waits for (K2).
+      -- All in one go, ends as well: in two, two commits could each have what the other one waits for (K2). One by one, here and below: while there are
+      -- no statistics, PostgreSQL would plan to walk all runs for a list of them, and keep to that.
       if p_locks is not null then
-        perform 1 from ${s}.runs where n = any (array(select n from ${s}.runs where id = any (p_locks)
-          union all select (e ->> 'n')::bigint from jsonb_array_elements(p_ends) as e)) order by n for no key update;
+        for r in select (select n from ${s}.runs where id = lock) as n from unnest(p_locks) as lock
+          union all select (e ->> 'n')::bigint from jsonb_array_elements(p_ends) as e order by n
+        loop
+          perform 1 from ${s}.runs where n = r.n for no key update;
+        end loop;
       end if;
+      for r in select * from jsonb_to_recordset(p_ends) as e (${END}) loop
+        update ${s}.runs set state = r.state, head = r.head, head_hash = r.head_hash, claims = r.claims, ended_at = r.ended_at,
+          stop_reason = r.stop_reason, owner = null
+          where n = r.n and owner is not distinct from p_worker and wake = 0 and cancel is null;
+        if not found then
+          numbers[r.part] := null;
+          answers := answers || jsonb_build_object(r.part, '{"kind":"again"}'::jsonb);
+        end if;
+      end loop;
       if p_creates is not null then
         v_limit := ${s}.hurry_1();
         for r in ${insertion(s, "v_now", "p_creates")} loop
@@ -294,17 +307,6 @@ function commit(s: string): string {
           answers := answers || jsonb_build_object(r.part, ${s}.exists_1(r.id));
         end loop;
       end if;
-      -- One by one, and by nothing but the number: while there are no statistics, PostgreSQL would walk all runs for a join, or all that this worker
-      -- owns, and keep to that.
-      for r in select * from jsonb_to_recordset(p_ends) as e (${END}) loop
-        update ${s}.runs set state = r.state, head = r.head, head_hash = r.head_hash, claims = r.claims, ended_at = r.ended_at,
-          stop_reason = r.stop_reason, owner = null
-          where n = r.n and owner is not distinct from p_worker and wake = 0 and cancel is null;
-        if not found then
-          numbers[r.part] := null;
-          answers := answers || jsonb_build_object(r.part, '{"kind":"again"}'::jsonb);
-        end if;
-      end loop;
       for x in select jsonb_array_elements(p_parts) loop
         if x ? 'create' then v_limit := ${s}.hurry_1(); end if;
         if x ? 'keys' or x ? 'counters' then
@@ -326,6 +328,7 @@ function commit(s: string): string {
         select numbers[e.part], e.seq, e.at, e.type, e.key, e.data, e.bytes, e.hash
         from unnest(e_part, e_seq, e_at, e_type, e_key, e_data, e_bytes, e_hash) as e (part, seq, at, type, key, data, bytes, hash)
         where numbers[e.part] is not null;
+      return jsonb_build_object('numbers', numbers, 'answers', answers);
     end $$;`;
 }
 

@@ -5,6 +5,7 @@ import type { StoredEntry } from "../../core/journal.ts";
 import type { NewChild, NewRun, RowPatch, RunCommit } from "../../core/store.ts";
 import type { OwnedRun, OwnedRuns } from "../owned-runs.ts";
 import { versionLine } from "../version-line.ts";
+import { numbersText, textsText } from "./array-text.ts";
 import type { PgValue } from "./driver.ts";
 
 /** How a part travels: as entries alone, in the list of new runs, in that of ends, or as a document of its own. */
@@ -49,7 +50,7 @@ export class CommitStatement {
   readonly #data = new Values();
   readonly #hash: string[] = [];
   readonly #creates: object[] = [];
-  readonly #ends: object[] = [];
+  readonly #ends: ReturnType<typeof endJson>[] = [];
   readonly #parts: object[] = [];
   readonly #locks = new Set<string>();
   readonly #values = new Values();
@@ -84,7 +85,7 @@ export class CommitStatement {
     for (const entry of part.entries) this.#addEntry(index, entry);
     if (way === "document") this.#addDocument(index, part);
     else if (way === "create") this.#creates.push(newRunJson(part.run, part.create as NewRun, part.entries, index));
-    else if (way === "end") this.#ends.push({ part: index, n, ...endJson(part.row as RowPatch) });
+    else if (way === "end") this.#ends.push(endJson(index, n as number, part.row as RowPatch));
   }
 
   #addEntry(part: number, entry: StoredEntry): void {
@@ -150,20 +151,20 @@ export class CommitStatement {
       worker,
       lane,
       now,
-      this.#numbers,
-      this.#part,
-      this.#seq,
-      this.#at,
-      this.#type,
-      this.#key,
-      this.#data.texts,
+      numbersText(this.#numbers),
+      numbersText(this.#part),
+      numbersText(this.#seq),
+      numbersText(this.#at),
+      textsText(this.#type),
+      textsText(this.#key),
+      textsText(this.#data.texts),
       this.#data.bytesOrNone,
-      this.#hash,
+      textsText(this.#hash),
       listJson(this.#creates),
-      listJson(this.#ends),
+      listJson(this.#ends.toSorted((a, b) => a.n - b.n)),
       listJson(this.#parts),
-      this.#locks.size + this.#ends.length > 1 ? [...this.#locks] : null,
-      this.#values.texts,
+      this.#locks.size > 0 && this.#locks.size + this.#ends.length > 1 ? textsText([...this.#locks]) : null,
+      textsText(this.#values.texts),
       this.#values.bytesOrNone,
     ];
   }
@@ -202,8 +203,8 @@ function isPlainEnd(part: RunCommit): boolean {
   return [state, head, headHash, claims, endedAt, stopReason].every((value) => value !== undefined);
 }
 
-function endJson({ state, head, headHash, claims, endedAt, stopReason }: RowPatch): object {
-  return { state, head, head_hash: headHash, claims, ended_at: endedAt, stop_reason: stopReason };
+function endJson(part: number, n: number, { state, head, headHash, claims, endedAt, stopReason }: RowPatch) {
+  return { part, n, state, head, head_hash: headHash, claims, ended_at: endedAt, stop_reason: stopReason };
 }
 
 function rowJson(row: RowPatch): object {

@@ -33,7 +33,6 @@ interface PgModule {
 }
 
 const INT8 = 20;
-const INT8_ARRAY = 1016;
 
 export class Driver {
   readonly #pg: PgModule;
@@ -42,17 +41,8 @@ export class Driver {
 
   constructor(pg: PgModule) {
     this.#pg = pg;
-    const int8s = (text: string) =>
-      text
-        .slice(1, -1)
-        .split(",")
-        .map((one) => (one === "NULL" ? null : Number(one)));
     this.types = {
-      getTypeParser: (oid, format) => {
-        if (oid === INT8) return Number;
-        if (oid === INT8_ARRAY) return (text) => (text === "{}" ? [] : int8s(text));
-        return pg.types.getTypeParser(oid, format);
-      },
+      getTypeParser: (oid, format) => (oid === INT8 ? Number : pg.types.getTypeParser(oid, format)),
     };
   }
 

@@ -22,8 +22,9 @@ const ARGUMENTS = `p_worker, p_lane, p_now, p_numbers, e_part, e_seq, e_at, e_ty
 
 export function transactFunctions(s: string): string {
   return `
-    create function ${s}.transact_1(p_transaction text, ${PARAMETERS}, out numbers bigint[], out answers jsonb) language plpgsql as $$
+    create function ${s}.transact_1(p_transaction text, ${PARAMETERS}) returns jsonb language plpgsql as $$
     declare
+      v_done jsonb;
       v_answer jsonb;
     begin
       if current_setting('pawl.transaction', true) is distinct from p_transaction then
@@ -32,25 +33,27 @@ export function transactFunctions(s: string): string {
       if current_setting('transaction_read_only')::boolean and current_setting('pawl.read_only', true) = 'off' then
         raise exception sqlstate '${MADE_READ_ONLY}' using message = 'The transaction is read-only.';
       end if;
-      select done.numbers, done.answers into numbers, answers from ${s}.commit_1(${ARGUMENTS}) as done;
-      v_answer := case when numbers is null then '{"kind":"refused","why":"fenced"}' else answers -> '1' end;
+      v_done := ${s}.commit_1(${ARGUMENTS});
+      v_answer := case when v_done is null then '{"kind":"refused","why":"fenced"}' else v_done #> '{answers,1}' end;
       if v_answer ->> 'kind' <> 'applied' then
         raise exception sqlstate '${REFUSED}' using message = v_answer::text;
       end if;
+      return v_done;
     end $$;
 
     /* Creates a run in the caller's transaction, and says so to others when that commits. A setting of the statement before tells that there is one. */
     create function ${s}.enlist_1(p_transaction text, p_channel text, ${PARAMETERS}) returns text language plpgsql as $$
     declare
+      v_done jsonb;
       v_answer jsonb;
-      v_n bigint;
     begin
       if current_setting('pawl.enlisted', true) is distinct from p_transaction then
         raise exception sqlstate '${NO_TRANSACTION}' using message = 'No transaction is open on this connection.';
       end if;
-      select done.answers -> '1', done.numbers[1] into v_answer, v_n from ${s}.commit_1(${ARGUMENTS}) as done;
+      v_done := ${s}.commit_1(${ARGUMENTS});
+      v_answer := v_done #> '{answers,1}';
       if v_answer ->> 'kind' <> 'applied' then return v_answer::text; end if;
       perform pg_notify(p_channel, '{"isWork":true,"runs":[]}');
-      return jsonb_build_object('kind', 'applied', 'n', v_n)::text;
+      return jsonb_build_object('kind', 'applied', 'n', v_done #> '{numbers,0}')::text;
     end $$;`;
 }

@@ -12,9 +12,9 @@ import type { RunCommit, Sealed, TransactRequest, Verdict } from "../../core/sto
 import { commitFault } from "../commit-fault.ts";
 import { transactionIsOver } from "../sql-errors.ts";
 import { type Answer, bytesOf, type Committing, readAnswer, STATEMENT_BYTES, verdictOf } from "./commit.ts";
-import { CommitStatement } from "./commit-statement.ts";
+import { CommitStatement, type StatementContext } from "./commit-statement.ts";
 import { isAway, isRefusal, lostAnswer, sqlState, unavailable } from "./database-error.ts";
-import { loadDriver, type PgClient, type PgResult } from "./driver.ts";
+import { loadDriver, type PgClient, type PgResult, type PgValue } from "./driver.ts";
 import { limitFor } from "./link.ts";
 import { PgSql } from "./pg-sql.ts";
 import type { Session, Sessions } from "./sessions.ts";
@@ -105,14 +105,14 @@ async function finish(
 ): Promise<Verdict> {
   const { schema, owned } = to;
   const { run } = commit;
-  const fault = commitFault(commit);
+  const { fault, values } = valuesOf(commit, { worker, lane, now: to.now(), owned });
   if (fault !== null) {
     await rollBack(to.sessions, session, false);
     return { run, kind: "failed", error: fault };
   }
-  const values = [token, ...new CommitStatement([commit], true, { worker, lane, now: to.now(), owned }).arguments()];
+  values.unshift(token);
   const marks = values.map((_value, i) => `$${i + 1}`).join(", ");
-  const text = `select numbers, answers from ${schema}.transact_1(${marks})`;
+  const text = `select ${schema}.transact_1(${marks}) as done`;
   const { types } = await loadDriver();
   const bytes = bytesOf(commit);
   const query_timeout = limitFor(ANSWER_LIMIT_MS, bytes);
@@ -132,6 +132,17 @@ async function finish(
   if (isCommitted(end) && last.status === "fulfilled") return readAnswer(to, worker, commit, last.value.rows[0]);
   owned.forget(run);
   return refusal(to, commit, last.status === "rejected" ? last.reason : end.status === "rejected" ? end.reason : null);
+}
+
+/** What there is to send, or why it cannot be: it is no sound commit, or too large for one string. */
+function valuesOf(commit: RunCommit, context: StatementContext): { fault: unknown; values: PgValue[] } {
+  const fault = commitFault(commit);
+  if (fault !== null) return { fault, values: [] };
+  try {
+    return { fault, values: new CommitStatement([commit], true, context).arguments() };
+  } catch (error) {
+    return { fault: error, values: [] };
+  }
 }
 
 function hasFailed(answer: Promise<unknown>): Promise<boolean> {

@@ -406,10 +406,11 @@ create table "pawl".runs (
     create function "pawl".commit_1(
       p_worker text, p_lane int, p_now double precision, p_numbers bigint[],
       e_part int[], e_seq bigint[], e_at double precision[], e_type text[], e_key text[], e_data text[], e_bytes bytea[], e_hash text[],
-      p_creates jsonb, p_ends jsonb, p_parts jsonb, p_locks text[], v_data text[], v_bytes bytea[],
-      out numbers bigint[], out answers jsonb)
-    language plpgsql as $$
+      p_creates jsonb, p_ends jsonb, p_parts jsonb, p_locks text[], v_data text[], v_bytes bytea[])
+    returns jsonb language plpgsql as $$
     declare
+      numbers bigint[] := p_numbers;
+      answers jsonb := '{}';
       v_now double precision;
       v_answer jsonb;
       v_limit text;
@@ -419,16 +420,27 @@ create table "pawl".runs (
       perform "pawl".sync_1();
       if p_worker is not null then
         perform 1 from "pawl".fences where worker = p_worker and lane = p_lane and server = pg_postmaster_start_time() for key share;
-        if not found then return; end if;
+        if not found then return null; end if;
       end if;
       v_now := "pawl".time_1(p_now);
-      numbers := p_numbers;
-      answers := '{}';
-      -- All at once and in order, ends as well: in two goes, two commits could each have what the other one waits for (K2).
+      -- All in one go, ends as well: in two, two commits could each have what the other one waits for (K2). One by one, here and below: while there are
+      -- no statistics, PostgreSQL would plan to walk all runs for a list of them, and keep to that.
       if p_locks is not null then
-        perform 1 from "pawl".runs where n = any (array(select n from "pawl".runs where id = any (p_locks)
-          union all select (e ->> 'n')::bigint from jsonb_array_elements(p_ends) as e)) order by n for no key update;
+        for r in select (select n from "pawl".runs where id = lock) as n from unnest(p_locks) as lock
+          union all select (e ->> 'n')::bigint from jsonb_array_elements(p_ends) as e order by n
+        loop
+          perform 1 from "pawl".runs where n = r.n for no key update;
+        end loop;
       end if;
+      for r in select * from jsonb_to_recordset(p_ends) as e (part int, n bigint, state text, head bigint, head_hash text, claims bigint, ended_at double precision, stop_reason text) loop
+        update "pawl".runs set state = r.state, head = r.head, head_hash = r.head_hash, claims = r.claims, ended_at = r.ended_at,
+          stop_reason = r.stop_reason, owner = null
+          where n = r.n and owner is not distinct from p_worker and wake = 0 and cancel is null;
+        if not found then
+          numbers[r.part] := null;
+          answers := answers || jsonb_build_object(r.part, '{"kind":"again"}'::jsonb);
+        end if;
+      end loop;
       if p_creates is not null then
         v_limit := "pawl".hurry_1();
         for r in 
@@ -461,17 +473,6 @@ create table "pawl".runs (
           answers := answers || jsonb_build_object(r.part, "pawl".exists_1(r.id));
         end loop;
       end if;
-      -- One by one, and by nothing but the number: while there are no statistics, PostgreSQL would walk all runs for a join, or all that this worker
-      -- owns, and keep to that.
-      for r in select * from jsonb_to_recordset(p_ends) as e (part int, n bigint, state text, head bigint, head_hash text, claims bigint, ended_at double precision, stop_reason text) loop
-        update "pawl".runs set state = r.state, head = r.head, head_hash = r.head_hash, claims = r.claims, ended_at = r.ended_at,
-          stop_reason = r.stop_reason, owner = null
-          where n = r.n and owner is not distinct from p_worker and wake = 0 and cancel is null;
-        if not found then
-          numbers[r.part] := null;
-          answers := answers || jsonb_build_object(r.part, '{"kind":"again"}'::jsonb);
-        end if;
-      end loop;
       for x in select jsonb_array_elements(p_parts) loop
         if x ? 'create' then v_limit := "pawl".hurry_1(); end if;
         if x ? 'keys' or x ? 'counters' then
@@ -493,12 +494,14 @@ create table "pawl".runs (
         select numbers[e.part], e.seq, e.at, e.type, e.key, e.data, e.bytes, e.hash
         from unnest(e_part, e_seq, e_at, e_type, e_key, e_data, e_bytes, e_hash) as e (part, seq, at, type, key, data, bytes, hash)
         where numbers[e.part] is not null;
+      return jsonb_build_object('numbers', numbers, 'answers', answers);
     end $$;
 
     create function "pawl".transact_1(p_transaction text, p_worker text, p_lane int, p_now double precision, p_numbers bigint[],
       e_part int[], e_seq bigint[], e_at double precision[], e_type text[], e_key text[], e_data text[], e_bytes bytea[], e_hash text[],
-      p_creates jsonb, p_ends jsonb, p_parts jsonb, p_locks text[], v_data text[], v_bytes bytea[], out numbers bigint[], out answers jsonb) language plpgsql as $$
+      p_creates jsonb, p_ends jsonb, p_parts jsonb, p_locks text[], v_data text[], v_bytes bytea[]) returns jsonb language plpgsql as $$
     declare
+      v_done jsonb;
       v_answer jsonb;
     begin
       if current_setting('pawl.transaction', true) is distinct from p_transaction then
@@ -507,12 +510,13 @@ create table "pawl".runs (
       if current_setting('transaction_read_only')::boolean and current_setting('pawl.read_only', true) = 'off' then
         raise exception sqlstate 'PAWL5' using message = 'The transaction is read-only.';
       end if;
-      select done.numbers, done.answers into numbers, answers from "pawl".commit_1(p_worker, p_lane, p_now, p_numbers, e_part, e_seq, e_at, e_type, e_key, e_data, e_bytes, e_hash, p_creates, p_ends, p_parts,
-        p_locks, v_data, v_bytes) as done;
-      v_answer := case when numbers is null then '{"kind":"refused","why":"fenced"}' else answers -> '1' end;
+      v_done := "pawl".commit_1(p_worker, p_lane, p_now, p_numbers, e_part, e_seq, e_at, e_type, e_key, e_data, e_bytes, e_hash, p_creates, p_ends, p_parts,
+        p_locks, v_data, v_bytes);
+      v_answer := case when v_done is null then '{"kind":"refused","why":"fenced"}' else v_done #> '{answers,1}' end;
       if v_answer ->> 'kind' <> 'applied' then
         raise exception sqlstate 'PAWL2' using message = v_answer::text;
       end if;
+      return v_done;
     end $$;
 
     /* Creates a run in the caller's transaction, and says so to others when that commits. A setting of the statement before tells that there is one. */
@@ -520,17 +524,18 @@ create table "pawl".runs (
       e_part int[], e_seq bigint[], e_at double precision[], e_type text[], e_key text[], e_data text[], e_bytes bytea[], e_hash text[],
       p_creates jsonb, p_ends jsonb, p_parts jsonb, p_locks text[], v_data text[], v_bytes bytea[]) returns text language plpgsql as $$
     declare
+      v_done jsonb;
       v_answer jsonb;
-      v_n bigint;
     begin
       if current_setting('pawl.enlisted', true) is distinct from p_transaction then
         raise exception sqlstate 'PAWL4' using message = 'No transaction is open on this connection.';
       end if;
-      select done.answers -> '1', done.numbers[1] into v_answer, v_n from "pawl".commit_1(p_worker, p_lane, p_now, p_numbers, e_part, e_seq, e_at, e_type, e_key, e_data, e_bytes, e_hash, p_creates, p_ends, p_parts,
-        p_locks, v_data, v_bytes) as done;
+      v_done := "pawl".commit_1(p_worker, p_lane, p_now, p_numbers, e_part, e_seq, e_at, e_type, e_key, e_data, e_bytes, e_hash, p_creates, p_ends, p_parts,
+        p_locks, v_data, v_bytes);
+      v_answer := v_done #> '{answers,1}';
       if v_answer ->> 'kind' <> 'applied' then return v_answer::text; end if;
       perform pg_notify(p_channel, '{"isWork":true,"runs":[]}');
-      return jsonb_build_object('kind', 'applied', 'n', v_n)::text;
+      return jsonb_build_object('kind', 'applied', 'n', v_done #> '{numbers,0}')::text;
     end $$;
 
     /* Who may be let in, from each line as many as it has room for. A row without a number: there are more lines, and this look ended here. */
@@ -921,234 +926,234 @@ create table "pawl".runs (
 select "pawl".partition_1();
 create table golden_ledger (entry text not null);
 insert into "pawl".fences (worker, lane, server) values
-  ('01a1e49f-65bf-76a1-a9b0-4f0889e5004c', '-1', '2026-11-16 13:49:58.227003+00'),
-  ('01a1e49f-65bf-76a1-a9b0-4f0889e5004c', '0', '2026-11-16 13:49:58.227003+00');
+  ('01a1e4f5-7f1b-7734-b4cc-e8706c7593c7', '-1', '2026-11-16 15:24:00.526478+00'),
+  ('01a1e4f5-7f1b-7734-b4cc-e8706c7593c7', '0', '2026-11-16 15:24:00.526478+00');
 insert into "pawl".inbox (run, n, id, kind, name, data, bytes, at, consumed) values
-  ('11', '1', 'decision-3', 'decision', 'risky', '{"choice":"complete","value":"it happened"}', NULL, '1794837015329', 'false'),
-  ('13', '1', '01a1e49f-6a16-777f-b8f6-a5a1a7fc6525', 'signal', 'change', NULL, NULL, '1794837015061', 'true'),
-  ('14', '1', '01a1e49f-6a1a-740d-8032-ac1f0a161328', 'signal', 'change', NULL, NULL, '1794837015066', 'true'),
-  ('16', '1', 'child:crVk7E5nH-rMum0pirO6ejw', 'child', 'golden-child', NULL, NULL, '1794837015139', 'true'),
-  ('23', '1', 'the-letter', 'signal', 'letter', NULL, E'\\x018b881300a044f0d8000e5cc3496d36800b7038f3b1070006', '1794837015321', 'false'),
-  ('24', '1', '01a1e49f-6a3f-74fe-b2e8-5eb7e3b760cc', 'signal', 'one', NULL, NULL, '1794837015103', 'true'),
-  ('25', '1', '01a1e49f-6a4f-73ee-a598-8c17306296ec', 'signal', 'next', NULL, NULL, '1794837015118', 'true');
+  ('11', '1', 'decision-3', 'decision', 'risky', '{"choice":"complete","value":"it happened"}', NULL, '1794842657914', 'false'),
+  ('13', '1', '01a1e4f5-8366-7782-bb63-b2041cee1b5f', 'signal', 'change', NULL, NULL, '1794842657639', 'true'),
+  ('14', '1', '01a1e4f5-836a-7012-8c5c-23ac01cf4b3b', 'signal', 'change', NULL, NULL, '1794842657643', 'true'),
+  ('16', '1', 'child:c5nO4BDOXJH0WfhS_BSEcBz', 'child', 'golden-child', NULL, NULL, '1794842657711', 'true'),
+  ('23', '1', 'the-letter', 'signal', 'letter', NULL, E'\\x018b881300a044f0d8000e5cc3496d36800b7038f3b1070006', '1794842657906', 'false'),
+  ('24', '1', '01a1e4f5-838c-75e9-a637-5e27c01c0e07', 'signal', 'one', NULL, NULL, '1794842657677', 'true'),
+  ('25', '1', '01a1e4f5-839d-75ad-bc44-a073a68e6903', 'signal', 'next', NULL, NULL, '1794842657693', 'true');
 insert into "pawl".journal (run, seq, at, type, key, data, bytes, hash) values
-  ('1', '0', '1794836998987', 'run.started', NULL, '{"workflow":"golden-everything","version":"1.0.0","input":{"label":"done","at":{"$date":"1970-01-01T00:00:00.000Z"}},"seed":"01a1e49f-2b4b-73f4-8a76-4be52a8fecaf","deadline":4948436998987}', NULL, 'uXpJMikNMCOhr5OrS2nSWA'),
-  ('1', '1', '1794836999020', 'state.patched', 'phase', '{"value":"gather"}', NULL, 'fWQgNnXwGPyHlD3K_JOERD'),
-  ('1', '2', '1794836999021', 'step.started', 'a', NULL, NULL, 'JYbN9ZinRZUP3t6fXs7j7D'),
-  ('1', '3', '1794836999021', 'step.started', 'b', NULL, NULL, 'EAOcy7OQBPIHNjRnGyOZfD'),
-  ('1', '4', '1794836999032', 'step.completed', 'a', '1', NULL, 'PnyQ1lPy4iXW--YuSZGMbB'),
-  ('1', '5', '1794836999038', 'step.completed', 'b', '[{"$map":[["k",{"$bigint":"2"}]]}]', NULL, 'u0-Xen3axzghJN0ejZED0A'),
-  ('1', '6', '1794836999038', 'step.started', 'slow', NULL, NULL, 'Xr5f0yB4q4MxKhC_saAXNC'),
-  ('1', '7', '1794836999038', 'step.started', 'fast', NULL, NULL, 'yOmR6bzTSiHb-IYdNHBCBC'),
-  ('1', '8', '1794836999047', 'step.completed', 'fast', '"fast"', NULL, 'mQul6K3EEPFb3vRr7-08CD'),
-  ('1', '9', '1794836999047', 'step.started', 'flaky', NULL, NULL, 'Khxr0b1v77wrrfAw6KxwyA'),
-  ('1', '10', '1794836999061', 'step.failed', 'flaky', '{"attempt":1,"error":{"$error":{"name":"RetryableError","message":"not yet","fields":{"retryAfter":{"$undefined":true}}}},"retryAt":1794836999062}', NULL, '5ZF62gndnevYY1Lwwu083B'),
-  ('1', '11', '1794836999062', 'step.started', 'flaky', '{"attempt":2}', NULL, 'SEVyMww6qVnD5pEc_ztaPB'),
-  ('1', '12', '1794836999068', 'step.completed', 'slow', '"slow"', NULL, '-9MXnCZ-Uk7GyFdeiTdM2A'),
-  ('1', '13', '1794836999070', 'step.completed', 'flaky', '2', NULL, 'aP2uif5rHkwN9VqScusDqD'),
-  ('1', '14', '1794836999070', 'step.started', 'fails', NULL, NULL, 'I4kQMWsk8fwprLfYnKHw-D'),
-  ('1', '15', '1794836999072', 'step.failed', 'fails', '{"attempt":1,"error":{"$error":{"name":"TypeError","message":"no"}},"retryAt":null}', NULL, 'zlCoaltxvtpJdrBaO3OsFC'),
-  ('1', '16', '1794836999072', 'timer.set', 'sleep', '{"due":1794836999077}', NULL, '-RqzaRwZn4OPR3p7Pg9h3D'),
-  ('1', '17', '1794836999078', 'timer.fired', 'sleep', NULL, NULL, '19n0RlLGUgrHtVRjNLmHNC'),
-  ('1', '18', '1794836999079', 'child.started', 'golden-child', '{"child":"cXkQzeU8t9-fJcnEasBnqUJ","workflow":"golden-child","digest":"b0tmEhJfs6Da7NJ5nf1snC","detached":false}', NULL, 'aG3-JdTCNKaxoWVeOi_-bA'),
-  ('1', '19', '1794836999111', 'child.ended', 'golden-child', '{"child":"cXkQzeU8t9-fJcnEasBnqUJ","status":"succeeded","value":42}', NULL, 'Wol1qHH1X7WsNQhJ__u4TD'),
-  ('1', '20', '1794836999112', 'step.started', 'map/0/item', NULL, NULL, 'rqm0qXkjgaWNfPFlSzP5qC'),
-  ('1', '21', '1794836999112', 'step.started', 'map/1/item', NULL, NULL, 'EVKeN5eBSAUG0xQAQDutCD'),
-  ('1', '22', '1794836999116', 'step.completed', 'map/0/item', '10', NULL, 'pXGke6f24XzXkzmGANvULC'),
-  ('1', '23', '1794836999116', 'step.started', 'map/2/item', NULL, NULL, 'uQAVuXTMGAB3OQnlWRizZD'),
-  ('1', '24', '1794836999117', 'step.completed', 'map/1/item', '20', NULL, 's8U9l41tNnouBAyD4dy0iA'),
-  ('1', '25', '1794836999118', 'step.completed', 'map/2/item', '30', NULL, '_FYqFjUR6kuOE9sdzxeMYA'),
-  ('1', '26', '1794836999118', 'cost', NULL, '{"usd":0.25}', NULL, 'O9K14-aIqPjpi6Sj8RYouB'),
-  ('1', '27', '1794836999118', 'note', NULL, '{"text":"seen at 1970-01-01T00:00:00.000Z"}', NULL, 'UC2AwnWyjzI5CsRF4SAh3B'),
-  ('1', '28', '1794836999118', 'patched', 'golden-patch', NULL, NULL, '6eGpy78DGigzZrVLXNoK-B'),
-  ('1', '29', '1794836999119', 'signal.awaited', 'go', '{"due":1797428999119}', NULL, 'vY_ytL_2yKqF0nhQvWNDGD'),
-  ('1', '30', '1794836999119', 'signal.received', 'go', '{"id":"01a1e49f-2b6a-7789-95fc-519e6ef77153","payload":{"ok":true}}', NULL, 'A77DjywGowfKnd5x8taenD'),
-  ('1', '31', '1794836999119', 'signal.awaited', 'never', '{"due":1794836999120}', NULL, '_kw2l91N1D9U0CM8cBYwKD'),
-  ('1', '32', '1794836999122', 'timer.fired', 'never', '{"wait":true}', NULL, 'I0EiLUPlTBryjRMk-JBFYA'),
-  ('1', '33', '1794836999122', 'run.succeeded', NULL, '{"label":"done","parts":[1,[{"$map":[["k",{"$bigint":"2"}]]}]],"raced":"fast","flaky":2,"failed":"no","doubled":42,"mapped":[10,20,30],"isNew":true,"answer":{"ok":true},"late":"none","dice":0.8582641949269524,"id":"9366ce85-ac6b-4499-a6d5-79b27fd8b777"}', NULL, 'hOXNlvNMjfc9bFskwNatNA'),
-  ('2', '0', '1794836999079', 'run.started', NULL, '{"workflow":"golden-child","version":"1.0.0","input":21,"seed":"cXkQzeU8t9-fJcnEasBnqUJ","deadline":1796046599079}', NULL, 'nt4vqZOHJp9eefzPe0J06B'),
-  ('2', '1', '1794836999084', 'step.started', 'double', NULL, NULL, 'I8gh3gmdaHlTmG4lZVpZ-A'),
-  ('2', '2', '1794836999088', 'step.completed', 'double', '42', NULL, '0vIbSpw_aA6OulqJcT1FZB'),
-  ('2', '3', '1794836999088', 'run.succeeded', NULL, '42', NULL, 'tBH5AlJxJ_hRnHpw5AAjPC'),
-  ('3', '0', '1794836999126', 'run.started', NULL, '{"workflow":"golden-fails","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e49f-2bd6-7124-bc09-4a0f8c3550e8","deadline":4948436999126}', NULL, 'fpV9B_qw7aB5tTkBdzoPHB'),
-  ('3', '1', '1794836999129', 'step.started', 'ok', NULL, NULL, '2xKHO8Gz-Jt7IKuOemGCHB'),
-  ('3', '2', '1794836999135', 'step.completed', 'ok', '"fine"', NULL, 'oQMDiXUHCQClXdYJfMsfjA'),
-  ('3', '3', '1794836999135', 'run.failed', NULL, '{"error":{"$error":{"name":"RangeError","message":"always"}},"stopReason":"error"}', NULL, 'ImFioVuYwk6Fx3eFah7YFC'),
-  ('4', '0', '1794836999126', 'run.started', NULL, '{"workflow":"golden-fails","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e49f-2bd6-7124-bc09-4a0f8c3550e8","deadline":4948436999142}', NULL, 'fRcmQjZzUyqA2ataHseaFD'),
-  ('4', '1', '1794836999129', 'step.started', 'ok', NULL, NULL, 'Hgwzv1WnKTK9b5gMSyUURB'),
-  ('4', '2', '1794836999135', 'step.completed', 'ok', '"fine"', NULL, 'YU35B-B8Z5hyTkVA58laxA'),
-  ('4', '3', '1794836999141', 'run.forked', NULL, '{"from":"01a1e49f-2bd6-7124-bc09-4a0f8c3550e8","at":3,"seed":"01a1e49f-2be5-7167-a59d-78ad58c712e8"}', NULL, 'qdpEAyoCFskyeBXEPH4-IC'),
-  ('4', '4', '1794836999151', 'run.failed', NULL, '{"error":{"$error":{"name":"RangeError","message":"always"}},"stopReason":"error"}', NULL, 'J0EJ4aFG-oBP_pQ3GAteyC'),
-  ('5', '0', '1794836998987', 'run.started', NULL, '{"workflow":"golden-everything","version":"1.0.0","input":{"label":"done","at":{"$date":"1970-01-01T00:00:00.000Z"}},"seed":"01a1e49f-2b4b-73f4-8a76-4be52a8fecaf","deadline":4948436999142}', NULL, 'Z5XpHjNfAkpcxhCrJB1NCA'),
-  ('5', '1', '1794836999020', 'state.patched', 'phase', '{"value":"gather"}', NULL, '685H4ITTpvsXvIFHCRgVEA'),
-  ('5', '2', '1794836999021', 'step.started', 'a', NULL, NULL, '30ybtYZXeGooeV6GBWihDC'),
-  ('5', '3', '1794836999021', 'step.started', 'b', NULL, NULL, 'QIFqKg0CaSZY2gFfAXGJxA'),
-  ('5', '4', '1794836999032', 'step.completed', 'a', '1', NULL, 'iNJtbzRi9KIH42HS6deIxC'),
-  ('5', '5', '1794836999038', 'step.completed', 'b', '[{"$map":[["k",{"$bigint":"2"}]]}]', NULL, '0i1Yg5zKTtJpoJaQI8Yn8C'),
-  ('5', '6', '1794836999038', 'step.started', 'slow', NULL, NULL, 'bRlkUgmylRKNwwjBtWBwCB'),
-  ('5', '7', '1794836999038', 'step.started', 'fast', NULL, NULL, 'PSt_8rn6iNztjllMvpw6gA'),
-  ('5', '8', '1794836999047', 'step.completed', 'fast', '"fast"', NULL, 'Z05tFNAxcznUz2fh1KwhaC'),
-  ('5', '9', '1794836999157', 'run.forked', NULL, '{"from":"01a1e49f-2b4b-73f4-8a76-4be52a8fecaf","at":9,"seed":"01a1e49f-2bf5-7233-8f78-79779d8b78f8"}', NULL, 'WjNRzAED6VumnzCR13ExVA'),
-  ('5', '10', '1794836999173', 'step.started', 'flaky', NULL, NULL, 'o6CxGQE6M_DZd9hCqbJ9mD'),
-  ('5', '11', '1794836999173', 'step.started', 'slow', '{"attempt":2,"rerun":true}', NULL, 'hcGC1Uu5m5IF_7g5u964IA'),
-  ('5', '12', '1794836999187', 'step.failed', 'flaky', '{"attempt":1,"error":{"$error":{"name":"RetryableError","message":"not yet","fields":{"retryAfter":{"$undefined":true}}}},"retryAt":1794836999188}', NULL, '04PVJF7wCjBUd90ri61r5D'),
-  ('5', '13', '1794836999188', 'step.started', 'flaky', '{"attempt":2}', NULL, 'NxpW_GvM10aO895-VYg3eC'),
-  ('5', '14', '1794836999192', 'step.completed', 'flaky', '2', NULL, 'ZAn_Ey-QdkmC7a4QVch0qD'),
-  ('5', '15', '1794836999192', 'step.started', 'fails', NULL, NULL, 'BzEJe4dRe8UDB6EEXkk80B'),
-  ('5', '16', '1794836999194', 'step.failed', 'fails', '{"attempt":1,"error":{"$error":{"name":"TypeError","message":"no"}},"retryAt":null}', NULL, 'DlbqaFNSduq2zORe42vtYB'),
-  ('5', '17', '1794836999194', 'timer.set', 'sleep', '{"due":1794836999199}', NULL, 'vbK1gD0Mz3iTrrF43rq1xB'),
-  ('5', '18', '1794836999202', 'timer.fired', 'sleep', NULL, NULL, '6kvoCnAkHWfKRwoULbd3kA'),
-  ('5', '19', '1794836999202', 'child.started', 'golden-child', '{"child":"cqICBuGuLrYJdXEI-SvEfvJ","workflow":"golden-child","digest":"b0tmEhJfs6Da7NJ5nf1snC","detached":false}', NULL, '4QiZHl04SvAevNqvsWdepA'),
-  ('5', '20', '1794836999209', 'step.completed', 'slow', '"slow"', NULL, 'KTSQ5hrRyymdGzXnXbwcUD'),
-  ('5', '21', '1794836999241', 'child.ended', 'golden-child', '{"child":"cqICBuGuLrYJdXEI-SvEfvJ","status":"succeeded","value":42}', NULL, 'MaT7JKP9_SU7I_iW-EIzzB'),
-  ('5', '22', '1794836999242', 'step.started', 'map/0/item', NULL, NULL, '0Z06HwskF4S_L-PIho1FnC'),
-  ('5', '23', '1794836999242', 'step.started', 'map/1/item', NULL, NULL, 'j6VSZriz8PbCxXQX5uwycD'),
-  ('5', '24', '1794836999256', 'step.completed', 'map/0/item', '10', NULL, 'ISmWAeS7wIRWkVDbNsb_qC'),
-  ('5', '25', '1794836999256', 'step.started', 'map/2/item', NULL, NULL, 'RirftqIoyykb2CaDQc2o6C'),
-  ('5', '26', '1794836999256', 'step.completed', 'map/1/item', '20', NULL, 'hWNjclCLxKdZ_h_2te0XJB'),
-  ('5', '27', '1794836999271', 'step.completed', 'map/2/item', '30', NULL, 'mar7ZULf44QWGplCMkff8C'),
-  ('5', '28', '1794836999271', 'cost', NULL, '{"usd":0.25}', NULL, 'tm4GyZJZNwJtb7fAYCxjFD'),
-  ('5', '29', '1794836999271', 'note', NULL, '{"text":"seen at 1970-01-01T00:00:00.000Z"}', NULL, 'sR0jOznNcLhzNdY2lCedNA'),
-  ('5', '30', '1794836999271', 'patched', 'golden-patch', NULL, NULL, 'rVwHv0GmzveiqqcNTzIoQC'),
-  ('5', '31', '1794836999271', 'signal.awaited', 'go', '{"due":1797428999271}', NULL, '1AJVT8IK2i73JUova90r3C'),
-  ('5', '32', '1794836999272', 'signal.received', 'go', '{"id":"01a1e49f-2bfb-7281-bfdd-aad879ca52e8","payload":{"ok":"forked"}}', NULL, 'qJwOGfhHx2e1XrHMOpMLGD'),
-  ('5', '33', '1794836999272', 'signal.awaited', 'never', '{"due":1794836999273}', NULL, 'BF8cq4DOwwrx9bxOr4o00C'),
-  ('5', '34', '1794836999289', 'timer.fired', 'never', '{"wait":true}', NULL, '5_OSy9P1gPqT5FdpKOoH2C'),
-  ('5', '35', '1794836999289', 'run.succeeded', NULL, '{"label":"done","parts":[1,[{"$map":[["k",{"$bigint":"2"}]]}]],"raced":"fast","flaky":2,"failed":"no","doubled":42,"mapped":[10,20,30],"isNew":true,"answer":{"ok":"forked"},"late":"none","dice":0.5108548406162137,"id":"196cf33c-dc23-44de-8234-6c81ddcd6d1c"}', NULL, 'rPnCcO8v8h52hfQE0N0RtA'),
-  ('6', '0', '1794836999164', 'run.started', NULL, '{"workflow":"golden-loops","version":"1.0.0","input":0,"seed":"01a1e49f-2bfc-7015-ac30-8665bad1ff98","deadline":4948436999164}', NULL, 'CRP-uJ_mp8ebtyjOKOdkiA'),
-  ('6', '1', '1794836999173', 'step.started', 'next', NULL, NULL, 'Tu80XQFZUR-tWE1m0ape6C'),
-  ('6', '2', '1794836999179', 'step.completed', 'next', '1', NULL, '3exS-OCeroxjgIRbVtafBB'),
-  ('6', '3', '1794836999179', 'state.patched', 'n', '{"value":1}', NULL, 'okzWJOnAY3GVzKHPwGaD0D'),
-  ('6', '4', '1794836999180', 'run.continued', NULL, '{"generation":1,"input":1,"state":{"n":1},"cost":{}}', NULL, 'JSJTHaVjmzjTwPy_WlXzjD'),
-  ('6', '5', '1794836999188', 'step.started', 'next', NULL, NULL, 'VHpzoxoOyS7BpBJVEQ_1mA'),
-  ('6', '6', '1794836999192', 'step.completed', 'next', '2', NULL, '7lLbMxkVWInPl3Qd_Sh3FB'),
-  ('6', '7', '1794836999192', 'state.patched', 'n', '{"value":2}', NULL, 'mvYnKG8pJcHgkdNNVlk7rB'),
-  ('6', '8', '1794836999192', 'run.continued', NULL, '{"generation":2,"input":2,"state":{"n":2},"cost":{}}', NULL, 'G_9OYNlsSgd44t009K-QvD'),
-  ('6', '9', '1794836999194', 'step.started', 'next', NULL, NULL, 'aCHS8aiabv9Tm6JM1yC3yA'),
-  ('6', '10', '1794836999196', 'step.completed', 'next', '3', NULL, '3tdiyNv4heVwzAw1xPsqOB'),
-  ('6', '11', '1794836999196', 'state.patched', 'n', '{"value":3}', NULL, 'UlO0lD5J0vSOKfsGJBSaFA'),
-  ('6', '12', '1794836999197', 'run.succeeded', NULL, '3', NULL, '32LZKma_wRzBzTn_k0BmfA'),
-  ('7', '0', '1794836999199', 'run.started', NULL, '{"workflow":"golden-sleeps","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e49f-2c1f-74f0-b34d-95e659c4c23a","deadline":4948436999199}', NULL, 'VrdCxV2wX8QhjWB3ucdXfA'),
-  ('7', '1', '1794836999206', 'step.started', 'before', NULL, NULL, 'z_tRzg7g-BGLRcXqPqOtkB'),
-  ('7', '2', '1794836999215', 'step.completed', 'before', '"before"', NULL, 'Y6wMfhBTQy10pQYoTHCPBB'),
-  ('7', '3', '1794836999215', 'timer.set', 'sleep', '{"due":2110196999215}', NULL, 'fZEgmubRK_kE_sxST2QxBD'),
-  ('7', '4', '1794836999278', 'run.cancelling', NULL, '{"cause":"cancel","reason":"not needed any more"}', NULL, '6H-V8kO-qjrncrMu-Mg-EB'),
-  ('7', '5', '1794836999281', 'run.cancelled', NULL, '{"error":{"$error":{"name":"PawlError","message":"Run 01a1e49f-2c1f-74f0-b34d-95e659c4c23a was cancelled: not needed any more. Start a new run, or retry this one, to do the work after all.","fields":{"code":"cancelled","fields":{"run":"01a1e49f-2c1f-74f0-b34d-95e659c4c23a","reason":"not needed any more"}}}},"stopReason":"cancelled"}', NULL, 'Owb6nn6fa9tXt4CUtGVUzD'),
-  ('8', '0', '1794836999202', 'run.started', NULL, '{"workflow":"golden-child","version":"1.0.0","input":21,"seed":"cqICBuGuLrYJdXEI-SvEfvJ","deadline":1796046599202}', NULL, 'eO6w7hkjrjPsnVn4WauKLA'),
-  ('8', '1', '1794836999209', 'step.started', 'double', NULL, NULL, 'aH7uYglhDr2HALIDkyL5KB'),
-  ('8', '2', '1794836999215', 'step.completed', 'double', '42', NULL, 'WWAGtptJFZZSfTmCdZb3zD'),
-  ('8', '3', '1794836999215', 'run.succeeded', NULL, '42', NULL, 'm0xFCZptrzy5fzGcEWAZwD'),
-  ('9', '0', '1794836999297', 'run.started', NULL, '{"workflow":"golden-booked","version":"1.0.0","input":{"store":"postgres"},"seed":"01a1e49f-2c81-7169-9690-58d0d007831e","deadline":4948436999297}', NULL, 'T0flBopv90azEpakocLG2B'),
-  ('9', '1', '1794836999300', 'step.started', 'first', NULL, NULL, 'jjMavQkSBbgHIMZMc172oC'),
-  ('9', '2', '1794836999323', 'step.completed', 'first', '"booked: first"', NULL, 'XWIq-EUarVIZkeEhrf0r2A'),
-  ('9', '3', '1794836999335', 'signal.awaited', 'go', '{"due":null}', NULL, 'AZnUNeQh_LR-HdpZsdMV4D'),
-  ('9', '4', '1794836999335', 'signal.received', 'go', '{"id":"01a1e49f-2c83-7130-8504-7a75c624f4ef","payload":"now"}', NULL, 'qa_fGc56xMPJfMrv6GHwXA'),
-  ('9', '5', '1794836999336', 'step.started', 'second', NULL, NULL, '02QhsLUzSsxpeG15vI2JVD'),
-  ('9', '6', '1794836999339', 'step.completed', 'second', '"booked: second"', NULL, 'FbMl7HbjrH2D1fznWAj38D'),
-  ('9', '7', '1794836999341', 'run.succeeded', NULL, '["booked: first","now","booked: second"]', NULL, 'g7X5IORGHCPuc-eYPIhrFC'),
-  ('10', '0', '1794836999343', 'run.started', NULL, '{"workflow":"golden-asks","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e49f-2caf-7295-8057-bbae71defeb6","deadline":4948436999343}', NULL, 'KlGOyB8rFun4oy9FCdVAdA'),
-  ('10', '1', '1794836999346', 'step.started', 'risky', NULL, NULL, 'gMFGzP9BmtreBxGV6_mQ6B'),
-  ('10', '2', '1794837013966', 'run.parked', NULL, E'{"reason":"unknown_outcome","message":"Run 01a1e49f-2caf-7295-8057-bbae71defeb6 was interrupted in step \\"risky\\" (attempt 1): nobody can tell whether it took effect. Look outside (its idempotency key is 01a1e49f-2caf-7295-8057-bbae71defeb6/risky), then resolve the run: \\"rerun\\", \\"complete\\" with the result, \\"fail\\", or \\"cancel\\".","choices":["rerun","complete","fail","cancel"],"detail":{"step":"risky","attempt":1,"key":"01a1e49f-2caf-7295-8057-bbae71defeb6/risky"}}', NULL, 'QdvIOyQvrX4rOeE3O4M4rB'),
-  ('11', '0', '1794836999345', 'run.started', NULL, '{"workflow":"golden-asks","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e49f-2cb1-76b8-82d5-02e47383ba91","deadline":4948436999345}', NULL, '35kk-6t54rdW33Z_0nLp5C'),
-  ('11', '1', '1794836999349', 'step.started', 'risky', NULL, NULL, 'goPuD3Bwm98OoFLdr8jhMD'),
-  ('11', '2', '1794837013966', 'run.parked', NULL, E'{"reason":"unknown_outcome","message":"Run 01a1e49f-2cb1-76b8-82d5-02e47383ba91 was interrupted in step \\"risky\\" (attempt 1): nobody can tell whether it took effect. Look outside (its idempotency key is 01a1e49f-2cb1-76b8-82d5-02e47383ba91/risky), then resolve the run: \\"rerun\\", \\"complete\\" with the result, \\"fail\\", or \\"cancel\\".","choices":["rerun","complete","fail","cancel"],"detail":{"step":"risky","attempt":1,"key":"01a1e49f-2cb1-76b8-82d5-02e47383ba91/risky"}}', NULL, 'p0w9bO2ZRf4cHf25RCc0DD'),
-  ('12', '0', '1794837013994', 'run.started', NULL, '{"workflow":"pawl.schedule","version":"1.0.0","input":{"name":"new-year"},"seed":"01a1e49f-660f-72e5-b408-e376c9e4dde6","deadline":null}', NULL, '31-aWw0k2IDhJVQJ5fx7XB'),
-  ('13', '0', '1794837014036', 'run.started', NULL, '{"workflow":"pawl.schedule","version":"1.0.0","input":{"name":"seconds"},"seed":"01a1e49f-6615-745e-a234-88ce4071e71b","deadline":null}', NULL, 'QEJBIuK7SBR8YMTzs335AD'),
-  ('14', '0', '1794837014041', 'run.started', NULL, '{"workflow":"pawl.schedule","version":"1.0.0","input":{"name":"paused"},"seed":"01a1e49f-661c-77a8-bfbd-c7e41a19f1b5","deadline":null}', NULL, 'eRh1gb-FNaIaEG3Rhm1F9A'),
-  ('15', '0', '1794837015042', 'run.started', NULL, '{"workflow":"golden-ticks","version":"1.0.0","input":{"$undefined":true},"seed":"seconds@2026-11-16T13:50:15.036Z","deadline":1796046615042}', NULL, 'FcoQBJqTPfeQbmjo71esJC'),
-  ('15', '1', '1794837015050', 'step.started', 'slot', NULL, NULL, 'ZfP0IXC85Vq4vSuxUpYMjD'),
-  ('15', '2', '1794837015052', 'step.completed', 'slot', '"seconds"', NULL, 'Jvwm4-V3x0BEsuP5CkKLmC'),
-  ('15', '3', '1794837015052', 'run.succeeded', NULL, '"seconds"', NULL, 'XXGw0b1V5T4EZ4miHFN6sB'),
-  ('16', '0', '1794837015069', 'run.started', NULL, '{"workflow":"golden-everything","version":"1.0.0","input":{"label":"waiting","at":{"$date":"1970-01-01T00:00:00.000Z"}},"seed":"01a1e49f-6a1d-768a-a184-cfa2419a17fc","deadline":4948437015069}', NULL, 'HVMsoWM1w2mB_7KY1DuRNC'),
-  ('16', '1', '1794837015073', 'state.patched', 'phase', '{"value":"gather"}', NULL, 'JC9pKveo8QXwNjr-MvRs7C'),
-  ('16', '2', '1794837015073', 'step.started', 'a', NULL, NULL, 'pad4_9ME7A8wwNYAvua_5A'),
-  ('16', '3', '1794837015073', 'step.started', 'b', NULL, NULL, 'nzwnRBZWo6mMhKVas8w2iD'),
-  ('16', '4', '1794837015084', 'step.completed', 'a', '1', NULL, 'pzsRqXQUEHMKDKH_b278qD'),
-  ('16', '5', '1794837015084', 'step.completed', 'b', '[{"$map":[["k",{"$bigint":"2"}]]}]', NULL, 'uDlXr7D69norfudeMGYeuA'),
-  ('16', '6', '1794837015084', 'step.started', 'slow', NULL, NULL, '2H1Q2ViqMyE2KwHg3JmDxD'),
-  ('16', '7', '1794837015084', 'step.started', 'fast', NULL, NULL, 'n5q_h1NDJhjEI2uAdzMcSB'),
-  ('16', '8', '1794837015093', 'step.completed', 'fast', '"fast"', NULL, '3P2fr6EOXmzMlWwwPd7jsA'),
-  ('16', '9', '1794837015094', 'step.started', 'flaky', NULL, NULL, 'ckaxBx-GAwCuPgxnyc0bLA'),
-  ('16', '10', '1794837015098', 'step.failed', 'flaky', '{"attempt":1,"error":{"$error":{"name":"RetryableError","message":"not yet","fields":{"retryAfter":{"$undefined":true}}}},"retryAt":1794837015099}', NULL, 'RXh8TmL2Dsm5eZTm8_IQiD'),
-  ('16', '11', '1794837015101', 'step.started', 'flaky', '{"attempt":2}', NULL, 'fW0pSXNfrKvTfCfNoGl1GB'),
-  ('16', '12', '1794837015111', 'step.completed', 'slow', '"slow"', NULL, 'p-bUDAcxzEcKs0GEGUUElD'),
-  ('16', '13', '1794837015112', 'step.completed', 'flaky', '2', NULL, '8ozVfoCjvpE2QEIduPJsGB'),
-  ('16', '14', '1794837015112', 'step.started', 'fails', NULL, NULL, 'X1aLOVU38AA-YwvnQko6jD'),
-  ('16', '15', '1794837015119', 'step.failed', 'fails', '{"attempt":1,"error":{"$error":{"name":"TypeError","message":"no"}},"retryAt":null}', NULL, 'Hhf40AxQRuSvdfiHILfB7A'),
-  ('16', '16', '1794837015120', 'timer.set', 'sleep', '{"due":1794837015125}', NULL, 'TndR1AM1l8VJZ72KFNPQPD'),
-  ('16', '17', '1794837015125', 'timer.fired', 'sleep', NULL, NULL, 'K6vZg6DqZIz47iRMk3xmOD'),
-  ('16', '18', '1794837015125', 'child.started', 'golden-child', '{"child":"crVk7E5nH-rMum0pirO6ejw","workflow":"golden-child","digest":"b0tmEhJfs6Da7NJ5nf1snC","detached":false}', NULL, '9K6Hvv1-p3jhEB_TXBn6sC'),
-  ('16', '19', '1794837015151', 'child.ended', 'golden-child', '{"child":"crVk7E5nH-rMum0pirO6ejw","status":"succeeded","value":42}', NULL, '8n_clvieU8wXzEEeXseTfA'),
-  ('16', '20', '1794837015151', 'step.started', 'map/0/item', NULL, NULL, 'F7QlFLFxWSjEssTqgMitiC'),
-  ('16', '21', '1794837015152', 'step.started', 'map/1/item', NULL, NULL, 'jzBnfa0He4Yta9JYG8RBNB'),
-  ('16', '22', '1794837015158', 'step.completed', 'map/0/item', '10', NULL, '4yJW1owTpqKui33yW0Jh7C'),
-  ('16', '23', '1794837015158', 'step.started', 'map/2/item', NULL, NULL, 'fVp9qYbVuyxmemalISzATB'),
-  ('16', '24', '1794837015158', 'step.completed', 'map/1/item', '20', NULL, 'a_qlQaHo92NPt4JwX1yvKB'),
-  ('16', '25', '1794837015162', 'step.completed', 'map/2/item', '30', NULL, 'KWXQVkv4aXfI7BGoTxRW8B'),
-  ('16', '26', '1794837015162', 'cost', NULL, '{"usd":0.25}', NULL, '-sLWrelhH8H6z2WsgRcevC'),
-  ('16', '27', '1794837015162', 'note', NULL, '{"text":"seen at 1970-01-01T00:00:00.000Z"}', NULL, 'X4Qv92NY8PKsAr-gChXgcD'),
-  ('16', '28', '1794837015162', 'patched', 'golden-patch', NULL, NULL, '85TXTxU8nf4r1LG7LUg8ZA'),
-  ('16', '29', '1794837015162', 'signal.awaited', 'go', '{"due":1797429015162}', NULL, 'x9lFR2W9EchcFheStw-s7C'),
-  ('17', '0', '1794837015072', 'run.started', NULL, '{"workflow":"golden-sleeps","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e49f-6a20-7031-b6a5-b10a94b9cabb","deadline":4948437015072}', NULL, 'tbogpaRVu60qNMxeW6URbC'),
-  ('17', '1', '1794837015079', 'step.started', 'before', NULL, NULL, 'T61p2Y1hn9tBZAhbCzPQAD'),
-  ('17', '2', '1794837015085', 'step.completed', 'before', '"before"', NULL, 'YdvDYa2b23sNynov7KbpEA'),
-  ('17', '3', '1794837015085', 'timer.set', 'sleep', '{"due":2110197015085}', NULL, 'Fpzpm0Y_wJ_KJRtqC8-zTB'),
-  ('18', '0', '1794837015078', 'run.started', NULL, '{"workflow":"golden-booked","version":"1.0.0","input":{"store":"postgres"},"seed":"01a1e49f-6a26-7200-880e-506f28aeedcf","deadline":4948437015078}', NULL, 'u66HTg9PTrc3Q58uH1w9dB'),
-  ('18', '1', '1794837015084', 'step.started', 'first', NULL, NULL, 'CfCGdrHH-rqZkTbF_sNW_B'),
-  ('18', '2', '1794837015089', 'step.completed', 'first', '"booking: first"', NULL, 'PwT4J4tZfVTVX39tjmBeIC'),
-  ('18', '3', '1794837015096', 'signal.awaited', 'go', '{"due":null}', NULL, 'aQWRF3FKdBXhe1lGFLDx3B'),
-  ('19', '0', '1794837015082', 'run.started', NULL, '{"workflow":"golden-parent","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e49f-6a2a-7714-8735-513b38a05764","deadline":4948437015082}', NULL, 'XrDavSkvwz2EP4g_vAbzqD'),
-  ('19', '1', '1794837015085', 'child.started', 'golden-grows', '{"child":"cdKhw4ee4QvLDjTJpkCRFzn","workflow":"golden-grows","digest":"SkTcFTZCBKgP6A6QOUVcwW","detached":true}', NULL, 'EJq-vb9ggrbVsQ9d4wljOD'),
-  ('19', '2', '1794837015086', 'child.started', 'golden-grows#2', '{"child":"cYqhOjOAjWIeZoUOVKiGlhs","workflow":"golden-grows","digest":"a4ayc_80_OGda4BO_1o_V0","detached":false}', NULL, 'mA_kYi29z8oOxiXcS5__KC'),
-  ('20', '0', '1794837015085', 'run.started', NULL, '{"workflow":"golden-retries","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e49f-6a2d-7727-9404-0750fd66b8c2","deadline":4948437015085}', NULL, '510rj785TTapccF-e1nKdB'),
-  ('20', '1', '1794837015094', 'step.started', 'later', NULL, NULL, '3sXgUAJ_wFqqbR2JrgQ7BD'),
-  ('20', '2', '1794837015098', 'step.failed', 'later', '{"attempt":1,"error":{"$error":{"name":"RetryableError","message":"not before ten years","fields":{"retryAfter":{"$undefined":true}}}},"retryAt":2110197015098}', NULL, 'ba13upC004MzH2sHhnchnB'),
-  ('21', '0', '1794837015085', 'run.started', NULL, '{"workflow":"golden-grows","version":"1.0.0","input":10,"seed":"cdKhw4ee4QvLDjTJpkCRFzn","deadline":1796046615085}', NULL, 'vBei6IZcF5MvfN9lPvEGnB'),
-  ('21', '1', '1794837015094', 'signal.awaited', 'grown', '{"due":null}', NULL, 'raE7Q6aCE5vmYFbqYQu9DB'),
-  ('22', '0', '1794837015086', 'run.started', NULL, '{"workflow":"golden-grows","version":"1.0.0","input":1,"seed":"cYqhOjOAjWIeZoUOVKiGlhs","deadline":1796046615086}', NULL, 'Mp8kSVrVgZAcaNW4YtPVbB'),
-  ('22', '1', '1794837015094', 'signal.awaited', 'grown', '{"due":null}', NULL, 'Mov7sRAA4PP6xrWI-ohR4D'),
-  ('23', '0', '1794837015091', 'run.started', NULL, NULL, E'\\x010bc7130080aaaaaaeaff7435e0b3aa81aae966aab79bbaaba882822b2ca0e6ee767070d88003d730110c07b1d901acf1e97fb8c77ae5366e0494d11275dee22a04862fadab8e8e00b98b5d80a1f6f9792360c642db8c85b659eff500b003868b282140c82849fbcc6d548a3b6d2df7e6a1b9a5a739c81fceca0c864431b5da09417b7d6ae58434c2cbff', '1WLGHxwSNqWNzy5dG17B0B'),
-  ('23', '1', '1794837015101', 'state.patched', 'page', NULL, E'\\x018b8d130080aaaaaaeaff7415a0cb516e373e08c8450e7211b908081cc0c5af149ba20f1b8c397654c7aa26705a19160f7b00901f', 'jhRBvuWgEXbXQbasc2qafA'),
-  ('23', '2', '1794837015101', 'step.started', 'write', NULL, NULL, 'SyvFiFRtSwJSH8Ae_Rdo-D'),
-  ('23', '3', '1794837015111', 'step.completed', 'write', NULL, E'\\x018b050c0080aaaaaaeaff74b6657537777373373733dfcdddcdcddddcdccdddcdddcd1775335f16733777377337333777670338700d47c13900ce84951feef8deb1d42a4f2f575275ab513fbd54d05ef104e00a26fadb215d2fad4e3b8bb071256aec9acab1bb1916869df6b6c155eedf94f12d949eb9e420bb4fc7a6f3b3312fbea13f4565e7e2ed98bfc8f470534b7c3bcaa200cc2eec6f61b1e3cb94fd3919925d8f669bdc3649bf1e77ff456f9e10d62d556ac4f6ff43dcb8b0fbd9c3efa3aca2edd51dc0edf5df0140b50500f709fce5bdc34cb1130318d7f63937f19dda2118b91a5a53d68bd5ba07800de0edf076f689cf8f7f3ee8d5a9d7cf48343afa8da263ff06801ff55995f10f1995443fd66579395cc2193afc5f26db177a0962a3eaaeb07d87ff49c7a895140b87402a6c04ea131455db2cac2aa8757c7f9cd7b6c1742b879b4984083636d39245137cf55d438bdafc707daa0c74ee72d643d8f9865cf453f7e96ed9c033f9caca28e53fd2e73d9e0f45271b1e0500973305b98f5b55b52242d5f37f00b195f4190d29bc57c96f3d757f4e5d6be94e43f94264bc427af93a806fdb0d13d3eda91ff87b59fdc91394df3d2b47f735f636cbfd602f75a9f7fb66a56b4ddea00e004e41c9f01cc8f3e60122711d43deff77598db6b5cb48f27e8f00fa3bf4a8787caccc898e528d1497fb62e407c2a2d45980fac4a632dd51aabf5fb8fbdb742bb7a64a371b58df7a637e9cb23f2c58d6ca5fb9fc0f7b97e1a9be2e69049b2e08210076e9cdfaeb634943ba4f16312ee30b2131cb6a03c3ba0502dbd4a3d97002159b6e89ef07feeb713d4241cf8ca3d6973d44ab2f806b9c5d7f69028ef501fcc401ccbffb7e6ed7541ff97e65372925f138adf1ab0c0042776536d057b05eb892d5e3b66665945f0895398065b65614cca332f15fb15f81e8b725be3b15e89a5bf644aec5fa06801756d3dacaf93f005eff7419261c19ec109c9d1b37b92b4a87ff76bdf83fc924e424001ed3e1c8a9dc3a1fedbdb7f21c76e01d64ff55f29d99be4d28560f01b06e42a57bde365da778959513595f124b000b71dcb5a4d785294478a3d39394dc504cb54c6d12e23300f72a94a402d8b9187ae3971c9e620380523b67a1db9e76328cbf799f5cf64e42a1d8f18f85ca97a2b4fb521d31bba8d501e0fc2e395bb5beb9a900ee8df5a57225f9ff1adb2868e7123aa34b81dded66df3280f19fc3d7a3940c409c4e970e0a5dea14d19a726722134171bf94be89b28e561a7a54deb6dd6e4cde468a6d354a781d80d3db20eaa7630ac042dacc1fd3db8ad972aec670d30df7006e8e4eee7ec4ff843df2d1722e31fa8900aede7e7900336a1daad29dd9c193892ede8ef25fbf3c36ab42c01c33eea7b4e0d957ca358b651f5d2d8cd0d8dfac96bacd622886dbb5ca357def7ed3c273852ce4ac8d7fb30068dee647f7f2363ad19ab3fb161add0834bc0473f6d56bbe36c4b49c3471c97bdc67996eaf64eeb1b59b49b4783ad457385ae7144eb4c4d1eb6cf5ac94745b0fa34cefded96ae3a4fb647a5923bbaef53f1fee6ebaf96739c6304d6f2c6400e7a7730037e55bcc3eb59bf2cef186f58ee89c3b3a6eed652d6fbd8bd26a0f00341b22335bd1fccf6591d044b79ae20d31aaf5f5b0d43f651f7cd4fb898f2b938d76b91953fa99c7fd35aef6e4551ac0e3e6d82c07c2e96ba5a9e5943c9ca83e32588eae17bdb30760e74f8a93cdf4f3cddfbd12d3304653f7ce385f47a78e27a901e0b9d705c046e2eb17eff065c5b974e6f5dd7c77c60852b6b3d56f10c7a2fc2c37d820b59b3b9747e52a7d77f30b007bbabce0a894d60620b3a69d9b79c3c6b424ccb4ce21eb213f119950e7cd60d843cc81f62ee51a29efbce861d554e58379f9e314594f0beb9474cfc84b0b4a2e22ab400016018842eea4013887befea571fff9a7bf8522c69e7c00ef2eb5f77dcc12e609801f56c6004c41c4dfebcc26c7670fc041cddfc89f1853180580a1b050defea25ebd95f97fd7c16bef51d3c400fcade734715e85925db3a648bb46667126b146f16c147823cfc675fcb5022062e626565817127db9217fd6b662df9ce7c8b865061a80713373afd3af45f2d8d2049b292691fc7f8d6300e8421bc01c9b07a0413e3dbff3693ac96b1f570b5bf28cbcffe34e91a3c61ed333ace27bb5053000d44c9c33a776bb123c671321e9242543dd797c89b63dbac985e15d9e17dd680e40df6d2dba1c8684e61b1acc2ac3219dc27ffd309f0038d4f659dda3f41c79ac8d8a517cf60c3dff270fdd14b9b9920de5f728c593698d2cf202749d0d6fcc4479984b4ddd2dfd1b83742713d2e45f0a55d519d3782ddc1800be334d6d009cce1400f088221dddfd8f72fdbd01ccdcb6e7bec6f82ef5d8875afa70721d0036a94023fba3821e7073be5bdd2e669be088cf85418b9951ebe27233fa485361d20600110100b0d038ef7a12de1c530bd4d65795e60233457a321de0bb5919293b3d00be859da108779ebe1fb99c67a5b6319344b7cb362b36cf063ff2d700c88285741c8a6bcfa1fe7d3326c7f7de7e9c33e7f9b4ea0d975ccac03e00345d7afb18a90374ac7c51630f406c67d779c8caacd9ffe3170f37c593cec98d75529e4d9a6a1b1b2b35a9406d90d167469dbcfb7e097d948848b028cf84835e490bb0d1cf9d6b4e4542f96d494da43acbca47f1798ffd66d2eb35d9523dd42ff72b81a40c83eca5fc7fd7afd56fd12dbaf8eee197d15e658645ebdac5ed0e86e10ed9b82f3e6afb196ffb7c2ccf04005dd1f3f2bf12bd79202f74b58a9fcff6643520b61bfcac297688a80040be18e9f4a25da7732e931a1d3b786ce04f892f9606bd4f77fafb8f3dc30e1aff5b3c4654ef7a0f8c4685c5ec67f7bd989c22a86b276743afcb66b108c0b0dec29199ff64ed1599582a514fcdc7cd0f00dd874897ef69f4b43f124dae51481d3a5a639387acce55b733ea6b8d50a3e450c8d87f2c37bf7d4ff93e57be044d88fb5d29f76adb4c2ea2eeb9c899c7e77e6e28bec5dd2939f50e0e008385d4a6180e9757c5acfd63d9bbb31349b33c0ade1b763e5cbfd36d9fcba469899326d387283ac2d6cd8c1e8f5f2d7b6e84f568ddb3479fe5e82ae592f2c20ea2a7f78f5a1a71613afea746d1fb6238a666eba3bb2cdf3e7991de02b896f737c3f4e97fbd17ab710fc1996a4a96f53d86afd08b2ef51b51953c18b7e2d57f1a71c8e9f7ceebbaea54ac7b9e5b9942d55a3ea80600f7dea5450b5b463de6d1ffeafb181049fbfade51cc9afc5a4f97fc2512e1efc7144b6c7bd3d3035bd0ed3a7ffdb0f76d6e88fca6001cf0a76dfeb2bf6d39ac1e512a04302737d5c5d9a642f5329dba333437eaf364c5edf51f2106c0a7da5fa0a89eb1d3df8a63f5db71455c19afd693cca490c9dae92fea05897bbf078fde89741f07aad269a05a6a76a77be56dee3c8218f41b18798d503a8ef78db024d7c4866700569be6c6426cd75d3b4ee72096d5fbb4703f1f5306ce8be96d30d9d7bec72631080e4f8107b0aa2f861fba9e5dcb2600b7cfac1f7cec9a2d00f856153fe6293fa69ed6e79e330b15b2b815893e930878e3ace3f4b0a5fb2ca66f5bdee7a52afc9a9d3ca6b6f7493b17aa2b6a51a68fbb00ec3bb5e76fd1aed91c87e9e7d323d272cf69859ef08f9b033552f60ce3d12c80ebf5b5bfb82af3cc68a9d636cb31800776ee76683afd0c5ee973ff6901c03d9ef5d16922a9bdf651cca5d5825d0d46295370f943b716965239e4ca5363d4149a7e8edbaa23e7671f3c665effdd07774158d9009e13b36ac948e71ef6ead1523e4bd782ee399c23c7483646f2d8ec0b60371be7a7296cc7af1b9e552ba2e593c458b6a679eb469fb8542708006fecf462287654ae3abb05c5a3c70fc2f612a237707ff69c371efa3da575674b57d8a900f488415336ce7cc6fc2db0d0ee759ebf3a00598ccb8bd56a5e8cb34a6a942f660a4b3ce28806a31bc3cc91ad51bd4070b4dfc9b7b911d93b5c0188182342baf5cc9713bbd5ff4484ccaa592799f7aef246dbe9f383fc7c1b6666b29284b0e1f8df493e9a1753dd01c266e6000ea71276cf0ecff57585b4cc9a721de666e9a61936a1193e2f995a115df7cb5bbc467fd389c64c461e66ee57002ca7a45720365cd90020c72f00587fd5e1bce851e322807b008eccc9c979e5fc3e9f2dddedf677f7c43ee3d6257eddc6a3538fbdeddfff5e1b0acc2dd3dd34aae4f5b50c769245e0ff2343be533a3e2cc45506abdc5ed1256b1bff8b4478abe5862d50e94ae0df317abae5ac33058024ddf0907948dd5dd4e90eab11cdd85fe993d3be00ec3f0900c75efddbf3926aeb958f0118ee83ad32a37ec256ce1865e7794f1a2e2e6583e67f94323e3764514b6bdd9f55ba0885e7fff57e5f0e79d5b9e6e5ba6d285eea79d90c53d38cb9540268d54e61e490d6b28c3946b60705ed0ea70a95792279c75c944ec3720ec039f775cd6acb84e6b1c5dd24395108a700c897e5dfc2797b57cf91f4e86f1152f9fb3c476b0017679c380440e8582785a4a79a8f6842353f5b636cb1d38ece8b4c6fdf0ba6269b4c9be325d794ec991d758b36f3f8035048a6c47cb19ca575bf60bcea7f7996c57daf5fd8efbd8dc60398bbe4e7b6b9ebcfb7ef74b74b2bfed20987dce92bb016aa86fcecf1233fa5e67fc274dbb967d02905b27568c9dca3424d17c24a37c2c2777847015c23ab1963ac8f0bbad521d0e29f4ae7ca4ec1fcfb0600b99f7b60a08c98babdd4243a190f27e304d6ddc66fe95a79b22ff2a6564ea7f54731c3e49e75cc622bc466086089f252ef74ada266d838e88f8ce55f5ce8a167bd86fb5139e395f3686bc7a6779f495f18774aceb81c5c36a2b738b72267baa6ff72ff4f89bb75541025ceca082446019873eb6b0add2c5300f8a14c9186525a46d343af1bc5d3d778d057f76ee21544a79ccd2bd9bfca73e740c606f9d426a61787d192e621e55bae5997053e65fd64e5a9085e125ff6319d721181b5e4db667cdd37c3e6ac55eb1c6f5434cd0160cd0b3df9e029cba1b0185bfb2980cb7fee1e77e2c766b43c5932de662c073992b84b6c2f5052bfef4fc55ac3534ef38c323dedb89a5f5c75f4e3d2d1690e32e3dd2cd514a69ff243cabae1640e99865bf9cf6bfd360085ac205a2c125fdd5ac7e0f4f882b1277bc00c5271a47d0fa7a6e91f8d84d0d8362b44dc33ca48cf532b392a9826f93280850d1eaf30960f0128a7f0aab784daf571b37abc3cb5d8940aaf255649efbc466a348fe2cfb7dd9bb603365d450e61dfa2a85558ed75033a21c5ca3821b24cf1b12b6c467500f68f6c6bd9e46acf82cb94675700df6309c0ce6b7a5d1de35643c583d52983b5d899de9d7d9e737791a6ab7b7fc72f77f5376185f78a214bc52e36b4476d26c74c37d43c6663d7f263d9a89ef5d8f39f1700868e60f90fe17500706e267b7300079b91301aec0b3819494d9ec85f139fd610eb42fe8d74fa739aa9d796fb2b3d7aed54f64835e6cf93b6ae87bf751e6ffe07e3a96ee8d5caba160b4cb6bf2ffc3abbf5f4e79848d004406d8d48a50091a503748fc6efdcb834de610d275437b5e547192cfe3fda982c9c0396caa716ed75c2d8e867999fb6e647da8917210099a256ab02b81dde4e29efa2ec5cba6434a01c335f8e86654223489e3189c7adb585b29343dffceeac5d3e62cee2f3ae2a09d95af5e44633487aec30dd08ad72eec21036008363fb3b389aa9f564b5cf75da7752fbf7cad9e1a0a509fcfb225ebae8f23419e4aad0f4e3d6d643a173c1e2558ec8a600d85734ac58b61802a779e1ac7eaf2bf7b27ee295cf3d409b979bda34ca75ad546bbea06fbd8179e943f2115162e84f33975459384d96fee86312abbdc4fdd682b447a223a39ad8f51abbc2bf160e5609a2b409f249d5b6b43cfcf11fb2f2f119e5ce179b45ff53a124393afff0f433acaecebbfd0fcd6e62727c499e4844f6ef2b008e7bc32450f673132ed743ae7cdb60a37d31db4d4b8363462a1e010c05daa0faffaabd40bf8a2b4d306811aaeacce6315b10e952a69fae9d5c571b1786b5eedade297a85b8ed9648b1496363e99506005b07dd9402006374e7eb56e3dcd66bbcc205336cb50efe00feb8a28896c2d97ac2d7015001f0bcfb217182485bc7bb7c59db641ead639743136978929583ba44a0e3ec017d770cd169fcef93651ec02699cc69040f9727f628cd82eeaf43ddf60df6ea4a737d09d5e444c8ac4bc16cf88b6b262d508b55401f2cae5a8ab8b3a7cf8fd5b9cccf96c940c23ae3f3f8127491eecba93d5fa4a7bf47dc66a8d6006891a68216a5089912ce152dd8fdcf520b185db99a90f97f1da2060549b74818729dd38f6ca66eedc6533d6e86ad7df3a8e1dbb59efc1bc3f5fbbfaeb4013c2eb5208c3ddf9446d29da844e966a400dc69aaa5ce287e61774d15cf3528da6ed7cfff35ab73becdd43cf19520905eeb2ca9662310e4fd6b26511a8f96f8c26ddf11abf13e87b566c749e7d0e1d44eeeb8f5b6904aaf7d6d3e630fffed536abcdf8682de07c7cef355f02bf9db9ec2af6a0ec07f00d68b829d10e93a91e06bd911b997bc6d844f61326a4d9ee5df62cd381ca5ffd2a8c9252874da1de2e3ed7113a0da20e766542b13a3e6e21a78c9577fa78277dff3595b1b17388d16ea650be32fd3ea8b4fcb8b2f92db4e5efc085a9a2d2199475667ff958e895e8c109da54ffbee501f484957bf7591f40fc0d6b721ff76cbaaf2ee65c76c27b8a8c3db0e0000f43862f24f21d8425afa439589c90f43d72c7ab6d057a2a8c58cbc7a20e93302a576cfe961b40bc20f00fdf7e7d855d08237d8bf5315bae85d127ccaa061c708a7248255becd4596ccafb6ab81afe45fc1ff498faadffd1d49bff864b2bbd9630c05f0b99029d8e76cd49731eeed707ce8a048c721853727b7cbff7ab33346e925b3cb55d247712dff0e5ff59fbd30fd6e4982d001d10ea5fcdf9ce497f9ea6c74b292f340c5e9dc59c6d44efaafbe1eeb057a5f5555db694f5a906456e579f5c1ba3b53bd6e622f9bf25a644780ae9d50729dcd5b6f9fd19b9dedcde001', 'i4LEf3TSYS3IXqWRfS6kRA'),
-  ('23', '4', '1794837015112', 'signal.awaited', 'letter', '{"due":null}', NULL, 'QuWowFZOPmSg6pXY86MJ9C'),
-  ('24', '0', '1794837015100', 'run.started', NULL, '{"workflow":"golden-letters","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e49f-6a3c-72da-9365-2293a3d6414e","deadline":4948437015100}', NULL, 'weF9pwollWx8o1MPQGWMgA'),
-  ('24', '1', '1794837015104', 'signal.awaited', 'one', '{"due":null}', NULL, 'hADdZWouub0ssxk_GfNx1D'),
-  ('24', '2', '1794837015117', 'signal.received', 'one', '{"id":"01a1e49f-6a3f-74fe-b2e8-5eb7e3b760cc","payload":1}', NULL, 'OkhsNorcAYKPNqqXhqmckC'),
-  ('24', '3', '1794837015117', 'signal.awaited', 'two', '{"due":null}', NULL, 'r9FhmdDvV_b6W-PrRP-ErA'),
-  ('25', '0', '1794837015113', 'run.started', NULL, '{"workflow":"golden-generations","version":"1.0.0","input":0,"seed":"01a1e49f-6a49-743e-8ae6-503b65cedf92","deadline":4948437015113}', NULL, 'vXL1hEPMtQu01sUbnrXZLC'),
-  ('25', '1', '1794837015119', 'state.patched', 'generation', '{"value":0}', NULL, 'h-uzK7u4Ik3slvsYIWbD6D'),
-  ('25', '2', '1794837015119', 'signal.awaited', 'next', '{"due":null}', NULL, 'jnrSipYIWZvB-8GBGIq3MA'),
-  ('25', '3', '1794837015124', 'signal.received', 'next', '{"id":"01a1e49f-6a4f-73ee-a598-8c17306296ec","payload":1}', NULL, 'nUucK00ie1mF76waL3minA'),
-  ('25', '4', '1794837015124', 'run.continued', NULL, '{"generation":1,"input":1,"state":{"generation":0},"cost":{}}', NULL, 'E3f9I7byMmrJHy_yszTyWD'),
-  ('25', '5', '1794837015136', 'state.patched', 'generation', '{"value":1}', NULL, 'YERBBoR_dhL3BbWFduPDqC'),
-  ('25', '6', '1794837015136', 'signal.awaited', 'next', '{"due":null}', NULL, '1tH-EDbmqi4rnb7J-OqVGA'),
-  ('26', '0', '1794837015123', 'run.started', NULL, '{"workflow":"golden-rated","version":"1.0.0","input":1,"seed":"01a1e49f-6a53-7105-b871-37dfbfca7a9d","deadline":4948437015123}', NULL, '05WteT7lUTpP9rXIea-CND'),
-  ('26', '1', '1794837015140', 'step.started', 'work', NULL, NULL, 'f7FmbRHhCtVE6eUat2b_oB'),
-  ('26', '2', '1794837015148', 'step.completed', 'work', '1', NULL, 'D4gUa2b8nfqiqWt_WyB5PA'),
-  ('26', '3', '1794837015148', 'run.succeeded', NULL, '1', NULL, '8CzXYMbJk7Whb4vAEy7MPD'),
-  ('27', '0', '1794837015125', 'run.started', NULL, '{"workflow":"golden-child","version":"1.0.0","input":21,"seed":"crVk7E5nH-rMum0pirO6ejw","deadline":1796046615125}', NULL, '1P9B28lWW9hQ6UgMrU_YrB'),
-  ('27', '1', '1794837015135', 'step.started', 'double', NULL, NULL, '8tkFG_xrQgzJRtfx_iWvoC'),
-  ('27', '2', '1794837015139', 'step.completed', 'double', '42', NULL, 'cPn41fXRGf9IvE9zduQwCC'),
-  ('27', '3', '1794837015139', 'run.succeeded', NULL, '42', NULL, 'qQjhAcpPsOnPwreDY1r1lA'),
-  ('28', '0', '1794837015126', 'run.started', NULL, '{"workflow":"golden-rated","version":"1.0.0","input":2,"seed":"01a1e49f-6a56-7741-9c67-97a6e80e61d7","deadline":4948437015126}', NULL, 'PDgdwLSnEwvywrm93uF0mD'),
-  ('29', '0', '1794837015135', 'run.started', NULL, '{"workflow":"golden-doubles","version":"1.0.0","input":21,"seed":"01a1e49f-6a5f-7274-9296-f9e6eedc6d74","deadline":5263797015135}', NULL, 'q10l67n2YsEJ9oCrrNqa5A'),
-  ('30', '0', '1794837015138', 'run.started', NULL, '{"workflow":"golden-doubles","version":"1.0.0","input":1,"seed":"01a1e49f-6a62-7216-b0fb-2189a39cad08","deadline":5263797015138}', NULL, 'sUejNXBZPeTBmPROAIkwfB'),
-  ('30', '1', '1794837015156', 'run.continued', NULL, '{"generation":1,"input":2,"state":{},"cost":{},"replaces":true,"deadline":5263797015144}', NULL, 'CkQ4jJxYrVumpVjrnIiFMD'),
-  ('32', '0', '1794837015171', 'run.started', NULL, '{"workflow":"golden-held","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e49f-6a83-766f-ba74-185451490f1a","deadline":4948437015171}', NULL, 'ZAXo-6G0uA0aCuTxZ-feID'),
-  ('32', '1', '1794837015173', 'step.started', 'before', NULL, NULL, '-Ay8OmaKc33jFAdOBG2k5A'),
-  ('32', '2', '1794837015175', 'step.completed', 'before', '"before"', NULL, 'p06kbXMkIo_Kz5uwiVKyQD'),
-  ('32', '3', '1794837015175', 'step.started', 'held', NULL, NULL, 'lGiOvZgvfq22NARfHriu4D'),
-  ('33', '0', '1794837015198', 'run.started', NULL, '{"workflow":"golden-held","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e49f-6a9e-7338-bf8d-49ac54154073","deadline":4948437015198}', NULL, 'e4wriBfcVeIR35EFHrEHVC'),
-  ('33', '1', '1794837015201', 'step.started', 'before', NULL, NULL, 'pmtWHvArqtNno0yZflhqcB'),
-  ('33', '2', '1794837015203', 'step.completed', 'before', '"before"', NULL, 'vgSZOvbjxsaaWV7-tLp_UA'),
-  ('33', '3', '1794837015203', 'step.started', 'held', NULL, NULL, 'FibLgY13r7C2or31l75HGA'),
-  ('34', '0', '1794837015224', 'run.started', NULL, '{"workflow":"golden-limited","version":"1.0.0","input":{"account":"a","isHeld":true},"seed":"01a1e49f-6ab8-77d9-8fef-2c2b24a64115","deadline":4948437015224}', NULL, '9OpCj35uUTuIqMGsUZLZGA'),
-  ('34', '1', '1794837015234', 'step.started', 'work', NULL, NULL, 'fHtzy_YVpCwp59UlP0INXA'),
-  ('35', '0', '1794837015252', 'run.started', NULL, '{"workflow":"golden-limited","version":"1.0.0","input":{"account":"a","isHeld":false},"seed":"01a1e49f-6ad4-70cf-8346-450c48a590ce","deadline":4948437015252}', NULL, 'AB1mzTzfMnnuXnrLzk_SRB'),
-  ('36', '0', '1794837015255', 'run.started', NULL, '{"workflow":"golden-limited","version":"1.0.0","input":{"account":"a","isHeld":false},"seed":"01a1e49f-6ad7-752b-836a-5d452ec83c29","deadline":4948437015255}', NULL, 'snE5w2DgK3JktzASe-RXjB'),
-  ('37', '0', '1794837015333', 'run.started', NULL, '{"workflow":"golden-doubles","version":"1.0.0","input":4,"seed":"01a1e49f-6b25-771c-aa69-37d81a29e2c3","deadline":4948437015333}', NULL, 'RAIy53F3v8h8FtmPDdww5D'),
-  ('38', '0', '1794837015358', 'run.started', NULL, '{"workflow":"golden-doubles","version":"1.0.0","input":8,"seed":"01a1e49f-6b3e-7487-bf15-7e3eee851eb6","deadline":4948437015358}', NULL, '01bkkicD_SMQGXXgCdjguA');
+  ('1', '0', '1794842641594', 'run.started', NULL, '{"workflow":"golden-everything","version":"1.0.0","input":{"label":"done","at":{"$date":"1970-01-01T00:00:00.000Z"}},"seed":"01a1e4f5-44ba-75a5-9099-956104dba07d","deadline":4948442641594}', NULL, '3DpJ5-2zYb48u6bvWcjpZC'),
+  ('1', '1', '1794842641654', 'state.patched', 'phase', '{"value":"gather"}', NULL, 'WoxMODcCpLAB-4-UAoAiUB'),
+  ('1', '2', '1794842641654', 'step.started', 'a', NULL, NULL, 'EecmNa2Bzzv26qOZm53sFA'),
+  ('1', '3', '1794842641654', 'step.started', 'b', NULL, NULL, '_hfucOx9Dv_8PkX9XVoYKA'),
+  ('1', '4', '1794842641665', 'step.completed', 'a', '1', NULL, 'wR0VWvdvO60ZZw0QjjrajD'),
+  ('1', '5', '1794842641669', 'step.completed', 'b', '[{"$map":[["k",{"$bigint":"2"}]]}]', NULL, 'EYGuMTaJzQmUEVuMvbrvoB'),
+  ('1', '6', '1794842641669', 'step.started', 'slow', NULL, NULL, '_lWsg1TNSCYz32ESSWLUnC'),
+  ('1', '7', '1794842641669', 'step.started', 'fast', NULL, NULL, 'Nr7sEyMUp2qZRSY0kQONED'),
+  ('1', '8', '1794842641682', 'step.completed', 'fast', '"fast"', NULL, 'cZBP_hwUS5sdyOCbxpp5QA'),
+  ('1', '9', '1794842641682', 'step.started', 'flaky', NULL, NULL, 'coHeVbjCgOdLFX7XFS0uzD'),
+  ('1', '10', '1794842641686', 'step.failed', 'flaky', '{"attempt":1,"error":{"$error":{"name":"RetryableError","message":"not yet","fields":{"retryAfter":{"$undefined":true}}}},"retryAt":1794842641687}', NULL, 'qn4-iLCvxNb4_dEevit0UC'),
+  ('1', '11', '1794842641692', 'step.started', 'flaky', '{"attempt":2}', NULL, 'RiIooBkwfP5CkkKcUBT_4B'),
+  ('1', '12', '1794842641701', 'step.completed', 'slow', '"slow"', NULL, 'bdqvLiRuRC5Rlwnb7_UHeD'),
+  ('1', '13', '1794842641706', 'step.completed', 'flaky', '2', NULL, 'SEzwQrdWKVI-wilsvEYVUC'),
+  ('1', '14', '1794842641706', 'step.started', 'fails', NULL, NULL, '4Z2qlNCGvYgwgyBHWIRiLD'),
+  ('1', '15', '1794842641710', 'step.failed', 'fails', '{"attempt":1,"error":{"$error":{"name":"TypeError","message":"no"}},"retryAt":null}', NULL, 'o0p7d98BPSOEHXocR4OVJA'),
+  ('1', '16', '1794842641710', 'timer.set', 'sleep', '{"due":1794842641715}', NULL, 'b_h-xDKdzw15t-GeUL6dHB'),
+  ('1', '17', '1794842641716', 'timer.fired', 'sleep', NULL, NULL, '0Qf3pBiH63MXMQtOcrI0JB'),
+  ('1', '18', '1794842641717', 'child.started', 'golden-child', '{"child":"cemWWD3pgaswDGnhjUSrVGB","workflow":"golden-child","digest":"b0tmEhJfs6Da7NJ5nf1snC","detached":false}', NULL, 'ZevRG8mvnFSJkf23L-IONC'),
+  ('1', '19', '1794842641762', 'child.ended', 'golden-child', '{"child":"cemWWD3pgaswDGnhjUSrVGB","status":"succeeded","value":42}', NULL, 'lq3_dtarBonfpYFSJyDPKC'),
+  ('1', '20', '1794842641763', 'step.started', 'map/0/item', NULL, NULL, 'gyDZHD7pCDLSrMpAcsMDeC'),
+  ('1', '21', '1794842641763', 'step.started', 'map/1/item', NULL, NULL, 'C-SO4VoVF_Jl7FWAP8QXmC'),
+  ('1', '22', '1794842641767', 'step.completed', 'map/0/item', '10', NULL, '8lpeBaitKDENCqeyd2CSYB'),
+  ('1', '23', '1794842641767', 'step.started', 'map/2/item', NULL, NULL, 'Q7Zg3UstspedonWqok-NdD'),
+  ('1', '24', '1794842641770', 'step.completed', 'map/1/item', '20', NULL, 'OJMsLFrLSkqpjYF4txYxUA'),
+  ('1', '25', '1794842641771', 'step.completed', 'map/2/item', '30', NULL, 'WN7cdHpzxOISGMeeBi7w-A'),
+  ('1', '26', '1794842641771', 'cost', NULL, '{"usd":0.25}', NULL, 'deOp3Tttsb5tasapgZLauA'),
+  ('1', '27', '1794842641771', 'note', NULL, '{"text":"seen at 1970-01-01T00:00:00.000Z"}', NULL, 'WJO42142KJ5xmNO5SKrD4C'),
+  ('1', '28', '1794842641771', 'patched', 'golden-patch', NULL, NULL, 'mo2yXDN9oJyQkVJdbsmqTC'),
+  ('1', '29', '1794842641772', 'signal.awaited', 'go', '{"due":1797434641772}', NULL, 'BYbrZxPAg9PKyIXykNdM3D'),
+  ('1', '30', '1794842641772', 'signal.received', 'go', '{"id":"01a1e4f5-44ef-7646-bb9d-44c41b8c249a","payload":{"ok":true}}', NULL, 'eJJTffbG34strEKCsrBuwC'),
+  ('1', '31', '1794842641773', 'signal.awaited', 'never', '{"due":1794842641774}', NULL, 'sL9LlwiFFq3-yltlQM3sLD'),
+  ('1', '32', '1794842641776', 'timer.fired', 'never', '{"wait":true}', NULL, '20XPk7U7xKU7P0aJbmmxUA'),
+  ('1', '33', '1794842641777', 'run.succeeded', NULL, '{"label":"done","parts":[1,[{"$map":[["k",{"$bigint":"2"}]]}]],"raced":"fast","flaky":2,"failed":"no","doubled":42,"mapped":[10,20,30],"isNew":true,"answer":{"ok":true},"late":"none","dice":0.48142739973610027,"id":"32056dff-a283-4a9d-8fa5-70fc18c00fd2"}', NULL, 'hO29A5jw56Qf266dTB3AXC'),
+  ('2', '0', '1794842641717', 'run.started', NULL, '{"workflow":"golden-child","version":"1.0.0","input":21,"seed":"cemWWD3pgaswDGnhjUSrVGB","deadline":1796052241717}', NULL, '8eypEA2ynDc8erW1zJSB2D'),
+  ('2', '1', '1794842641727', 'step.started', 'double', NULL, NULL, '0_2E8i-AJv5bD6Tx-NseTD'),
+  ('2', '2', '1794842641735', 'step.completed', 'double', '42', NULL, 'VlYdOaD08LtXDHlFkEfw7B'),
+  ('2', '3', '1794842641735', 'run.succeeded', NULL, '42', NULL, 'X-6SmC8bAainZT9YiOuWoD'),
+  ('3', '0', '1794842641784', 'run.started', NULL, '{"workflow":"golden-fails","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e4f5-4578-721a-8da5-2819eaa4d830","deadline":4948442641784}', NULL, 'zdY6630A_139-bzmB4fCEA'),
+  ('3', '1', '1794842641789', 'step.started', 'ok', NULL, NULL, 'm8okcEUlnvJfqIF8kETEhD'),
+  ('3', '2', '1794842641804', 'step.completed', 'ok', '"fine"', NULL, '5wM_kzPbIuw03n3LidJNrA'),
+  ('3', '3', '1794842641804', 'run.failed', NULL, '{"error":{"$error":{"name":"RangeError","message":"always"}},"stopReason":"error"}', NULL, 'XMNXd5d_Z55Z3zMjaHwp5B'),
+  ('4', '0', '1794842641784', 'run.started', NULL, '{"workflow":"golden-fails","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e4f5-4578-721a-8da5-2819eaa4d830","deadline":4948442641814}', NULL, '8QFByrHs2PwaUd9YcpkF-C'),
+  ('4', '1', '1794842641789', 'step.started', 'ok', NULL, NULL, 'skW9IeaS3-ep01vATVzVlD'),
+  ('4', '2', '1794842641804', 'step.completed', 'ok', '"fine"', NULL, 'IHkzDNlt5wtEK_UOZIL0OB'),
+  ('4', '3', '1794842641816', 'run.forked', NULL, '{"from":"01a1e4f5-4578-721a-8da5-2819eaa4d830","at":3,"seed":"01a1e4f5-4597-702a-859f-a6dce8453cd3"}', NULL, 'j7BH5YJ2rTN1I9C_04ma4D'),
+  ('4', '4', '1794842641834', 'run.failed', NULL, '{"error":{"$error":{"name":"RangeError","message":"always"}},"stopReason":"error"}', NULL, 'mUae4FF1-ugKI4muBaiwyB'),
+  ('5', '0', '1794842641594', 'run.started', NULL, '{"workflow":"golden-everything","version":"1.0.0","input":{"label":"done","at":{"$date":"1970-01-01T00:00:00.000Z"}},"seed":"01a1e4f5-44ba-75a5-9099-956104dba07d","deadline":4948442641859}', NULL, 'x0ERVNSuOxZledjpuOVsiC'),
+  ('5', '1', '1794842641654', 'state.patched', 'phase', '{"value":"gather"}', NULL, '_HRlMTLuGBu7Db6BLm0zBA'),
+  ('5', '2', '1794842641654', 'step.started', 'a', NULL, NULL, 'MJhxGt5UnMKIfUbOt9GuOD'),
+  ('5', '3', '1794842641654', 'step.started', 'b', NULL, NULL, 'ft1_FSuZwohED2c4tJCpJC'),
+  ('5', '4', '1794842641665', 'step.completed', 'a', '1', NULL, 'BH8s84fKLvZXqWZ-mIPW4D'),
+  ('5', '5', '1794842641669', 'step.completed', 'b', '[{"$map":[["k",{"$bigint":"2"}]]}]', NULL, 'x_9F5oUeFm_4nWl3rFpmRA'),
+  ('5', '6', '1794842641669', 'step.started', 'slow', NULL, NULL, 'BtQx55wtCJY-OtczuFjw_A'),
+  ('5', '7', '1794842641669', 'step.started', 'fast', NULL, NULL, 'qvfWXabSuKQm-q12-aF24D'),
+  ('5', '8', '1794842641682', 'step.completed', 'fast', '"fast"', NULL, 'NXDr1txgBFLThl2fWOUR4D'),
+  ('5', '9', '1794842641891', 'run.forked', NULL, '{"from":"01a1e4f5-44ba-75a5-9099-956104dba07d","at":9,"seed":"01a1e4f5-45e2-709b-b961-b231f4b900cd"}', NULL, 'lQXOuWDScH_CkpZKqAeksB'),
+  ('5', '10', '1794842641919', 'step.started', 'flaky', NULL, NULL, 'j93QTY27_QJ8PUB3ish17C'),
+  ('5', '11', '1794842641919', 'step.started', 'slow', '{"attempt":2,"rerun":true}', NULL, '3n4FNvvEutPJCdNpBbFnkD'),
+  ('5', '12', '1794842641925', 'step.failed', 'flaky', '{"attempt":1,"error":{"$error":{"name":"RetryableError","message":"not yet","fields":{"retryAfter":{"$undefined":true}}}},"retryAt":1794842641926}', NULL, 'wEgBLCMGrb-4Li6-6udDeD'),
+  ('5', '13', '1794842641926', 'step.started', 'flaky', '{"attempt":2}', NULL, 'b8r-2cQhI8-SZ84UvknXMC'),
+  ('5', '14', '1794842641932', 'step.completed', 'flaky', '2', NULL, '53JgieTYTtR8qfaz49RRhA'),
+  ('5', '15', '1794842641933', 'step.started', 'fails', NULL, NULL, 'q-7vRw0MLSk9TRf5WFeDaB'),
+  ('5', '16', '1794842641935', 'step.failed', 'fails', '{"attempt":1,"error":{"$error":{"name":"TypeError","message":"no"}},"retryAt":null}', NULL, 'yxmai11fO4HC01cSj2zKRD'),
+  ('5', '17', '1794842641935', 'timer.set', 'sleep', '{"due":1794842641940}', NULL, 'JfSpfev6Kby5Vr-lPwci_A'),
+  ('5', '18', '1794842641955', 'timer.fired', 'sleep', NULL, NULL, 'cEXAbjDMq4Bgn411OC2qRC'),
+  ('5', '19', '1794842641955', 'child.started', 'golden-child', '{"child":"c_Iiq5mBH89QEfvOJMfh_WX","workflow":"golden-child","digest":"b0tmEhJfs6Da7NJ5nf1snC","detached":false}', NULL, 'ZWBxz0ehKr478HAbvdTpQC'),
+  ('5', '20', '1794842641955', 'step.completed', 'slow', '"slow"', NULL, 'GMbkNwEWM6KD_SqurMBM6C'),
+  ('5', '21', '1794842641997', 'child.ended', 'golden-child', '{"child":"c_Iiq5mBH89QEfvOJMfh_WX","status":"succeeded","value":42}', NULL, 'cCcJSrriGWVETvL29q927D'),
+  ('5', '22', '1794842641997', 'step.started', 'map/0/item', NULL, NULL, 'MnAVN1dPnn_4s1t5dKNLcC'),
+  ('5', '23', '1794842641997', 'step.started', 'map/1/item', NULL, NULL, 'jsBoIexo1Fl8yo61TPdxBB'),
+  ('5', '24', '1794842642003', 'step.completed', 'map/0/item', '10', NULL, 'Ltqcqhj4fdmUzQexwwURvD'),
+  ('5', '25', '1794842642003', 'step.started', 'map/2/item', NULL, NULL, 'EdOxWrUe9Jy5Sm_68GHkaA'),
+  ('5', '26', '1794842642004', 'step.completed', 'map/1/item', '20', NULL, 'tSsCqIhYLlp9DH5CdgmjhA'),
+  ('5', '27', '1794842642007', 'step.completed', 'map/2/item', '30', NULL, 'vfVKp-Ii0VNUuyDE0TZyfA'),
+  ('5', '28', '1794842642007', 'cost', NULL, '{"usd":0.25}', NULL, '0hfn2A3ruCUahuY2afjSUC'),
+  ('5', '29', '1794842642007', 'note', NULL, '{"text":"seen at 1970-01-01T00:00:00.000Z"}', NULL, 'Lv3PNZsUbxzbO2vwNHRJrB'),
+  ('5', '30', '1794842642007', 'patched', 'golden-patch', NULL, NULL, 'pFicRTQxVJva17o1j7rnDB'),
+  ('5', '31', '1794842642007', 'signal.awaited', 'go', '{"due":1797434642007}', NULL, 'lvRc6DvFqfhoD0U7XnmKhC'),
+  ('5', '32', '1794842642008', 'signal.received', 'go', '{"id":"01a1e4f5-45ed-7561-8b7d-5cd686a5661e","payload":{"ok":"forked"}}', NULL, 't5M1-ULeyX0lch7J7N0ctA'),
+  ('5', '33', '1794842642008', 'signal.awaited', 'never', '{"due":1794842642009}', NULL, 'z-1FGNrutRHIhismrnBtfA'),
+  ('5', '34', '1794842642015', 'timer.fired', 'never', '{"wait":true}', NULL, '1fVzN2-IShWsV78azAOVSC'),
+  ('5', '35', '1794842642015', 'run.succeeded', NULL, '{"label":"done","parts":[1,[{"$map":[["k",{"$bigint":"2"}]]}]],"raced":"fast","flaky":2,"failed":"no","doubled":42,"mapped":[10,20,30],"isNew":true,"answer":{"ok":"forked"},"late":"none","dice":0.8565466896989679,"id":"a53ca5e8-bfae-41c0-88a9-d24b2728e620"}', NULL, 'wdCLa1GRHk8Iu0Vdpt_6yC'),
+  ('6', '0', '1794842641915', 'run.started', NULL, '{"workflow":"golden-loops","version":"1.0.0","input":0,"seed":"01a1e4f5-45fb-77c7-bf28-a7d8f9986f17","deadline":4948442641915}', NULL, 'Bnp6nroi6hLqRrEsNaqkED'),
+  ('6', '1', '1794842641921', 'step.started', 'next', NULL, NULL, 'k97--4tEDdR-Xf4bDKgW_A'),
+  ('6', '2', '1794842641928', 'step.completed', 'next', '1', NULL, 'z66s18jiFSU-Fu8IgSBg2D'),
+  ('6', '3', '1794842641928', 'state.patched', 'n', '{"value":1}', NULL, 'ICK5wcCuBxdfV0Nkw57DyC'),
+  ('6', '4', '1794842641929', 'run.continued', NULL, '{"generation":1,"input":1,"state":{"n":1},"cost":{}}', NULL, 'rmEf9QFWgqTicwioPyivwB'),
+  ('6', '5', '1794842641933', 'step.started', 'next', NULL, NULL, 'LWsKvVoVMJM9r123lhVxxA'),
+  ('6', '6', '1794842641935', 'step.completed', 'next', '2', NULL, 'ef_uSJdPIqsl9E55KorDhD'),
+  ('6', '7', '1794842641935', 'state.patched', 'n', '{"value":2}', NULL, 'LWhWA4yL2lADB5BG_swdYC'),
+  ('6', '8', '1794842641935', 'run.continued', NULL, '{"generation":2,"input":2,"state":{"n":2},"cost":{}}', NULL, '409narM4pjQ0sql8nCUz7C'),
+  ('6', '9', '1794842641960', 'step.started', 'next', NULL, NULL, 'XWlVCwXRZycv4jMeoDwwSD'),
+  ('6', '10', '1794842641970', 'step.completed', 'next', '3', NULL, 'j3YSPNA1I8tfNCQGdvFy_B'),
+  ('6', '11', '1794842641970', 'state.patched', 'n', '{"value":3}', NULL, 'M-g__ir87-PjEsOwo2yvCC'),
+  ('6', '12', '1794842641970', 'run.succeeded', NULL, '3', NULL, '4dx1YSWMQooJzIY6VOTCgB'),
+  ('7', '0', '1794842641955', 'run.started', NULL, '{"workflow":"golden-child","version":"1.0.0","input":21,"seed":"c_Iiq5mBH89QEfvOJMfh_WX","deadline":1796052241955}', NULL, 'ykqE1wjefb_ezaQCbi17eB'),
+  ('7', '1', '1794842641970', 'step.started', 'double', NULL, NULL, 'GMfqUsmO9I9zKAs9Ql9hCC'),
+  ('7', '2', '1794842641974', 'step.completed', 'double', '42', NULL, 'alkIl5lJuqYPO5jHv5NG1C'),
+  ('7', '3', '1794842641974', 'run.succeeded', NULL, '42', NULL, 'eqlt-Tk7aWKZfSXh3t1NuA'),
+  ('8', '0', '1794842641974', 'run.started', NULL, '{"workflow":"golden-sleeps","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e4f5-4636-7590-9d68-a42a5b145b35","deadline":4948442641974}', NULL, '95XgMdmYqT3abpy0BuEziC'),
+  ('8', '1', '1794842641983', 'step.started', 'before', NULL, NULL, 'dxP2Q8KyCcZmVVcrHa6vSD'),
+  ('8', '2', '1794842641988', 'step.completed', 'before', '"before"', NULL, 'vY5UleIFyymEeccZggIQVD'),
+  ('8', '3', '1794842641988', 'timer.set', 'sleep', '{"due":2110202641988}', NULL, 'raemcnQTafnOe8YrsdYGUD'),
+  ('8', '4', '1794842642026', 'run.cancelling', NULL, '{"cause":"cancel","reason":"not needed any more"}', NULL, 'sRA__th3v8OpkXN1mm9T-B'),
+  ('8', '5', '1794842642027', 'run.cancelled', NULL, '{"error":{"$error":{"name":"PawlError","message":"Run 01a1e4f5-4636-7590-9d68-a42a5b145b35 was cancelled: not needed any more. Start a new run, or retry this one, to do the work after all.","fields":{"code":"cancelled","fields":{"run":"01a1e4f5-4636-7590-9d68-a42a5b145b35","reason":"not needed any more"}}}},"stopReason":"cancelled"}', NULL, 'S1xE314eAsszst3yQe0fBB'),
+  ('9', '0', '1794842642031', 'run.started', NULL, '{"workflow":"golden-booked","version":"1.0.0","input":{"store":"postgres"},"seed":"01a1e4f5-466f-746c-9e8d-451852522659","deadline":4948442642031}', NULL, '1xqa2LuKZzE_XTdfKqJufD'),
+  ('9', '1', '1794842642033', 'step.started', 'first', NULL, NULL, 'BLFBylowoj1x1XDZVCVEpA'),
+  ('9', '2', '1794842642050', 'step.completed', 'first', '"booked: first"', NULL, '38N-nSDU73-AWr-AkESmFC'),
+  ('9', '3', '1794842642066', 'signal.awaited', 'go', '{"due":null}', NULL, 'PqrlziointVHI9-1IYqa8B'),
+  ('9', '4', '1794842642069', 'signal.received', 'go', '{"id":"01a1e4f5-4671-7388-a360-7aa78ce42ef0","payload":"now"}', NULL, 'uvRFVEpo2ItZh_ReFCBiuA'),
+  ('9', '5', '1794842642069', 'step.started', 'second', NULL, NULL, 'wS0g-qvW-qkd1Id6bvxjgC'),
+  ('9', '6', '1794842642073', 'step.completed', 'second', '"booked: second"', NULL, 'xfhq3JrPk1Tnza5xteDiaD'),
+  ('9', '7', '1794842642080', 'run.succeeded', NULL, '["booked: first","now","booked: second"]', NULL, 'nZWGJjl3RsfV7teguuVZdD'),
+  ('10', '0', '1794842642084', 'run.started', NULL, '{"workflow":"golden-asks","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e4f5-46a4-749c-9ec2-196c8aa8c51d","deadline":4948442642084}', NULL, 'gQ4NMZPqGCXgHBH_I0T3ZD'),
+  ('10', '1', '1794842642089', 'step.started', 'risky', NULL, NULL, 'wNe3rxAIZag1zuxzChQ36A'),
+  ('10', '2', '1794842656553', 'run.parked', NULL, E'{"reason":"unknown_outcome","message":"Run 01a1e4f5-46a4-749c-9ec2-196c8aa8c51d was interrupted in step \\"risky\\" (attempt 1): nobody can tell whether it took effect. Look outside (its idempotency key is 01a1e4f5-46a4-749c-9ec2-196c8aa8c51d/risky), then resolve the run: \\"rerun\\", \\"complete\\" with the result, \\"fail\\", or \\"cancel\\".","choices":["rerun","complete","fail","cancel"],"detail":{"step":"risky","attempt":1,"key":"01a1e4f5-46a4-749c-9ec2-196c8aa8c51d/risky"}}', NULL, 'mNSyx4-BjecOdksnrILOOA'),
+  ('11', '0', '1794842642089', 'run.started', NULL, '{"workflow":"golden-asks","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e4f5-46a9-73fb-a55c-f8ab6d3b46f2","deadline":4948442642089}', NULL, '7AP7B1JQmDwXtWLPo_d4LC'),
+  ('11', '1', '1794842642094', 'step.started', 'risky', NULL, NULL, 'glc0qpiyb-VFWk2U7ABkIC'),
+  ('11', '2', '1794842656553', 'run.parked', NULL, E'{"reason":"unknown_outcome","message":"Run 01a1e4f5-46a9-73fb-a55c-f8ab6d3b46f2 was interrupted in step \\"risky\\" (attempt 1): nobody can tell whether it took effect. Look outside (its idempotency key is 01a1e4f5-46a9-73fb-a55c-f8ab6d3b46f2/risky), then resolve the run: \\"rerun\\", \\"complete\\" with the result, \\"fail\\", or \\"cancel\\".","choices":["rerun","complete","fail","cancel"],"detail":{"step":"risky","attempt":1,"key":"01a1e4f5-46a9-73fb-a55c-f8ab6d3b46f2/risky"}}', NULL, '-4TyorXOYFds-2jFVCdRcA'),
+  ('12', '0', '1794842656581', 'run.started', NULL, '{"workflow":"pawl.schedule","version":"1.0.0","input":{"name":"new-year"},"seed":"01a1e4f5-7f61-77e3-92d8-5400861d384f","deadline":null}', NULL, 'ZNV_01LeKp857SVLVtIPFC'),
+  ('13', '0', '1794842656613', 'run.started', NULL, '{"workflow":"pawl.schedule","version":"1.0.0","input":{"name":"seconds"},"seed":"01a1e4f5-7f69-738d-ada5-13398374b582","deadline":null}', NULL, 'jBIrdEjX8dBKbYrrI1JP4D'),
+  ('14', '0', '1794842656623', 'run.started', NULL, '{"workflow":"pawl.schedule","version":"1.0.0","input":{"name":"paused"},"seed":"01a1e4f5-7f75-7305-9c45-9cce70c40c8a","deadline":null}', NULL, 'q11C7KfQRmSG594UOc29LD'),
+  ('15', '0', '1794842657621', 'run.started', NULL, '{"workflow":"golden-ticks","version":"1.0.0","input":{"$undefined":true},"seed":"seconds@2026-11-16T15:24:17.613Z","deadline":1796052257621}', NULL, 'EGHiEJM_Wg9sh2Y250vtTB'),
+  ('15', '1', '1794842657632', 'step.started', 'slot', NULL, NULL, 'FUJa0A5Ryo0tpvhXA7pIvB'),
+  ('15', '2', '1794842657634', 'step.completed', 'slot', '"seconds"', NULL, 'We1i8ZuQKYtWdZNL9cABhA'),
+  ('15', '3', '1794842657634', 'run.succeeded', NULL, '"seconds"', NULL, 'RTECo_JZUhyxk8YINQNhFA'),
+  ('16', '0', '1794842657644', 'run.started', NULL, '{"workflow":"golden-everything","version":"1.0.0","input":{"label":"waiting","at":{"$date":"1970-01-01T00:00:00.000Z"}},"seed":"01a1e4f5-836c-744c-8fd7-e5732974b7d2","deadline":4948442657644}', NULL, '14zP7Adgf5jJQS69Ekjd3D'),
+  ('16', '1', '1794842657647', 'state.patched', 'phase', '{"value":"gather"}', NULL, 'i7jWucfHZYO1KnP1Y1HPbC'),
+  ('16', '2', '1794842657647', 'step.started', 'a', NULL, NULL, '8mRim6Rg2g_sytBLoOv9bB'),
+  ('16', '3', '1794842657647', 'step.started', 'b', NULL, NULL, 'jff1q88XQFEnrNdACa2t4C'),
+  ('16', '4', '1794842657652', 'step.completed', 'a', '1', NULL, 'xCm3iR5hYaK_4HOFTzBjOB'),
+  ('16', '5', '1794842657652', 'step.completed', 'b', '[{"$map":[["k",{"$bigint":"2"}]]}]', NULL, 'dqxWtR-ZNU82gulpysY6vB'),
+  ('16', '6', '1794842657652', 'step.started', 'slow', NULL, NULL, 'SZPH3VeCRq3fLXe11O5HjC'),
+  ('16', '7', '1794842657652', 'step.started', 'fast', NULL, NULL, 'LDW-QhZHd7-N-oYyR9u_MD'),
+  ('16', '8', '1794842657658', 'step.completed', 'fast', '"fast"', NULL, 'ItlEih_xOx7fPCkxGyhATA'),
+  ('16', '9', '1794842657659', 'step.started', 'flaky', NULL, NULL, '62N3NYUKCO5-ucfZrLF9QD'),
+  ('16', '10', '1794842657663', 'step.failed', 'flaky', '{"attempt":1,"error":{"$error":{"name":"RetryableError","message":"not yet","fields":{"retryAfter":{"$undefined":true}}}},"retryAt":1794842657664}', NULL, 'aa5mgHt8JBL8F1ptRqjThC'),
+  ('16', '11', '1794842657668', 'step.started', 'flaky', '{"attempt":2}', NULL, 'NYJFNncb_D09zS-sshppXC'),
+  ('16', '12', '1794842657676', 'step.completed', 'flaky', '2', NULL, 'IpCAYIWiYGodu3AsuGJbpD'),
+  ('16', '13', '1794842657676', 'step.started', 'fails', NULL, NULL, 'wkiEL3saSYan_89b-DyfvA'),
+  ('16', '14', '1794842657678', 'step.completed', 'slow', '"slow"', NULL, '-mdGgGzad7W0BpA4smSXwD'),
+  ('16', '15', '1794842657693', 'step.failed', 'fails', '{"attempt":1,"error":{"$error":{"name":"TypeError","message":"no"}},"retryAt":null}', NULL, 'x0KwCogOqcBD3IMUrBIbUA'),
+  ('16', '16', '1794842657693', 'timer.set', 'sleep', '{"due":1794842657698}', NULL, 'PHTgm0hy4Awb1NxUd6ncwB'),
+  ('16', '17', '1794842657698', 'timer.fired', 'sleep', NULL, NULL, 'UX96HKmyGp1fUEatnsAzbC'),
+  ('16', '18', '1794842657698', 'child.started', 'golden-child', '{"child":"c5nO4BDOXJH0WfhS_BSEcBz","workflow":"golden-child","digest":"b0tmEhJfs6Da7NJ5nf1snC","detached":false}', NULL, 'fyiWlQGCqNa_G-KSVLBOrD'),
+  ('16', '19', '1794842657728', 'child.ended', 'golden-child', '{"child":"c5nO4BDOXJH0WfhS_BSEcBz","status":"succeeded","value":42}', NULL, 'TX3jfnUBH1FJbn-M9CrsDA'),
+  ('16', '20', '1794842657728', 'step.started', 'map/0/item', NULL, NULL, '-DaILAcGuaxYdXis7sHNtC'),
+  ('16', '21', '1794842657728', 'step.started', 'map/1/item', NULL, NULL, 'aOBztJVmBMBc6nYVQy58KA'),
+  ('16', '22', '1794842657731', 'step.completed', 'map/0/item', '10', NULL, 'fPeUbxa_nwfUwtqmpV1xIB'),
+  ('16', '23', '1794842657731', 'step.started', 'map/2/item', NULL, NULL, 'IXcjosHAKjjSMINIGLPgDB'),
+  ('16', '24', '1794842657732', 'step.completed', 'map/1/item', '20', NULL, 'kQQ2c9OIxRP8Qi-5eW8JoA'),
+  ('16', '25', '1794842657734', 'step.completed', 'map/2/item', '30', NULL, 'P95fwFjnc_Z4Mw83Vfbk2C'),
+  ('16', '26', '1794842657734', 'cost', NULL, '{"usd":0.25}', NULL, 'Bac2G-FbWNQfHiAhcDcHKC'),
+  ('16', '27', '1794842657734', 'note', NULL, '{"text":"seen at 1970-01-01T00:00:00.000Z"}', NULL, 'B8ogiRNKIIf3mvcxEEK8qC'),
+  ('16', '28', '1794842657734', 'patched', 'golden-patch', NULL, NULL, '4scl5vNebFCDa2lPtg9_yC'),
+  ('16', '29', '1794842657734', 'signal.awaited', 'go', '{"due":1797434657734}', NULL, '1-FN37CO_sOwhPUCxj0jkC'),
+  ('17', '0', '1794842657647', 'run.started', NULL, '{"workflow":"golden-sleeps","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e4f5-836f-755d-9593-b2db8a1f911c","deadline":4948442657647}', NULL, '43J2jIm09sgUaYMCJxXCQA'),
+  ('17', '1', '1794842657652', 'step.started', 'before', NULL, NULL, 'B4QQ9UD9tQqxpChCGFdikB'),
+  ('17', '2', '1794842657658', 'step.completed', 'before', '"before"', NULL, 'VcgdtWutmyDUzQXVGDIzaA'),
+  ('17', '3', '1794842657659', 'timer.set', 'sleep', '{"due":2110202657659}', NULL, 'AvbXiwp2Ro4Z19dcOYvHcA'),
+  ('18', '0', '1794842657651', 'run.started', NULL, '{"workflow":"golden-booked","version":"1.0.0","input":{"store":"postgres"},"seed":"01a1e4f5-8373-778a-b60f-aba4a12e63c5","deadline":4948442657651}', NULL, 'YyF1-oo7BliM3V4T7Z-CRB'),
+  ('18', '1', '1794842657655', 'step.started', 'first', NULL, NULL, 'OxUXp-QzmMwGuLQ8klt68C'),
+  ('18', '2', '1794842657658', 'step.completed', 'first', '"booking: first"', NULL, 'SC2A9CItKNEPwUi6UIcYgD'),
+  ('18', '3', '1794842657673', 'signal.awaited', 'go', '{"due":null}', NULL, 'HfsAUjFrqQ5V1kxPMg0FGB'),
+  ('19', '0', '1794842657654', 'run.started', NULL, '{"workflow":"golden-parent","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e4f5-8376-718c-85e1-7a380708ff28","deadline":4948442657654}', NULL, '2gL7srQPyyxcdeQukotBLB'),
+  ('19', '1', '1794842657659', 'child.started', 'golden-grows', '{"child":"c45Xhc9xCBfeUnP0IxH66Dw","workflow":"golden-grows","digest":"SkTcFTZCBKgP6A6QOUVcwW","detached":true}', NULL, 'csBvaGgQUrLRS2eZTlOENA'),
+  ('19', '2', '1794842657659', 'child.started', 'golden-grows#2', '{"child":"c6h1uaPZKHu2HvhXTxzeAAx","workflow":"golden-grows","digest":"a4ayc_80_OGda4BO_1o_V0","detached":false}', NULL, 'NGyyNvb4HmgdHIPxESJs6B'),
+  ('20', '0', '1794842657658', 'run.started', NULL, '{"workflow":"golden-retries","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e4f5-837a-753b-acb0-428fe485eed9","deadline":4948442657658}', NULL, 'oM31BXq696qGyz1a8sE_tD'),
+  ('20', '1', '1794842657670', 'step.started', 'later', NULL, NULL, '9c48EWvKgyJ4Y30rM0ocUC'),
+  ('20', '2', '1794842657675', 'step.failed', 'later', '{"attempt":1,"error":{"$error":{"name":"RetryableError","message":"not before ten years","fields":{"retryAfter":{"$undefined":true}}}},"retryAt":2110202657675}', NULL, 'fWh6_ispWoDs1YgAkmearA'),
+  ('21', '0', '1794842657659', 'run.started', NULL, '{"workflow":"golden-grows","version":"1.0.0","input":10,"seed":"c45Xhc9xCBfeUnP0IxH66Dw","deadline":1796052257659}', NULL, 'zO5cJl8W7891UaJ0N_zg7C'),
+  ('21', '1', '1794842657669', 'signal.awaited', 'grown', '{"due":null}', NULL, 'mNVkvtXEC2e52FJPlDl2MA'),
+  ('22', '0', '1794842657659', 'run.started', NULL, '{"workflow":"golden-grows","version":"1.0.0","input":1,"seed":"c6h1uaPZKHu2HvhXTxzeAAx","deadline":1796052257659}', NULL, 'OBNZ_PnkOt4DG2aWw0gToC'),
+  ('22', '1', '1794842657669', 'signal.awaited', 'grown', '{"due":null}', NULL, 'gRc_GUqrJakE1cIBKX28zC'),
+  ('23', '0', '1794842657663', 'run.started', NULL, NULL, E'\\x010bc7130080aaaaaaeaff7435e0b3aa818aa99aaa9ade6e6aa0a20a06aeb0809abbdbc1c161030e5cc344301cc46607b0c6a7ffe1e9f3956b7f10507a4ddc648db33004be3cefab3704d0aa560581ab8dcf1b0123165e462cbc8c7aaf07801d08dccc09018a22b1c9bbf4da65e9c83879eae4a5caec29abe324bd4120714cf56a8c600ee38dd9eceeacd5ff01', 'gz7LM9QEbsd-Tnrd9V5aMA'),
+  ('23', '1', '1794842657672', 'state.patched', 'page', NULL, E'\\x018b8d130080aaaaaaeaff7415a0cb516e373e08c8450e7211b908081cc0c5af149ba20f1b8c397654c7aa26705a19160f7b00901f', 'krXmtQAbC6KNlmzcMqUaZC'),
+  ('23', '2', '1794842657673', 'step.started', 'write', NULL, NULL, 'N34F9cBteFBIxDHVbisDPD'),
+  ('23', '3', '1794842657685', 'step.completed', 'write', NULL, E'\\x018b050c0080aaaaaaeaff74b6657537777373373733dfcdddcdcddddcdccdddcdddcd1775335f16733777377337333777670338700d47c13900ce84951feef8deb1d42a4f2f575275ab513fbd54d05ef104e00a26fadb215d2fad4e3b8bb071256aec9acab1bb1916869df6b6c155eedf94f12d949eb9e420bb4fc7a6f3b3312fbea13f4565e7e2ed98bfc8f470534b7c3bcaa200cc2eec6f61b1e3cb94fd3919925d8f669bdc3649bf1e77ff456f9e10d62d556ac4f6ff43dcb8b0fbd9c3efa3aca2edd51dc0edf5df0140b50500f709fce5bdc34cb1130318d7f63937f19dda2118b91a5a53d68bd5ba07800de0edf076f689cf8f7f3ee8d5a9d7cf48343afa8da263ff06801ff55995f10f1995443fd66579395cc2193afc5f26db177a0962a3eaaeb07d87ff49c7a895140b87402a6c04ea131455db2cac2aa8757c7f9cd7b6c1742b879b4984083636d39245137cf55d438bdafc707daa0c74ee72d643d8f9865cf453f7e96ed9c033f9caca28e53fd2e73d9e0f45271b1e0500973305b98f5b55b52242d5f37f00b195f4190d29bc57c96f3d757f4e5d6be94e43f94264bc427af93a806fdb0d13d3eda91ff87b59fdc91394df3d2b47f735f636cbfd602f75a9f7fb66a56b4ddea00e004e41c9f01cc8f3e60122711d43deff77598db6b5cb48f27e8f00fa3bf4a8787caccc898e528d1497fb62e407c2a2d45980fac4a632dd51aabf5fb8fbdb742bb7a64a371b58df7a637e9cb23f2c58d6ca5fb9fc0f7b97e1a9be2e69049b2e08210076e9cdfaeb634943ba4f16312ee30b2131cb6a03c3ba0502dbd4a3d97002159b6e89ef07feeb713d4241cf8ca3d6973d44ab2f806b9c5d7f69028ef501fcc401ccbffb7e6ed7541ff97e65372925f138adf1ab0c0042776536d057b05eb892d5e3b66665945f0895398065b65614cca332f15fb15f81e8b725be3b15e89a5bf644aec5fa06801756d3dacaf93f005eff7419261c19ec109c9d1b37b92b4a87ff76bdf83fc924e424001ed3e1c8a9dc3a1fedbdb7f21c76e01d64ff55f29d99be4d28560f01b06e42a57bde365da778959513595f124b000b71dcb5a4d785294478a3d39394dc504cb54c6d12e23300f72a94a402d8b9187ae3971c9e620380523b67a1db9e76328cbf799f5cf64e42a1d8f18f85ca97a2b4fb521d31bba8d501e0fc2e395bb5beb9a900ee8df5a57225f9ff1adb2868e7123aa34b81dded66df3280f19fc3d7a3940c409c4e970e0a5dea14d19a726722134171bf94be89b28e561a7a54deb6dd6e4cde468a6d354a781d80d3db20eaa7630ac042dacc1fd3db8ad972aec670d30df7006e8e4eee7ec4ff843df2d1722e31fa8900aede7e7900336a1daad29dd9c193892ede8ef25fbf3c36ab42c01c33eea7b4e0d957ca358b651f5d2d8cd0d8dfac96bacd622886dbb5ca357def7ed3c273852ce4ac8d7fb30068dee647f7f2363ad19ab3fb161add0834bc0473f6d56bbe36c4b49c3471c97bdc67996eaf64eeb1b59b49b4783ad457385ae7144eb4c4d1eb6cf5ac94745b0fa34cefded96ae3a4fb647a5923bbaef53f1fee6ebaf96739c6304d6f2c6400e7a7730037e55bcc3eb59bf2cef186f58ee89c3b3a6eed652d6fbd8bd26a0f00341b22335bd1fccf6591d044b79ae20d31aaf5f5b0d43f651f7cd4fb898f2b938d76b91953fa99c7fd35aef6e4551ac0e3e6d82c07c2e96ba5a9e5943c9ca83e32588eae17bdb30760e74f8a93cdf4f3cddfbd12d3304653f7ce385f47a78e27a901e0b9d705c046e2eb17eff065c5b974e6f5dd7c77c60852b6b3d56f10c7a2fc2c37d820b59b3b9747e52a7d77f30b007bbabce0a894d60620b3a69d9b79c3c6b424ccb4ce21eb213f119950e7cd60d843cc81f62ee51a29efbce861d554e58379f9e314594f0beb9474cfc84b0b4a2e22ab400016018842eea4013887befea571fff9a7bf8522c69e7c00ef2eb5f77dcc12e609801f56c6004c41c4dfebcc26c7670fc041cddfc89f1853180580a1b050defea25ebd95f97fd7c16bef51d3c400fcade734715e85925db3a648bb46667126b146f16c147823cfc675fcb5022062e626565817127db9217fd6b662df9ce7c8b865061a80713373afd3af45f2d8d2049b292691fc7f8d6300e8421bc01c9b07a0413e3dbff3693ac96b1f570b5bf28cbcffe34e91a3c61ed333ace27bb5053000d44c9c33a776bb123c671321e9242543dd797c89b63dbac985e15d9e17dd680e40df6d2dba1c8684e61b1acc2ac3219dc27ffd309f0038d4f659dda3f41c79ac8d8a517cf60c3dff270fdd14b9b9920de5f728c593698d2cf202749d0d6fcc4479984b4ddd2dfd1b83742713d2e45f0a55d519d3782ddc1800be334d6d009cce1400f088221dddfd8f72fdbd01ccdcb6e7bec6f82ef5d8875afa70721d0036a94023fba3821e7073be5bdd2e669be088cf85418b9951ebe27233fa485361d20600110100b0d038ef7a12de1c530bd4d65795e60233457a321de0bb5919293b3d00be859da108779ebe1fb99c67a5b6319344b7cb362b36cf063ff2d700c88285741c8a6bcfa1fe7d3326c7f7de7e9c33e7f9b4ea0d975ccac03e00345d7afb18a90374ac7c51630f406c67d779c8caacd9ffe3170f37c593cec98d75529e4d9a6a1b1b2b35a9406d90d167469dbcfb7e097d948848b028cf84835e490bb0d1cf9d6b4e4542f96d494da43acbca47f1798ffd66d2eb35d9523dd42ff72b81a40c83eca5fc7fd7afd56fd12dbaf8eee197d15e658645ebdac5ed0e86e10ed9b82f3e6afb196ffb7c2ccf04005dd1f3f2bf12bd79202f74b58a9fcff6643520b61bfcac297688a80040be18e9f4a25da7732e931a1d3b786ce04f892f9606bd4f77fafb8f3dc30e1aff5b3c4654ef7a0f8c4685c5ec67f7bd989c22a86b276743afcb66b108c0b0dec29199ff64ed1599582a514fcdc7cd0f00dd874897ef69f4b43f124dae51481d3a5a639387acce55b733ea6b8d50a3e450c8d87f2c37bf7d4ff93e57be044d88fb5d29f76adb4c2ea2eeb9c899c7e77e6e28bec5dd2939f50e0e008385d4a6180e9757c5acfd63d9bbb31349b33c0ade1b763e5cbfd36d9fcba469899326d387283ac2d6cd8c1e8f5f2d7b6e84f568ddb3479fe5e82ae592f2c20ea2a7f78f5a1a71613afea746d1fb6238a666eba3bb2cdf3e7991de02b896f737c3f4e97fbd17ab710fc1996a4a96f53d86afd08b2ef51b51953c18b7e2d57f1a71c8e9f7ceebbaea54ac7b9e5b9942d55a3ea80600f7dea5450b5b463de6d1ffeafb181049fbfade51cc9afc5a4f97fc2512e1efc7144b6c7bd3d3035bd0ed3a7ffdb0f76d6e88fca6001cf0a76dfeb2bf6d39ac1e512a04302737d5c5d9a642f5329dba333437eaf364c5edf51f2106c0a7da5fa0a89eb1d3df8a63f5db71455c19afd693cca490c9dae92fea05897bbf078fde89741f07aad269a05a6a76a77be56dee3c8218f41b18798d503a8ef78db024d7c4866700569be6c6426cd75d3b4ee72096d5fbb4703f1f5306ce8be96d30d9d7bec72631080e4f8107b0aa2f861fba9e5dcb2600b7cfac1f7cec9a2d00f856153fe6293fa69ed6e79e330b15b2b815893e930878e3ace3f4b0a5fb2ca66f5bdee7a52afc9a9d3ca6b6f7493b17aa2b6a51a68fbb00ec3bb5e76fd1aed91c87e9e7d323d272cf69859ef08f9b033552f60ce3d12c80ebf5b5bfb82af3cc68a9d636cb31800776ee76683afd0c5ee973ff6901c03d9ef5d16922a9bdf651cca5d5825d0d46295370f943b716965239e4ca5363d4149a7e8edbaa23e7671f3c665effdd07774158d9009e13b36ac948e71ef6ead1523e4bd782ee399c23c7483646f2d8ec0b60371be7a7296cc7af1b9e552ba2e593c458b6a679eb469fb8542708006fecf462287654ae3abb05c5a3c70fc2f612a237707ff69c371efa3da575674b57d8a900f488415336ce7cc6fc2db0d0ee759ebf3a00598ccb8bd56a5e8cb34a6a942f660a4b3ce28806a31bc3cc91ad51bd4070b4dfc9b7b911d93b5c0188182342baf5cc9713bbd5ff4484ccaa592799f7aef246dbe9f383fc7c1b6666b29284b0e1f8df493e9a1753dd01c266e6000ea71276cf0ecff57585b4cc9a721de666e9a61936a1193e2f995a115df7cb5bbc467fd389c64c461e66ee57002ca7a45720365cd90020c72f00587fd5e1bce851e322807b008eccc9c979e5fc3e9f2dddedf677f7c43ee3d6257eddc6a3538fbdeddfff5e1b0acc2dd3dd34aae4f5b50c769245e0ff2343be533a3e2cc45506abdc5ed1256b1bff8b4478abe5862d50e94ae0df317abae5ac33058024ddf0907948dd5dd4e90eab11cdd85fe993d3be00ec3f0900c75efddbf3926aeb958f0118ee83ad32a37ec256ce1865e7794f1a2e2e6583e67f94323e3764514b6bdd9f55ba0885e7fff57e5f0e79d5b9e6e5ba6d285eea79d90c53d38cb9540268d54e61e490d6b28c3946b60705ed0ea70a95792279c75c944ec3720ec039f775cd6acb84e6b1c5dd24395108a700c897e5dfc2797b57cf91f4e86f1152f9fb3c476b0017679c380440e8582785a4a79a8f6842353f5b636cb1d38ece8b4c6fdf0ba6269b4c9be325d794ec991d758b36f3f8035048a6c47cb19ca575bf60bcea7f7996c57daf5fd8efbd8dc60398bbe4e7b6b9ebcfb7ef74b74b2bfed20987dce92bb016aa86fcecf1233fa5e67fc274dbb967d02905b27568c9dca3424d17c24a37c2c2777847015c23ab1963ac8f0bbad521d0e29f4ae7ca4ec1fcfb0600b99f7b60a08c98babdd4243a190f27e304d6ddc66fe95a79b22ff2a6564ea7f54731c3e49e75cc622bc466086089f252ef74ada266d838e88f8ce55f5ce8a167bd86fb5139e395f3686bc7a6779f495f18774aceb81c5c36a2b738b72267baa6ff72ff4f89bb75541025ceca082446019873eb6b0add2c5300f8a14c9186525a46d343af1bc5d3d778d057f76ee21544a79ccd2bd9bfca73e740c606f9d426a61787d192e621e55bae5997053e65fd64e5a9085e125ff6319d721181b5e4db667cdd37c3e6ac55eb1c6f5434cd0160cd0b3df9e029cba1b0185bfb2980cb7fee1e77e2c766b43c5932de662c073992b84b6c2f5052bfef4fc55ac3534ef38c323dedb89a5f5c75f4e3d2d1690e32e3dd2cd514a69ff243cabae1640e99865bf9cf6bfd360085ac205a2c125fdd5ac7e0f4f882b1277bc00c5271a47d0fa7a6e91f8d84d0d8362b44dc33ca48cf532b392a9826f93280850d1eaf30960f0128a7f0aab784daf571b37abc3cb5d8940aaf255649efbc466a348fe2cfb7dd9bb603365d450e61dfa2a85558ed75033a21c5ca3821b24cf1b12b6c467500f68f6c6bd9e46acf82cb94675700df6309c0ce6b7a5d1de35643c583d52983b5d899de9d7d9e737791a6ab7b7fc72f77f5376185f78a214bc52e36b4476d26c74c37d43c6663d7f263d9a89ef5d8f39f1700868e60f90fe17500706e267b7300079b91301aec0b3819494d9ec85f139fd610eb42fe8d74fa739aa9d796fb2b3d7aed54f64835e6cf93b6ae87bf751e6ffe07e3a96ee8d5caba160b4cb6bf2ffc3abbf5f4e79848d004406d8d48a50091a503748fc6efdcb834de610d275437b5e547192cfe3fda982c9c0396caa716ed75c2d8e867999fb6e647da8917210099a256ab02b81dde4e29efa2ec5cba6434a01c335f8e86654223489e3189c7adb585b29343dffceeac5d3e62cee2f3ae2a09d95af5e44633487aec30dd08ad72eec21036008363fb3b389aa9f564b5cf75da7752fbf7cad9e1a0a509fcfb225ebae8f23419e4aad0f4e3d6d643a173c1e2558ec8a600d85734ac58b61802a779e1ac7eaf2bf7b27ee295cf3d409b979bda34ca75ad546bbea06fbd8179e943f2115162e84f33975459384d96fee86312abbdc4fdd682b447a223a39ad8f51abbc2bf160e5609a2b409f249d5b6b43cfcf11fb2f2f119e5ce179b45ff53a124393afff0f433acaecebbfd0fcd6e62727c499e4844f6ef2b008e7bc32450f673132ed743ae7cdb60a37d31db4d4b8363462a1e010c05daa0faffaabd40bf8a2b4d306811aaeacce6315b10e952a69fae9d5c571b1786b5eedade297a85b8ed9648b1496363e99506005b07dd9402006374e7eb56e3dcd66bbcc205336cb50efe00feb8a28896c2d97ac2d7015001f0bcfb217182485bc7bb7c59db641ead639743136978929583ba44a0e3ec017d770cd169fcef93651ec02699cc69040f9727f628cd82eeaf43ddf60df6ea4a737d09d5e444c8ac4bc16cf88b6b262d508b55401f2cae5a8ab8b3a7cf8fd5b9cccf96c940c23ae3f3f8127491eecba93d5fa4a7bf47dc66a8d6006891a68216a5089912ce152dd8fdcf520b185db99a90f97f1da2060549b74818729dd38f6ca66eedc6533d6e86ad7df3a8e1dbb59efc1bc3f5fbbfaeb4013c2eb5208c3ddf9446d29da844e966a400dc69aaa5ce287e61774d15cf3528da6ed7cfff35ab73becdd43cf19520905eeb2ca9662310e4fd6b26511a8f96f8c26ddf11abf13e87b566c749e7d0e1d44eeeb8f5b6904aaf7d6d3e630fffed536abcdf8682de07c7cef355f02bf9db9ec2af6a0ec07f00d68b829d10e93a91e06bd911b997bc6d844f61326a4d9ee5df62cd381ca5ffd2a8c9252874da1de2e3ed7113a0da20e766542b13a3e6e21a78c9577fa78277dff3595b1b17388d16ea650be32fd3ea8b4fcb8b2f92db4e5efc085a9a2d2199475667ff958e895e8c109da54ffbee501f484957bf7591f40fc0d6b721ff76cbaaf2ee65c76c27b8a8c3db0e0000f43862f24f21d8425afa439589c90f43d72c7ab6d057a2a8c58cbc7a20e93302a576cfe961b40bc20f00fdf7e7d855d08237d8bf5315bae85d127ccaa061c708a7248255becd4596ccafb6ab81afe45fc1ff498faadffd1d49bff864b2bbd9630c05f0b99029d8e76cd49731eeed707ce8a048c721853727b7cbff7ab33346e925b3cb55d247712dff0e5ff59fbd30fd6e4982d001d10ea5fcdf9ce497f9ea6c74b292f340c5e9dc59c6d44efaafbe1eeb057a5f5555db694f5a906456e579f5c1ba3b53bd6e622f9bf25a644780ae9d50729dcd5b6f9fd19b9dedcde001', 'qgBpKEFrOQkfjBUXy9BpHB'),
+  ('23', '4', '1794842657686', 'signal.awaited', 'letter', '{"due":null}', NULL, 'nH7tHEHIi8dE5ZA0VWIFiB'),
+  ('24', '0', '1794842657671', 'run.started', NULL, '{"workflow":"golden-letters","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e4f5-8387-7629-8072-0c3068f6e62e","deadline":4948442657671}', NULL, 'caqKFGZ97c0jvLcfxaBoGD'),
+  ('24', '1', '1794842657676', 'signal.awaited', 'one', '{"due":null}', NULL, 'Crmhno24KXKvc3b2FrPEZD'),
+  ('24', '2', '1794842657686', 'signal.received', 'one', '{"id":"01a1e4f5-838c-75e9-a637-5e27c01c0e07","payload":1}', NULL, 'TiQ_8mKX31iziLQkqphIwA'),
+  ('24', '3', '1794842657686', 'signal.awaited', 'two', '{"due":null}', NULL, 'tG5yDGdEhDZ_m2acgVcRHB'),
+  ('25', '0', '1794842657682', 'run.started', NULL, '{"workflow":"golden-generations","version":"1.0.0","input":0,"seed":"01a1e4f5-8392-7765-bab4-04a4b2a1394f","deadline":4948442657682}', NULL, 'uQBbmKHoTmJSqm68ULAnfC'),
+  ('25', '1', '1794842657693', 'state.patched', 'generation', '{"value":0}', NULL, 'B48aR3qNlbFeDq4KviOyoB'),
+  ('25', '2', '1794842657693', 'signal.awaited', 'next', '{"due":null}', NULL, '-m0R3a8_EOZLYjJYcB2qJB'),
+  ('25', '3', '1794842657698', 'signal.received', 'next', '{"id":"01a1e4f5-839d-75ad-bc44-a073a68e6903","payload":1}', NULL, 'aaVAoxZNXuegi2ItDesfJC'),
+  ('25', '4', '1794842657699', 'run.continued', NULL, '{"generation":1,"input":1,"state":{"generation":0},"cost":{}}', NULL, 'u6f8CXphV07gum-fC4YWXB'),
+  ('25', '5', '1794842657706', 'state.patched', 'generation', '{"value":1}', NULL, '3gxRCF1Gb25_LSxc1mN4QD'),
+  ('25', '6', '1794842657706', 'signal.awaited', 'next', '{"due":null}', NULL, 'MIxs4K55Xxwdn2q9uFHslB'),
+  ('26', '0', '1794842657695', 'run.started', NULL, '{"workflow":"golden-rated","version":"1.0.0","input":1,"seed":"01a1e4f5-839f-7374-aed1-fe34566824ce","deadline":4948442657695}', NULL, 'Hy8ghpdA9c2IC5j6ZUharD'),
+  ('26', '1', '1794842657714', 'step.started', 'work', NULL, NULL, 'l0aIMCP9f9-yQTWTiR_qwC'),
+  ('26', '2', '1794842657721', 'step.completed', 'work', '1', NULL, 'aFFVy6PSBjvXvLnCRvQhdC'),
+  ('26', '3', '1794842657721', 'run.succeeded', NULL, '1', NULL, 'zGUFXZZlfFHpUGbGbALOID'),
+  ('27', '0', '1794842657698', 'run.started', NULL, '{"workflow":"golden-child","version":"1.0.0","input":21,"seed":"c5nO4BDOXJH0WfhS_BSEcBz","deadline":1796052257698}', NULL, 'JA2BscyOjRBTlJmhiFlD-C'),
+  ('27', '1', '1794842657706', 'step.started', 'double', NULL, NULL, 'lsnz6t8YPuTourDMDcB3yB'),
+  ('27', '2', '1794842657710', 'step.completed', 'double', '42', NULL, '3zDGTQ427hALLciW7O1DIC'),
+  ('27', '3', '1794842657710', 'run.succeeded', NULL, '42', NULL, 'Qrvf-ts6DTof2V_v5wrXWB'),
+  ('28', '0', '1794842657699', 'run.started', NULL, '{"workflow":"golden-rated","version":"1.0.0","input":2,"seed":"01a1e4f5-83a3-70bc-8619-8662a5a44307","deadline":4948442657699}', NULL, 's6-SFGIxp3txbreNYPr5_A'),
+  ('29', '0', '1794842657705', 'run.started', NULL, '{"workflow":"golden-doubles","version":"1.0.0","input":21,"seed":"01a1e4f5-83a9-7706-8423-bcb7f166551a","deadline":5263802657705}', NULL, 'mHgMU74-VARntdZdfSeEkA'),
+  ('30', '0', '1794842657710', 'run.started', NULL, '{"workflow":"golden-doubles","version":"1.0.0","input":1,"seed":"01a1e4f5-83ae-718e-bae0-987960394bff","deadline":5263802657710}', NULL, 'iwvmStFn6eTUt-77HoxvhC'),
+  ('30', '1', '1794842657727', 'run.continued', NULL, '{"generation":1,"input":2,"state":{},"cost":{},"replaces":true,"deadline":5263802657714}', NULL, 'DJ0Jty2_ZbUqyhlvrbDXAB'),
+  ('32', '0', '1794842657740', 'run.started', NULL, '{"workflow":"golden-held","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e4f5-83cc-7048-8d05-00a9ccf1436b","deadline":4948442657740}', NULL, '3-_RM8Gl6zGidaFNOmtAiB'),
+  ('32', '1', '1794842657742', 'step.started', 'before', NULL, NULL, 'dtgPOQ-Tv0WKdSyFivVLzC'),
+  ('32', '2', '1794842657744', 'step.completed', 'before', '"before"', NULL, 'aDhaDFxGI4FkIlWrUxa9pC'),
+  ('32', '3', '1794842657744', 'step.started', 'held', NULL, NULL, '2O2AxoAyMS_sfj6tQ_kItD'),
+  ('33', '0', '1794842657766', 'run.started', NULL, '{"workflow":"golden-held","version":"1.0.0","input":{"$undefined":true},"seed":"01a1e4f5-83e6-7345-9454-bb1bd803117e","deadline":4948442657766}', NULL, 'gLyQO_5Ugc1Cd0S3jCqCuA'),
+  ('33', '1', '1794842657769', 'step.started', 'before', NULL, NULL, 'MU7VwVOD1wKZ3HRTrbS-1A'),
+  ('33', '2', '1794842657770', 'step.completed', 'before', '"before"', NULL, '13X10pJRuuzSVtVKPPHM2C'),
+  ('33', '3', '1794842657770', 'step.started', 'held', NULL, NULL, '5UVv96ZNfW2c8cKkaFwTfB'),
+  ('34', '0', '1794842657792', 'run.started', NULL, '{"workflow":"golden-limited","version":"1.0.0","input":{"account":"a","isHeld":true},"seed":"01a1e4f5-8400-714d-9c0d-cc2bc8e42f0a","deadline":4948442657792}', NULL, 'bSgyOpI1MpPYVRr0OCceAD'),
+  ('34', '1', '1794842657803', 'step.started', 'work', NULL, NULL, 'pIJziIdO0ZagkTMm7gEH0C'),
+  ('35', '0', '1794842657819', 'run.started', NULL, '{"workflow":"golden-limited","version":"1.0.0","input":{"account":"a","isHeld":false},"seed":"01a1e4f5-841b-706d-996c-81e57fee9c1f","deadline":4948442657819}', NULL, 'chKr7ADKBDJ5MlwfW9x9hA'),
+  ('36', '0', '1794842657823', 'run.started', NULL, '{"workflow":"golden-limited","version":"1.0.0","input":{"account":"a","isHeld":false},"seed":"01a1e4f5-841f-70b7-99ec-14bd3da1644e","deadline":4948442657823}', NULL, 'gzKgl01YfeqZ0DYOkNo4lD'),
+  ('37', '0', '1794842657918', 'run.started', NULL, '{"workflow":"golden-doubles","version":"1.0.0","input":4,"seed":"01a1e4f5-847e-776a-9afe-01c7ba98b8bf","deadline":4948442657918}', NULL, 'nYdq5ynUGrl0Hfalty28MB'),
+  ('38', '0', '1794842657948', 'run.started', NULL, '{"workflow":"golden-doubles","version":"1.0.0","input":8,"seed":"01a1e4f5-849c-7663-95ec-b50d5790164c","deadline":4948442657948}', NULL, 'RHIRMXLJA3r_rIq2rx5WDB');
 insert into "pawl".keys (space, key, run, digest) values
   ('debounce:golden-doubles', 'burst', '30', ''),
   ('schedule', 'new-year', '12', ''),
@@ -1177,60 +1182,60 @@ insert into "pawl".keys (space, key, run, digest) values
   ('start:golden-rated', 'rated-1', '26', 'a4ayc_80_OGda4BO_1o_V0'),
   ('start:golden-rated', 'rated-2', '28', '1HNeOiZeFu7gP1lxi5tdAw'),
   ('start:golden-retries', 'retrying', '20', 'wI219ob6dm5e7-A4yO9bfE'),
-  ('start:golden-sleeps', 'cancelled', '7', 'wI219ob6dm5e7-A4yO9bfE'),
+  ('start:golden-sleeps', 'cancelled', '8', 'wI219ob6dm5e7-A4yO9bfE'),
   ('start:golden-sleeps', 'sleeping', '17', 'wI219ob6dm5e7-A4yO9bfE');
 insert into "pawl".meta (key, value) values
   ('schema_version', '1'),
   ('works_since', '1');
 insert into "pawl".runs (n, id, workflow, version, line, patch, state, trace_id, key, tags, priority, parent, parent_key, parent_generation, detached, origin, created_at, ended_at, deadline, head, head_hash, owner, ready_at, wake_at, wake, cancel, cancelling, unread, claims, claimed_head, stop_reason, progress, cost, codec, slot, rate) values
-  ('1', '01a1e49f-2b4b-73f4-8a76-4be52a8fecaf', 'golden-everything', '1.0.0', '1.0', '0', 'succeeded', '01a1e49f-2b4b-73f4-8a76-4be52a8fecaf', 'done', '{golden}', '5', NULL, NULL, NULL, NULL, NULL, '1794836999002', '1794836999122', '4948436998987', '34', 'hOXNlvNMjfc9bFskwNatNA', NULL, NULL, NULL, '2', NULL, 'false', '0', '0', '19', 'completed', NULL, '{"usd":0.25}', 'json', '', ''),
-  ('2', 'cXkQzeU8t9-fJcnEasBnqUJ', 'golden-child', '1.0.0', '1.0', '0', 'succeeded', '01a1e49f-2b4b-73f4-8a76-4be52a8fecaf', NULL, '{}', '5', '01a1e49f-2b4b-73f4-8a76-4be52a8fecaf', 'golden-child', '0', 'false', NULL, '1794836999078', '1794836999088', '1796046599079', '4', 'tBH5AlJxJ_hRnHpw5AAjPC', NULL, NULL, NULL, '0', NULL, 'false', '0', '0', '1', 'completed', NULL, NULL, 'json', '', ''),
-  ('3', '01a1e49f-2bd6-7124-bc09-4a0f8c3550e8', 'golden-fails', '1.0.0', '1.0', '0', 'failed', '01a1e49f-2bd6-7124-bc09-4a0f8c3550e8', 'fails', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794836999125', '1794836999135', '4948436999126', '4', 'ImFioVuYwk6Fx3eFah7YFC', NULL, NULL, NULL, '0', NULL, 'false', '0', '0', '1', 'error', NULL, NULL, 'json', '', ''),
-  ('4', '01a1e49f-2be5-7167-a59d-78ad58c712e8', 'golden-fails', '1.0.0', '1.0', '0', 'failed', '01a1e49f-2bd6-7124-bc09-4a0f8c3550e8', 'fails', '{}', '0', NULL, NULL, NULL, NULL, '01a1e49f-2bd6-7124-bc09-4a0f8c3550e8', '1794836999142', '1794836999151', '4948436999142', '5', 'J0EJ4aFG-oBP_pQ3GAteyC', NULL, NULL, NULL, '0', NULL, 'false', '0', '0', '4', 'error', NULL, NULL, 'json', '', ''),
-  ('5', '01a1e49f-2bf5-7233-8f78-79779d8b78f8', 'golden-everything', '1.0.0', '1.0', '0', 'succeeded', '01a1e49f-2b4b-73f4-8a76-4be52a8fecaf', NULL, '{golden}', '5', NULL, NULL, NULL, NULL, '01a1e49f-2b4b-73f4-8a76-4be52a8fecaf', '1794836999156', '1794836999289', '4948436999142', '36', 'rPnCcO8v8h52hfQE0N0RtA', NULL, NULL, NULL, '2', NULL, 'false', '0', '0', '10', 'completed', NULL, '{"usd":0.25}', 'json', '', ''),
-  ('6', '01a1e49f-2bfc-7015-ac30-8665bad1ff98', 'golden-loops', '1.0.0', '1.0', '0', 'succeeded', '01a1e49f-2bfc-7015-ac30-8665bad1ff98', 'loops', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794836999163', '1794836999197', '4948436999164', '13', '32LZKma_wRzBzTn_k0BmfA', NULL, NULL, NULL, '0', NULL, 'false', '0', '0', '1', 'completed', NULL, NULL, 'json', '', ''),
-  ('7', '01a1e49f-2c1f-74f0-b34d-95e659c4c23a', 'golden-sleeps', '1.0.0', '1.0', '0', 'cancelled', '01a1e49f-2c1f-74f0-b34d-95e659c4c23a', 'cancelled', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794836999198', '1794836999281', '4948436999199', '6', 'Owb6nn6fa9tXt4CUtGVUzD', NULL, NULL, NULL, '1', 'not needed any more', 'true', '0', '0', '4', 'cancelled', NULL, NULL, 'json', '', ''),
-  ('8', 'cqICBuGuLrYJdXEI-SvEfvJ', 'golden-child', '1.0.0', '1.0', '0', 'succeeded', '01a1e49f-2b4b-73f4-8a76-4be52a8fecaf', NULL, '{}', '5', '01a1e49f-2bf5-7233-8f78-79779d8b78f8', 'golden-child', '0', 'false', NULL, '1794836999203', '1794836999215', '1796046599202', '4', 'm0xFCZptrzy5fzGcEWAZwD', NULL, NULL, NULL, '0', NULL, 'false', '0', '0', '1', 'completed', NULL, NULL, 'json', '', ''),
-  ('9', '01a1e49f-2c81-7169-9690-58d0d007831e', 'golden-booked', '1.0.0', '1.0', '0', 'succeeded', '01a1e49f-2c81-7169-9690-58d0d007831e', 'booked', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794836999296', '1794836999341', '4948436999297', '8', 'g7X5IORGHCPuc-eYPIhrFC', NULL, NULL, NULL, '1', NULL, 'false', '0', '0', '1', 'completed', NULL, NULL, 'json', '', ''),
-  ('10', '01a1e49f-2caf-7295-8057-bbae71defeb6', 'golden-asks', '1.0.0', '1.0', '0', 'parked', '01a1e49f-2caf-7295-8057-bbae71defeb6', 'parked', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794836999342', NULL, '4948436999343', '3', 'QdvIOyQvrX4rOeE3O4M4rB', NULL, NULL, NULL, '0', NULL, 'false', '0', '0', '2', NULL, NULL, NULL, 'json', '', ''),
-  ('11', '01a1e49f-2cb1-76b8-82d5-02e47383ba91', 'golden-asks', '1.0.0', '1.0', '0', 'parked', '01a1e49f-2cb1-76b8-82d5-02e47383ba91', 'decided', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794836999344', NULL, '4948436999345', '3', 'p0w9bO2ZRf4cHf25RCc0DD', NULL, '1794837015329', NULL, '1', NULL, 'false', '1', '0', '2', NULL, NULL, NULL, 'json', '', ''),
-  ('12', '01a1e49f-660f-72e5-b408-e376c9e4dde6', 'pawl.schedule', '1.0.0', '1.0', '0', 'waiting', '01a1e49f-660f-72e5-b408-e376c9e4dde6', 'new-year', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794837014032', NULL, NULL, '1', '31-aWw0k2IDhJVQJ5fx7XB', NULL, NULL, '1798758000000', '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
-  ('13', '01a1e49f-6615-745e-a234-88ce4071e71b', 'pawl.schedule', '1.0.0', '1.0', '0', 'waiting', '01a1e49f-6615-745e-a234-88ce4071e71b', 'seconds', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794837014038', NULL, NULL, '1', 'QEJBIuK7SBR8YMTzs335AD', NULL, NULL, NULL, '1', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
-  ('14', '01a1e49f-661c-77a8-bfbd-c7e41a19f1b5', 'pawl.schedule', '1.0.0', '1.0', '0', 'waiting', '01a1e49f-661c-77a8-bfbd-c7e41a19f1b5', 'paused', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794837014044', NULL, NULL, '1', 'eRh1gb-FNaIaEG3Rhm1F9A', NULL, NULL, NULL, '1', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
-  ('15', 'seconds@2026-11-16T13:50:15.036Z', 'golden-ticks', '1.0.0', '1.0', '0', 'succeeded', 'seconds@2026-11-16T13:50:15.036Z', NULL, '{schedule:seconds,slot:seconds@2026-11-16T13:50:15.036Z}', '0', '01a1e49f-6615-745e-a234-88ce4071e71b', '2026-11-16T13:50:15.036Z', '0', 'true', NULL, '1794837015043', '1794837015052', '1796046615042', '4', 'XXGw0b1V5T4EZ4miHFN6sB', NULL, NULL, NULL, '0', NULL, 'false', '0', '0', '1', 'completed', NULL, NULL, 'json', '', ''),
-  ('16', '01a1e49f-6a1d-768a-a184-cfa2419a17fc', 'golden-everything', '1.0.0', '1.0', '0', 'waiting', '01a1e49f-6a1d-768a-a184-cfa2419a17fc', 'waiting', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794837015069', NULL, '4948437015069', '30', 'x9lFR2W9EchcFheStw-s7C', NULL, NULL, '1797429015162', '1', NULL, 'false', '0', '0', '19', NULL, NULL, '{"usd":0.25}', 'json', '', ''),
-  ('17', '01a1e49f-6a20-7031-b6a5-b10a94b9cabb', 'golden-sleeps', '1.0.0', '1.0', '0', 'waiting', '01a1e49f-6a20-7031-b6a5-b10a94b9cabb', 'sleeping', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794837015072', NULL, '4948437015072', '4', 'Fpzpm0Y_wJ_KJRtqC8-zTB', NULL, NULL, '2110197015085', '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
-  ('18', '01a1e49f-6a26-7200-880e-506f28aeedcf', 'golden-booked', '1.0.0', '1.0', '0', 'waiting', '01a1e49f-6a26-7200-880e-506f28aeedcf', 'booking', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794837015078', NULL, '4948437015078', '4', 'aQWRF3FKdBXhe1lGFLDx3B', NULL, NULL, '4948437015078', '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
-  ('19', '01a1e49f-6a2a-7714-8735-513b38a05764', 'golden-parent', '1.0.0', '1.0', '0', 'waiting', '01a1e49f-6a2a-7714-8735-513b38a05764', 'parent', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794837015082', NULL, '4948437015082', '3', 'mA_kYi29z8oOxiXcS5__KC', NULL, NULL, '4948437015082', '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
-  ('20', '01a1e49f-6a2d-7727-9404-0750fd66b8c2', 'golden-retries', '1.0.0', '1.0', '0', 'retrying', '01a1e49f-6a2d-7727-9404-0750fd66b8c2', 'retrying', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794837015086', NULL, '4948437015085', '3', 'ba13upC004MzH2sHhnchnB', NULL, NULL, '2110197015098', '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
-  ('21', 'cdKhw4ee4QvLDjTJpkCRFzn', 'golden-grows', '1.0.0', '1.0', '0', 'waiting', '01a1e49f-6a2a-7714-8735-513b38a05764', NULL, '{}', '0', '01a1e49f-6a2a-7714-8735-513b38a05764', 'golden-grows', '0', 'true', NULL, '1794837015086', NULL, '1796046615085', '2', 'raE7Q6aCE5vmYFbqYQu9DB', NULL, NULL, '1796046615085', '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
-  ('22', 'cYqhOjOAjWIeZoUOVKiGlhs', 'golden-grows', '1.0.0', '1.0', '0', 'waiting', '01a1e49f-6a2a-7714-8735-513b38a05764', NULL, '{}', '0', '01a1e49f-6a2a-7714-8735-513b38a05764', 'golden-grows#2', '0', 'false', NULL, '1794837015086', NULL, '1796046615086', '2', 'Mov7sRAA4PP6xrWI-ohR4D', NULL, NULL, '1796046615086', '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
-  ('23', '01a1e49f-6a33-7466-95b4-6ec52e92761f', 'golden-large', '1.0.0', '1.0', '0', 'waiting', '01a1e49f-6a33-7466-95b4-6ec52e92761f', 'large', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794837015095', NULL, '4948437015091', '5', 'QuWowFZOPmSg6pXY86MJ9C', NULL, '1794837015321', '4948437015091', '1', NULL, 'false', '1', '0', '1', NULL, NULL, NULL, 'json', '', ''),
-  ('24', '01a1e49f-6a3c-72da-9365-2293a3d6414e', 'golden-letters', '1.0.0', '1.0', '0', 'waiting', '01a1e49f-6a3c-72da-9365-2293a3d6414e', 'letters', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794837015100', NULL, '4948437015100', '4', 'r9FhmdDvV_b6W-PrRP-ErA', NULL, NULL, '4948437015100', '1', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
-  ('25', '01a1e49f-6a49-743e-8ae6-503b65cedf92', 'golden-generations', '1.0.0', '1.0', '0', 'waiting', '01a1e49f-6a49-743e-8ae6-503b65cedf92', 'generations', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794837015115', NULL, '4948437015113', '7', '1tH-EDbmqi4rnb7J-OqVGA', NULL, NULL, '4948437015113', '1', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
-  ('26', '01a1e49f-6a53-7105-b871-37dfbfca7a9d', 'golden-rated', '1.0.0', '1.0', '0', 'succeeded', '01a1e49f-6a53-7105-b871-37dfbfca7a9d', 'rated-1', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794837015123', '1794837015148', '4948437015123', '4', '8CzXYMbJk7Whb4vAEy7MPD', NULL, NULL, NULL, '0', NULL, 'false', '0', '0', '1', 'completed', NULL, NULL, 'json', 'golden-rated', ''),
-  ('27', 'crVk7E5nH-rMum0pirO6ejw', 'golden-child', '1.0.0', '1.0', '0', 'succeeded', '01a1e49f-6a1d-768a-a184-cfa2419a17fc', NULL, '{}', '0', '01a1e49f-6a1d-768a-a184-cfa2419a17fc', 'golden-child', '0', 'false', NULL, '1794837015125', '1794837015139', '1796046615125', '4', 'qQjhAcpPsOnPwreDY1r1lA', NULL, NULL, NULL, '0', NULL, 'false', '0', '0', '1', 'completed', NULL, NULL, 'json', '', ''),
-  ('28', '01a1e49f-6a56-7741-9c67-97a6e80e61d7', 'golden-rated', '1.0.0', '1.0', '0', 'accepted', '01a1e49f-6a56-7741-9c67-97a6e80e61d7', 'rated-2', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794837015125', NULL, '4948437015126', '1', 'PDgdwLSnEwvywrm93uF0mD', NULL, '1794837015126', NULL, '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', 'golden-rated', 'golden-rated'),
-  ('29', '01a1e49f-6a5f-7274-9296-f9e6eedc6d74', 'golden-doubles', '1.0.0', '1.0', '0', 'accepted', '01a1e49f-6a5f-7274-9296-f9e6eedc6d74', 'delayed', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794837015135', NULL, '5263797015135', '1', 'q10l67n2YsEJ9oCrrNqa5A', NULL, NULL, '2110197015135', '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
-  ('30', '01a1e49f-6a62-7216-b0fb-2189a39cad08', 'golden-doubles', '1.0.0', '1.0', '0', 'accepted', '01a1e49f-6a62-7216-b0fb-2189a39cad08', NULL, '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794837015139', NULL, '5263797015144', '2', 'CkQ4jJxYrVumpVjrnIiFMD', NULL, NULL, '2110197015156', '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
-  ('32', '01a1e49f-6a83-766f-ba74-185451490f1a', 'golden-held', '1.0.0', '1.0', '0', 'running', '01a1e49f-6a83-766f-ba74-185451490f1a', 'held', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794837015171', NULL, '4948437015171', '1', 'ZAXo-6G0uA0aCuTxZ-feID', '01a1e49f-65bf-76a1-a9b0-4f0889e5004c', NULL, NULL, '0', NULL, 'false', '0', '1', '1', NULL, NULL, NULL, 'json', '', ''),
-  ('33', '01a1e49f-6a9e-7338-bf8d-49ac54154073', 'golden-held', '1.0.0', '1.0', '0', 'running', '01a1e49f-6a9e-7338-bf8d-49ac54154073', 'unheard', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794837015198', NULL, '4948437015198', '1', 'e4wriBfcVeIR35EFHrEHVC', '01a1e49f-65bf-76a1-a9b0-4f0889e5004c', NULL, NULL, '1', 'nobody is there', 'false', '0', '1', '1', NULL, NULL, NULL, 'json', '', ''),
-  ('34', '01a1e49f-6ab8-77d9-8fef-2c2b24a64115', 'golden-limited', '1.0.0', '1.0', '0', 'running', '01a1e49f-6ab8-77d9-8fef-2c2b24a64115', 'first-in-line', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794837015224', NULL, '4948437015224', '1', '9OpCj35uUTuIqMGsUZLZGA', '01a1e49f-65bf-76a1-a9b0-4f0889e5004c', NULL, NULL, '0', NULL, 'false', '0', '1', '1', NULL, NULL, NULL, 'json', 'golden-limited/a', ''),
-  ('35', '01a1e49f-6ad4-70cf-8346-450c48a590ce', 'golden-limited', '1.0.0', '1.0', '0', 'accepted', '01a1e49f-6ad4-70cf-8346-450c48a590ce', 'in-line-1', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794837015252', NULL, '4948437015252', '1', 'AB1mzTzfMnnuXnrLzk_SRB', NULL, '1794837015252', NULL, '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', 'golden-limited/a', ''),
-  ('36', '01a1e49f-6ad7-752b-836a-5d452ec83c29', 'golden-limited', '1.0.0', '1.0', '0', 'accepted', '01a1e49f-6ad7-752b-836a-5d452ec83c29', 'in-line-2', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794837015255', NULL, '4948437015255', '1', 'snE5w2DgK3JktzASe-RXjB', NULL, '1794837015255', NULL, '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', 'golden-limited/a', ''),
-  ('37', '01a1e49f-6b25-771c-aa69-37d81a29e2c3', 'golden-doubles', '1.0.0', '1.0', '0', 'accepted', '01a1e49f-6b25-771c-aa69-37d81a29e2c3', 'ready', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794837015348', NULL, '4948437015333', '1', 'RAIy53F3v8h8FtmPDdww5D', NULL, '1794837015333', NULL, '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
-  ('38', '01a1e49f-6b3e-7487-bf15-7e3eee851eb6', 'golden-doubles', '1.0.0', '1.0', '0', 'accepted', '01a1e49f-6b3e-7487-bf15-7e3eee851eb6', 'enlisted', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794837015359', NULL, '4948437015358', '1', '01bkkicD_SMQGXXgCdjguA', NULL, '1794837015358', NULL, '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', '');
+  ('1', '01a1e4f5-44ba-75a5-9099-956104dba07d', 'golden-everything', '1.0.0', '1.0', '0', 'succeeded', '01a1e4f5-44ba-75a5-9099-956104dba07d', 'done', '{golden}', '5', NULL, NULL, NULL, NULL, NULL, '1794842641626', '1794842641777', '4948442641594', '34', 'hO29A5jw56Qf266dTB3AXC', NULL, NULL, NULL, '2', NULL, 'false', '0', '0', '19', 'completed', NULL, '{"usd":0.25}', 'json', '', ''),
+  ('2', 'cemWWD3pgaswDGnhjUSrVGB', 'golden-child', '1.0.0', '1.0', '0', 'succeeded', '01a1e4f5-44ba-75a5-9099-956104dba07d', NULL, '{}', '5', '01a1e4f5-44ba-75a5-9099-956104dba07d', 'golden-child', '0', 'false', NULL, '1794842641719', '1794842641735', '1796052241717', '4', 'X-6SmC8bAainZT9YiOuWoD', NULL, NULL, NULL, '0', NULL, 'false', '0', '0', '1', 'completed', NULL, NULL, 'json', '', ''),
+  ('3', '01a1e4f5-4578-721a-8da5-2819eaa4d830', 'golden-fails', '1.0.0', '1.0', '0', 'failed', '01a1e4f5-4578-721a-8da5-2819eaa4d830', 'fails', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794842641786', '1794842641804', '4948442641784', '4', 'XMNXd5d_Z55Z3zMjaHwp5B', NULL, NULL, NULL, '0', NULL, 'false', '0', '0', '1', 'error', NULL, NULL, 'json', '', ''),
+  ('4', '01a1e4f5-4597-702a-859f-a6dce8453cd3', 'golden-fails', '1.0.0', '1.0', '0', 'failed', '01a1e4f5-4578-721a-8da5-2819eaa4d830', 'fails', '{}', '0', NULL, NULL, NULL, NULL, '01a1e4f5-4578-721a-8da5-2819eaa4d830', '1794842641821', '1794842641834', '4948442641814', '5', 'mUae4FF1-ugKI4muBaiwyB', NULL, NULL, NULL, '0', NULL, 'false', '0', '0', '4', 'error', NULL, NULL, 'json', '', ''),
+  ('5', '01a1e4f5-45e2-709b-b961-b231f4b900cd', 'golden-everything', '1.0.0', '1.0', '0', 'succeeded', '01a1e4f5-44ba-75a5-9099-956104dba07d', NULL, '{golden}', '5', NULL, NULL, NULL, NULL, '01a1e4f5-44ba-75a5-9099-956104dba07d', '1794842641894', '1794842642015', '4948442641859', '36', 'wdCLa1GRHk8Iu0Vdpt_6yC', NULL, NULL, NULL, '2', NULL, 'false', '0', '0', '21', 'completed', NULL, '{"usd":0.25}', 'json', '', ''),
+  ('6', '01a1e4f5-45fb-77c7-bf28-a7d8f9986f17', 'golden-loops', '1.0.0', '1.0', '0', 'succeeded', '01a1e4f5-45fb-77c7-bf28-a7d8f9986f17', 'loops', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794842641917', '1794842641970', '4948442641915', '13', '4dx1YSWMQooJzIY6VOTCgB', NULL, NULL, NULL, '0', NULL, 'false', '0', '0', '1', 'completed', NULL, NULL, 'json', '', ''),
+  ('7', 'c_Iiq5mBH89QEfvOJMfh_WX', 'golden-child', '1.0.0', '1.0', '0', 'succeeded', '01a1e4f5-44ba-75a5-9099-956104dba07d', NULL, '{}', '5', '01a1e4f5-45e2-709b-b961-b231f4b900cd', 'golden-child', '0', 'false', NULL, '1794842641963', '1794842641974', '1796052241955', '4', 'eqlt-Tk7aWKZfSXh3t1NuA', NULL, NULL, NULL, '0', NULL, 'false', '0', '0', '1', 'completed', NULL, NULL, 'json', '', ''),
+  ('8', '01a1e4f5-4636-7590-9d68-a42a5b145b35', 'golden-sleeps', '1.0.0', '1.0', '0', 'cancelled', '01a1e4f5-4636-7590-9d68-a42a5b145b35', 'cancelled', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794842641975', '1794842642027', '4948442641974', '6', 'S1xE314eAsszst3yQe0fBB', NULL, NULL, NULL, '1', 'not needed any more', 'true', '0', '0', '4', 'cancelled', NULL, NULL, 'json', '', ''),
+  ('9', '01a1e4f5-466f-746c-9e8d-451852522659', 'golden-booked', '1.0.0', '1.0', '0', 'succeeded', '01a1e4f5-466f-746c-9e8d-451852522659', 'booked', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794842642031', '1794842642080', '4948442642031', '8', 'nZWGJjl3RsfV7teguuVZdD', NULL, NULL, NULL, '1', NULL, 'false', '0', '0', '1', 'completed', NULL, NULL, 'json', '', ''),
+  ('10', '01a1e4f5-46a4-749c-9ec2-196c8aa8c51d', 'golden-asks', '1.0.0', '1.0', '0', 'parked', '01a1e4f5-46a4-749c-9ec2-196c8aa8c51d', 'parked', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794842642086', NULL, '4948442642084', '3', 'mNSyx4-BjecOdksnrILOOA', NULL, NULL, NULL, '0', NULL, 'false', '0', '0', '2', NULL, NULL, NULL, 'json', '', ''),
+  ('11', '01a1e4f5-46a9-73fb-a55c-f8ab6d3b46f2', 'golden-asks', '1.0.0', '1.0', '0', 'parked', '01a1e4f5-46a9-73fb-a55c-f8ab6d3b46f2', 'decided', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794842642090', NULL, '4948442642089', '3', '-4TyorXOYFds-2jFVCdRcA', NULL, '1794842657914', NULL, '1', NULL, 'false', '1', '0', '2', NULL, NULL, NULL, 'json', '', ''),
+  ('12', '01a1e4f5-7f61-77e3-92d8-5400861d384f', 'pawl.schedule', '1.0.0', '1.0', '0', 'waiting', '01a1e4f5-7f61-77e3-92d8-5400861d384f', 'new-year', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794842656611', NULL, NULL, '1', 'ZNV_01LeKp857SVLVtIPFC', NULL, NULL, '1798758000000', '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
+  ('13', '01a1e4f5-7f69-738d-ada5-13398374b582', 'pawl.schedule', '1.0.0', '1.0', '0', 'waiting', '01a1e4f5-7f69-738d-ada5-13398374b582', 'seconds', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794842656618', NULL, NULL, '1', 'jBIrdEjX8dBKbYrrI1JP4D', NULL, NULL, NULL, '1', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
+  ('14', '01a1e4f5-7f75-7305-9c45-9cce70c40c8a', 'pawl.schedule', '1.0.0', '1.0', '0', 'waiting', '01a1e4f5-7f75-7305-9c45-9cce70c40c8a', 'paused', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794842656630', NULL, NULL, '1', 'q11C7KfQRmSG594UOc29LD', NULL, NULL, NULL, '1', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
+  ('15', 'seconds@2026-11-16T15:24:17.613Z', 'golden-ticks', '1.0.0', '1.0', '0', 'succeeded', 'seconds@2026-11-16T15:24:17.613Z', NULL, '{schedule:seconds,slot:seconds@2026-11-16T15:24:17.613Z}', '0', '01a1e4f5-7f69-738d-ada5-13398374b582', '2026-11-16T15:24:17.613Z', '0', 'true', NULL, '1794842657622', '1794842657634', '1796052257621', '4', 'RTECo_JZUhyxk8YINQNhFA', NULL, NULL, NULL, '0', NULL, 'false', '0', '0', '1', 'completed', NULL, NULL, 'json', '', ''),
+  ('16', '01a1e4f5-836c-744c-8fd7-e5732974b7d2', 'golden-everything', '1.0.0', '1.0', '0', 'waiting', '01a1e4f5-836c-744c-8fd7-e5732974b7d2', 'waiting', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794842657645', NULL, '4948442657644', '30', '1-FN37CO_sOwhPUCxj0jkC', NULL, NULL, '1797434657734', '1', NULL, 'false', '0', '0', '19', NULL, NULL, '{"usd":0.25}', 'json', '', ''),
+  ('17', '01a1e4f5-836f-755d-9593-b2db8a1f911c', 'golden-sleeps', '1.0.0', '1.0', '0', 'waiting', '01a1e4f5-836f-755d-9593-b2db8a1f911c', 'sleeping', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794842657648', NULL, '4948442657647', '4', 'AvbXiwp2Ro4Z19dcOYvHcA', NULL, NULL, '2110202657659', '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
+  ('18', '01a1e4f5-8373-778a-b60f-aba4a12e63c5', 'golden-booked', '1.0.0', '1.0', '0', 'waiting', '01a1e4f5-8373-778a-b60f-aba4a12e63c5', 'booking', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794842657652', NULL, '4948442657651', '4', 'HfsAUjFrqQ5V1kxPMg0FGB', NULL, NULL, '4948442657651', '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
+  ('19', '01a1e4f5-8376-718c-85e1-7a380708ff28', 'golden-parent', '1.0.0', '1.0', '0', 'waiting', '01a1e4f5-8376-718c-85e1-7a380708ff28', 'parent', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794842657655', NULL, '4948442657654', '3', 'NGyyNvb4HmgdHIPxESJs6B', NULL, NULL, '4948442657654', '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
+  ('20', '01a1e4f5-837a-753b-acb0-428fe485eed9', 'golden-retries', '1.0.0', '1.0', '0', 'retrying', '01a1e4f5-837a-753b-acb0-428fe485eed9', 'retrying', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794842657660', NULL, '4948442657658', '3', 'fWh6_ispWoDs1YgAkmearA', NULL, NULL, '2110202657675', '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
+  ('21', 'c45Xhc9xCBfeUnP0IxH66Dw', 'golden-grows', '1.0.0', '1.0', '0', 'waiting', '01a1e4f5-8376-718c-85e1-7a380708ff28', NULL, '{}', '0', '01a1e4f5-8376-718c-85e1-7a380708ff28', 'golden-grows', '0', 'true', NULL, '1794842657660', NULL, '1796052257659', '2', 'mNVkvtXEC2e52FJPlDl2MA', NULL, NULL, '1796052257659', '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
+  ('22', 'c6h1uaPZKHu2HvhXTxzeAAx', 'golden-grows', '1.0.0', '1.0', '0', 'waiting', '01a1e4f5-8376-718c-85e1-7a380708ff28', NULL, '{}', '0', '01a1e4f5-8376-718c-85e1-7a380708ff28', 'golden-grows#2', '0', 'false', NULL, '1794842657660', NULL, '1796052257659', '2', 'gRc_GUqrJakE1cIBKX28zC', NULL, NULL, '1796052257659', '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
+  ('23', '01a1e4f5-837f-7147-b3d8-0fe81f09b132', 'golden-large', '1.0.0', '1.0', '0', 'waiting', '01a1e4f5-837f-7147-b3d8-0fe81f09b132', 'large', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794842657666', NULL, '4948442657663', '5', 'nH7tHEHIi8dE5ZA0VWIFiB', NULL, '1794842657906', '4948442657663', '1', NULL, 'false', '1', '0', '1', NULL, NULL, NULL, 'json', '', ''),
+  ('24', '01a1e4f5-8387-7629-8072-0c3068f6e62e', 'golden-letters', '1.0.0', '1.0', '0', 'waiting', '01a1e4f5-8387-7629-8072-0c3068f6e62e', 'letters', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794842657672', NULL, '4948442657671', '4', 'tG5yDGdEhDZ_m2acgVcRHB', NULL, NULL, '4948442657671', '1', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
+  ('25', '01a1e4f5-8392-7765-bab4-04a4b2a1394f', 'golden-generations', '1.0.0', '1.0', '0', 'waiting', '01a1e4f5-8392-7765-bab4-04a4b2a1394f', 'generations', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794842657687', NULL, '4948442657682', '7', 'MIxs4K55Xxwdn2q9uFHslB', NULL, NULL, '4948442657682', '1', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
+  ('26', '01a1e4f5-839f-7374-aed1-fe34566824ce', 'golden-rated', '1.0.0', '1.0', '0', 'succeeded', '01a1e4f5-839f-7374-aed1-fe34566824ce', 'rated-1', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794842657697', '1794842657721', '4948442657695', '4', 'zGUFXZZlfFHpUGbGbALOID', NULL, NULL, NULL, '0', NULL, 'false', '0', '0', '1', 'completed', NULL, NULL, 'json', 'golden-rated', ''),
+  ('27', 'c5nO4BDOXJH0WfhS_BSEcBz', 'golden-child', '1.0.0', '1.0', '0', 'succeeded', '01a1e4f5-836c-744c-8fd7-e5732974b7d2', NULL, '{}', '0', '01a1e4f5-836c-744c-8fd7-e5732974b7d2', 'golden-child', '0', 'false', NULL, '1794842657700', '1794842657710', '1796052257698', '4', 'Qrvf-ts6DTof2V_v5wrXWB', NULL, NULL, NULL, '0', NULL, 'false', '0', '0', '1', 'completed', NULL, NULL, 'json', '', ''),
+  ('28', '01a1e4f5-83a3-70bc-8619-8662a5a44307', 'golden-rated', '1.0.0', '1.0', '0', 'accepted', '01a1e4f5-83a3-70bc-8619-8662a5a44307', 'rated-2', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794842657700', NULL, '4948442657699', '1', 's6-SFGIxp3txbreNYPr5_A', NULL, '1794842657699', NULL, '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', 'golden-rated', 'golden-rated'),
+  ('29', '01a1e4f5-83a9-7706-8423-bcb7f166551a', 'golden-doubles', '1.0.0', '1.0', '0', 'accepted', '01a1e4f5-83a9-7706-8423-bcb7f166551a', 'delayed', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794842657707', NULL, '5263802657705', '1', 'mHgMU74-VARntdZdfSeEkA', NULL, NULL, '2110202657705', '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
+  ('30', '01a1e4f5-83ae-718e-bae0-987960394bff', 'golden-doubles', '1.0.0', '1.0', '0', 'accepted', '01a1e4f5-83ae-718e-bae0-987960394bff', NULL, '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794842657711', NULL, '5263802657714', '2', 'DJ0Jty2_ZbUqyhlvrbDXAB', NULL, NULL, '2110202657727', '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
+  ('32', '01a1e4f5-83cc-7048-8d05-00a9ccf1436b', 'golden-held', '1.0.0', '1.0', '0', 'running', '01a1e4f5-83cc-7048-8d05-00a9ccf1436b', 'held', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794842657740', NULL, '4948442657740', '1', '3-_RM8Gl6zGidaFNOmtAiB', '01a1e4f5-7f1b-7734-b4cc-e8706c7593c7', NULL, NULL, '0', NULL, 'false', '0', '1', '1', NULL, NULL, NULL, 'json', '', ''),
+  ('33', '01a1e4f5-83e6-7345-9454-bb1bd803117e', 'golden-held', '1.0.0', '1.0', '0', 'running', '01a1e4f5-83e6-7345-9454-bb1bd803117e', 'unheard', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794842657767', NULL, '4948442657766', '1', 'gLyQO_5Ugc1Cd0S3jCqCuA', '01a1e4f5-7f1b-7734-b4cc-e8706c7593c7', NULL, NULL, '1', 'nobody is there', 'false', '0', '1', '1', NULL, NULL, NULL, 'json', '', ''),
+  ('34', '01a1e4f5-8400-714d-9c0d-cc2bc8e42f0a', 'golden-limited', '1.0.0', '1.0', '0', 'running', '01a1e4f5-8400-714d-9c0d-cc2bc8e42f0a', 'first-in-line', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794842657793', NULL, '4948442657792', '1', 'bSgyOpI1MpPYVRr0OCceAD', '01a1e4f5-7f1b-7734-b4cc-e8706c7593c7', NULL, NULL, '0', NULL, 'false', '0', '1', '1', NULL, NULL, NULL, 'json', 'golden-limited/a', ''),
+  ('35', '01a1e4f5-841b-706d-996c-81e57fee9c1f', 'golden-limited', '1.0.0', '1.0', '0', 'accepted', '01a1e4f5-841b-706d-996c-81e57fee9c1f', 'in-line-1', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794842657820', NULL, '4948442657819', '1', 'chKr7ADKBDJ5MlwfW9x9hA', NULL, '1794842657819', NULL, '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', 'golden-limited/a', ''),
+  ('36', '01a1e4f5-841f-70b7-99ec-14bd3da1644e', 'golden-limited', '1.0.0', '1.0', '0', 'accepted', '01a1e4f5-841f-70b7-99ec-14bd3da1644e', 'in-line-2', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794842657824', NULL, '4948442657823', '1', 'gzKgl01YfeqZ0DYOkNo4lD', NULL, '1794842657823', NULL, '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', 'golden-limited/a', ''),
+  ('37', '01a1e4f5-847e-776a-9afe-01c7ba98b8bf', 'golden-doubles', '1.0.0', '1.0', '0', 'accepted', '01a1e4f5-847e-776a-9afe-01c7ba98b8bf', 'ready', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794842657938', NULL, '4948442657918', '1', 'nYdq5ynUGrl0Hfalty28MB', NULL, '1794842657918', NULL, '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', ''),
+  ('38', '01a1e4f5-849c-7663-95ec-b50d5790164c', 'golden-doubles', '1.0.0', '1.0', '0', 'accepted', '01a1e4f5-849c-7663-95ec-b50d5790164c', 'enlisted', '{}', '0', NULL, NULL, NULL, NULL, NULL, '1794842657950', NULL, '4948442657948', '1', 'RHIRMXLJA3r_rIq2rx5WDB', NULL, '1794842657948', NULL, '0', NULL, 'false', '0', '0', '1', NULL, NULL, NULL, 'json', '', '');
 insert into "pawl".starts (rate, until, run, at) values
-  ('golden-rated', '2110197015127', '26', '1794837015127');
+  ('golden-rated', '2110202657700', '26', '1794842657700');
 insert into "pawl".state (run, key, data, bytes) values
   ('1', 'phase', '"gather"', NULL),
   ('5', 'phase', '"gather"', NULL),
   ('6', 'n', '3', NULL),
-  ('12', 'cursor', '{"anchor":1794837013994,"settled":1794837013994,"next":1798758000000,"queue":[],"paused":false,"lastSlot":null,"skipped":0,"lastSkipped":null}', NULL),
+  ('12', 'cursor', '{"anchor":1794842656581,"settled":1794842656581,"next":1798758000000,"queue":[],"paused":false,"lastSlot":null,"skipped":0,"lastSkipped":null}', NULL),
   ('12', 'definition', '{"workflow":"golden-ticks","version":"1.0.0","deadlineMs":1209600000,"timing":{"cron":"0 0 1 1 *","zone":"Europe/Paris"},"input":{"$undefined":true},"overlap":"allow","misfire":"catchUp","tags":[],"priority":0}', NULL),
-  ('13', 'cursor', '{"anchor":1794837014036,"settled":1794837015036,"next":1794837016036,"queue":[],"paused":true,"lastSlot":1794837015036,"skipped":0,"lastSkipped":null}', NULL),
+  ('13', 'cursor', '{"anchor":1794842656613,"settled":1794842657613,"next":1794842658613,"queue":[],"paused":true,"lastSlot":1794842657613,"skipped":0,"lastSkipped":null}', NULL),
   ('13', 'definition', '{"workflow":"golden-ticks","version":"1.0.0","deadlineMs":1209600000,"timing":{"everyMs":1000,"anchor":null},"input":{"$undefined":true},"overlap":"skip","misfire":"fireOnce","tags":[],"priority":0}', NULL),
-  ('14', 'cursor', '{"anchor":1794837014041,"settled":1794837014041,"next":1794873600000,"queue":[],"paused":true,"lastSlot":null,"skipped":0,"lastSkipped":null}', NULL),
+  ('14', 'cursor', '{"anchor":1794842656623,"settled":1794842656623,"next":1794873600000,"queue":[],"paused":true,"lastSlot":null,"skipped":0,"lastSkipped":null}', NULL),
   ('14', 'definition', '{"workflow":"golden-ticks","version":"1.0.0","deadlineMs":1209600000,"timing":{"cron":"@daily","zone":"UTC"},"input":{"$undefined":true},"overlap":"allow","misfire":"fireOnce","tags":[],"priority":0}', NULL),
   ('16', 'phase', '"gather"', NULL),
   ('23', 'page', NULL, E'\\x018b88130080aaaaaaeaff7425a0f38d0f0c7c6538808b5fa952cd618331c78ee2b3120f7b00c001'),
@@ -1239,26 +1244,26 @@ insert into "pawl".tags (tag, run) values
   ('golden', '1'),
   ('golden', '5'),
   ('schedule:seconds', '15'),
-  ('slot:seconds@2026-11-16T13:50:15.036Z', '15');
+  ('slot:seconds@2026-11-16T15:24:17.613Z', '15');
 insert into "pawl".waits (run, key, kind, name, due, detail) values
-  ('10', 'decision', 'decision', 'unknown_outcome', NULL, E'{"reason":"unknown_outcome","message":"Run 01a1e49f-2caf-7295-8057-bbae71defeb6 was interrupted in step \\"risky\\" (attempt 1): nobody can tell whether it took effect. Look outside (its idempotency key is 01a1e49f-2caf-7295-8057-bbae71defeb6/risky), then resolve the run: \\"rerun\\", \\"complete\\" with the result, \\"fail\\", or \\"cancel\\".","choices":["rerun","complete","fail","cancel"],"detail":{"step":"risky","attempt":1,"key":"01a1e49f-2caf-7295-8057-bbae71defeb6/risky"}}'),
-  ('11', 'decision', 'decision', 'unknown_outcome', NULL, E'{"reason":"unknown_outcome","message":"Run 01a1e49f-2cb1-76b8-82d5-02e47383ba91 was interrupted in step \\"risky\\" (attempt 1): nobody can tell whether it took effect. Look outside (its idempotency key is 01a1e49f-2cb1-76b8-82d5-02e47383ba91/risky), then resolve the run: \\"rerun\\", \\"complete\\" with the result, \\"fail\\", or \\"cancel\\".","choices":["rerun","complete","fail","cancel"],"detail":{"step":"risky","attempt":1,"key":"01a1e49f-2cb1-76b8-82d5-02e47383ba91/risky"}}'),
+  ('10', 'decision', 'decision', 'unknown_outcome', NULL, E'{"reason":"unknown_outcome","message":"Run 01a1e4f5-46a4-749c-9ec2-196c8aa8c51d was interrupted in step \\"risky\\" (attempt 1): nobody can tell whether it took effect. Look outside (its idempotency key is 01a1e4f5-46a4-749c-9ec2-196c8aa8c51d/risky), then resolve the run: \\"rerun\\", \\"complete\\" with the result, \\"fail\\", or \\"cancel\\".","choices":["rerun","complete","fail","cancel"],"detail":{"step":"risky","attempt":1,"key":"01a1e4f5-46a4-749c-9ec2-196c8aa8c51d/risky"}}'),
+  ('11', 'decision', 'decision', 'unknown_outcome', NULL, E'{"reason":"unknown_outcome","message":"Run 01a1e4f5-46a9-73fb-a55c-f8ab6d3b46f2 was interrupted in step \\"risky\\" (attempt 1): nobody can tell whether it took effect. Look outside (its idempotency key is 01a1e4f5-46a9-73fb-a55c-f8ab6d3b46f2/risky), then resolve the run: \\"rerun\\", \\"complete\\" with the result, \\"fail\\", or \\"cancel\\".","choices":["rerun","complete","fail","cancel"],"detail":{"step":"risky","attempt":1,"key":"01a1e4f5-46a9-73fb-a55c-f8ab6d3b46f2/risky"}}'),
   ('12', 'signal:change', 'signal', 'change', NULL, NULL),
   ('12', 'timer:slot', 'timer', 'slot', '1798758000000', NULL),
   ('13', 'signal:change', 'signal', 'change', NULL, NULL),
   ('14', 'signal:change', 'signal', 'change', NULL, NULL),
-  ('16', 'signal:go', 'signal', 'go', '1797429015162', NULL),
-  ('17', 'timer:sleep', 'timer', 'sleep', '2110197015085', NULL),
+  ('16', 'signal:go', 'signal', 'go', '1797434657734', NULL),
+  ('17', 'timer:sleep', 'timer', 'sleep', '2110202657659', NULL),
   ('18', 'signal:go', 'signal', 'go', NULL, NULL),
-  ('19', 'child:golden-grows#2', 'child', 'cYqhOjOAjWIeZoUOVKiGlhs', NULL, NULL),
-  ('20', 'retry:later', 'retry', 'later', '2110197015098', NULL),
+  ('19', 'child:golden-grows#2', 'child', 'c6h1uaPZKHu2HvhXTxzeAAx', NULL, NULL),
+  ('20', 'retry:later', 'retry', 'later', '2110202657675', NULL),
   ('21', 'signal:grown', 'signal', 'grown', NULL, NULL),
   ('22', 'signal:grown', 'signal', 'grown', NULL, NULL),
   ('23', 'signal:letter', 'signal', 'letter', NULL, NULL),
   ('24', 'signal:two', 'signal', 'two', NULL, NULL),
   ('25', 'signal:next', 'signal', 'next', NULL, NULL);
 insert into "pawl".workers (id, name, process, handles, started_at, lease_ms, renewed_at) values
-  ('01a1e49f-65bf-76a1-a9b0-4f0889e5004c', 'golden', '{"pid":4711,"startedAt":"1","boot":"golden","pidNamespace":null}', '[{"workflow":"golden-child","version":"1.0.0"},{"workflow":"golden-everything","version":"1.0.0"},{"workflow":"golden-fails","version":"1.0.0"},{"workflow":"golden-loops","version":"1.0.0"},{"workflow":"golden-sleeps","version":"1.0.0"},{"workflow":"golden-held","version":"1.0.0"},{"workflow":"golden-asks","version":"1.0.0"},{"workflow":"golden-letters","version":"1.0.0"},{"workflow":"golden-grows","version":"1.0.0"},{"workflow":"golden-parent","version":"1.0.0"},{"workflow":"golden-limited","version":"1.0.0","concurrency":1},{"workflow":"golden-rated","version":"1.0.0","rate":{"limit":1,"perMs":315360000000}},{"workflow":"golden-booked","version":"1.0.0"},{"workflow":"golden-large","version":"1.0.0"},{"workflow":"golden-retries","version":"1.0.0"},{"workflow":"golden-generations","version":"1.0.0"},{"workflow":"golden-ticks","version":"1.0.0"},{"workflow":"golden-doubles","version":"1.0.0"},{"workflow":"pawl.schedule","version":"1.0.0"}]', '1794837013952', '15000', '1794837014080');
+  ('01a1e4f5-7f1b-7734-b4cc-e8706c7593c7', 'golden', '{"pid":4711,"startedAt":"1","boot":"golden","pidNamespace":null}', '[{"workflow":"golden-child","version":"1.0.0"},{"workflow":"golden-everything","version":"1.0.0"},{"workflow":"golden-fails","version":"1.0.0"},{"workflow":"golden-loops","version":"1.0.0"},{"workflow":"golden-sleeps","version":"1.0.0"},{"workflow":"golden-held","version":"1.0.0"},{"workflow":"golden-asks","version":"1.0.0"},{"workflow":"golden-letters","version":"1.0.0"},{"workflow":"golden-grows","version":"1.0.0"},{"workflow":"golden-parent","version":"1.0.0"},{"workflow":"golden-limited","version":"1.0.0","concurrency":1},{"workflow":"golden-rated","version":"1.0.0","rate":{"limit":1,"perMs":315360000000}},{"workflow":"golden-booked","version":"1.0.0"},{"workflow":"golden-large","version":"1.0.0"},{"workflow":"golden-retries","version":"1.0.0"},{"workflow":"golden-generations","version":"1.0.0"},{"workflow":"golden-ticks","version":"1.0.0"},{"workflow":"golden-doubles","version":"1.0.0"},{"workflow":"pawl.schedule","version":"1.0.0"}]', '1794842656540', '15000', '1794842656680');
 select setval('pawl.runs_n_seq', 38);
 insert into public.golden_ledger (entry) values
   ('booked: first'),
