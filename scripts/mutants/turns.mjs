@@ -115,6 +115,14 @@ export const turnMutants = [
   },
   {
     rule: "P4",
+    name: "a map or a note after a foreign await beside pending calls passes",
+    changes: [{ file: "src/core/body-context.ts", from: "    assertInOrder(this.#pass, `ctx.${what}`);\n", to: "" }],
+    killers: [
+      { file: "test/determinism/foreign-awaits.test.ts", title: "beside a pending call, is refused: what it leads" },
+    ],
+  },
+  {
+    rule: "P4",
     name: "in replay a call after a foreign await is not held until the journal reaches it",
     changes: [
       {

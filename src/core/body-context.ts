@@ -4,6 +4,7 @@
 import { toMs } from "../base/duration.ts";
 import { PawlError } from "../base/errors.ts";
 import { assertName } from "../base/ids.ts";
+import type { SeededRandom } from "../base/random.ts";
 import { ChildCall, SignalCall, StepCall, type StepPolicy, TimerCall, TransactionCall } from "./call.ts";
 import type {
   CallOptions,
@@ -19,7 +20,7 @@ import type {
 import { encodePayload } from "./draft.ts";
 import { cancelError } from "./endings.ts";
 import { needsOf } from "./flow-control.ts";
-import { chanceFor } from "./foreign-calls.ts";
+import { assertInOrder } from "./foreign-calls.ts";
 import type { Frame } from "./host.ts";
 import { childId } from "./issue.ts";
 import type { CallType } from "./journal.ts";
@@ -214,7 +215,7 @@ export class BodyContext implements Context {
     fn: (item: T, index: number) => Promise<R>,
     options: MapOptions & { readonly partial?: true } = {},
   ): Promise<R[] | PromiseSettledResult<R>[]> {
-    this.#assertInBody("map");
+    this.#assertPlaced("map");
     const scope = this.#scope();
     const prefix = `${scope.next("map", "map", "map")}/`;
     const { host } = this.#pass.ports;
@@ -230,15 +231,20 @@ export class BodyContext implements Context {
   }
 
   random(): number {
-    return this.#stepFrame()?.random() ?? chanceFor(this.#pass, "ctx.random").next();
+    return this.#stepFrame()?.random() ?? this.#chance("random").next();
   }
 
   uuid(): string {
-    return this.#stepFrame()?.uuid() ?? chanceFor(this.#pass, "ctx.uuid").uuid();
+    return this.#stepFrame()?.uuid() ?? this.#chance("uuid").uuid();
+  }
+
+  #chance(draw: string): SeededRandom {
+    assertInOrder(this.#pass, `ctx.${draw}`);
+    return this.#pass.chance;
   }
 
   set(key: string, value: unknown): void {
-    this.#assertInBody("set");
+    this.#assertPlaced("set");
     assertName("state key", key);
     this.#pass.notes.set(key, value);
   }
@@ -252,7 +258,7 @@ export class BodyContext implements Context {
   }
 
   cost(amounts: Cost): void {
-    this.#assertInBody("cost");
+    this.#assertPlaced("cost");
     for (const [unit, amount] of Object.entries(amounts)) {
       if (typeof amount !== "number" || !Number.isFinite(amount)) {
         throw new PawlError(
@@ -266,7 +272,7 @@ export class BodyContext implements Context {
   }
 
   note(text: string): void {
-    this.#assertInBody("note");
+    this.#assertPlaced("note");
     this.#pass.notes.note(String(text));
   }
 
@@ -279,7 +285,7 @@ export class BodyContext implements Context {
   }
 
   patched(id: string): boolean {
-    this.#assertInBody("patched");
+    this.#assertPlaced("patched");
     assertName("patch id", id);
     return this.#pass.notes.patched(id);
   }
@@ -298,6 +304,12 @@ export class BodyContext implements Context {
   #assertNotCancelled(): void {
     const { id, cancelling } = this.#pass;
     if (cancelling !== null) throw cancelError(id, cancelling);
+  }
+
+  /** Where the order of what the body does can be replayed. */
+  #assertPlaced(what: string): void {
+    this.#assertInBody(what);
+    assertInOrder(this.#pass, `ctx.${what}`);
   }
 
   #assertInBody(what: string): void {

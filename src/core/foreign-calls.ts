@@ -1,7 +1,6 @@
 // Foreign calls
 // A call issued while no turn is open proves that the body awaited something that is not ours. In replay it is held until the journal reaches
 // it; live it passes alone, and beside pending calls it is refused: its place among them could not be replayed (P4).
-import type { SeededRandom } from "../base/random.ts";
 import { type Call, rejectCall } from "./call.ts";
 import { callSite } from "./call-site.ts";
 import { describeCall, foreignAwait } from "./divergence.ts";
@@ -40,12 +39,12 @@ export function tellOfLostCall(pass: Pass, call: Call): void {
 }
 
 /**
- * What the body draws from. A draw is no call, but it changes what every later one gives: outside a turn and beside pending calls, where its place could
- * not be replayed, it is refused as a call is.
+ * What is no call may count on its order as well: a draw changes what every later one gives, a map what later ones are called, and a note is known by its
+ * place. Outside a turn and beside pending calls, where that could not be replayed, it is refused as a call is.
  */
-export function chanceFor(pass: Pass, draw: string): SeededRandom {
-  if (pass.isInTurn || pass.isClosed || pass.cancelling !== null || !isAnythingPending(pass)) return pass.chance;
-  const { error, parked } = foreignAwait(pass.id, draw, pass.calls.all(), callSite());
+export function assertInOrder(pass: Pass, what: string): void {
+  if (pass.isInTurn || pass.isClosed || pass.cancelling !== null || !isAnythingPending(pass)) return;
+  const { error, parked } = foreignAwait(pass.id, what, pass.calls.all(), callSite());
   pass.park(parked);
   throw error;
 }

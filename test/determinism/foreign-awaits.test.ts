@@ -91,6 +91,28 @@ it("P4 I5 a number that is drawn after a foreign await, beside a pending call, i
   expect(parkOf(story)?.message).toContain(`foreign-awaits.test.ts:${line}:`);
 });
 
+it.each([
+  ["map", (ctx: Context) => void ctx.map([1], async () => 1)],
+  ["cost", (ctx: Context) => ctx.cost({ usd: 1 })],
+  ["note", (ctx: Context) => ctx.note("here")],
+  ["set", (ctx: Context) => ctx.set("k", 1)],
+  ["patched", (ctx: Context) => void ctx.patched("p")],
+])(
+  "P4 P9 I5 ctx.%s after a foreign await, beside a pending call, is refused: what it leads to could not be told from another's",
+  async (name, say) => {
+    const handler = async (ctx: Context, world: World) => {
+      const late = async () => {
+        await world.foreign("setImmediate");
+        say(ctx);
+      };
+      return await Promise.all([late(), ctx.step("slow", world.work(1, "scheduled", "ok"))]);
+    };
+    const story = await runProgram(NOTHING, { seed: 7, handler, order: ["nobody"] });
+    expect(parkOf(story)).toMatchObject({ reason: "foreign_await", detail: { call: `ctx.${name}` } });
+    expect(story.entries.map((entry) => entry.type)).toEqual(["run.started", "step.started", "run.parked"]);
+  },
+);
+
 it("P4 I5 numbers that are drawn after a foreign await in sequence are the same in every pass", async () => {
   const drawn: number[][] = [];
   const handler = async (ctx: Context, world: World) => {
