@@ -3,6 +3,7 @@ export type { Duration } from "./base/duration.ts";
 export type { Codec, FieldAddress } from "./base/envelope.ts";
 export { type ErrorCode, hasCode, PawlError, RetryableError, TerminalError } from "./base/errors.ts";
 export type { Debounce } from "./client/debounce.ts";
+export type { EffectRecord } from "./client/ledger.ts";
 export { type Choice, Pawl, type PawlOptions } from "./client/pawl.ts";
 export type {
   CancelOptions,
@@ -28,10 +29,12 @@ export type {
   StepInfo,
   StepKind,
   StepOptions,
+  UndoableStepOptions,
   WaitOptions,
 } from "./core/context.ts";
+export type { EffectOptions, EffectSpec } from "./core/effect.ts";
 export type { ConcurrencyLimit, RateLimit } from "./core/flow-control.ts";
-export type { Entry, EntryType, Parked } from "./core/journal.ts";
+export type { EffectClass, Entry, EntryType, Parked } from "./core/journal.ts";
 export type { Retry, RetryOptions } from "./core/retry.ts";
 export type { Misfire, Overlap } from "./core/schedule.ts";
 export type { StandardSchema } from "./core/schema.ts";
@@ -48,6 +51,7 @@ export type {
 } from "./core/sql.ts";
 export type { Store } from "./core/store.ts";
 export type { PublicStatus, RunState } from "./core/transition.ts";
+export type { Detected, UndoInfo } from "./core/undoable-call.ts";
 export { type Guard, type Handler, type Workflow, type WorkflowOptions, workflow } from "./core/workflow.ts";
 export { memoryStore } from "./stores/memory/memory-store.ts";
 export { type PostgresStoreOptions, postgresStore } from "./stores/postgres/postgres-store.ts";

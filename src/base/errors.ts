@@ -4,6 +4,7 @@ export type ErrorCode =
   | "cancelled"
   | "child_failed"
   | "closed"
+  | "compensation_incomplete"
   | "corrupt_value"
   | "corrupted_journal"
   | "deadline_exceeded"
@@ -36,6 +37,7 @@ export type ErrorCode =
   | "transaction_failed"
   | "unknown_outcome"
   | "unknown_workflow"
+  | "unsafe_retry"
   | "wait_timeout";
 
 export interface PawlErrorOptions {

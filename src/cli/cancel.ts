@@ -6,6 +6,7 @@ import { findRun } from "./run-id.ts";
 
 interface CancelCommandOptions {
   readonly reason?: string;
+  readonly compensate?: boolean;
 }
 
 const TELLS: Readonly<Record<CancelOutcome["outcome"], (run: string) => string>> = {
@@ -16,15 +17,22 @@ const TELLS: Readonly<Record<CancelOutcome["outcome"], (run: string) => string>>
 };
 
 export function addCancel(program: Command): void {
-  addCommand(program, "cancel <run>", "stop a run", ['pawl cancel 0193a7c2 --reason "ordered twice"'])
+  addCommand(program, "cancel <run>", "stop a run", [
+    'pawl cancel 0193a7c2 --reason "ordered twice"',
+    "pawl cancel 0193a7c2 --compensate",
+  ])
     .option("--reason <text>", "why, for the journal")
+    .option("--compensate", "undo what the run has done, as far as it says how")
     .action(
       action<CancelCommandOptions, [string]>(({ options, out, ...call }, text) =>
         withClient({ options, out, ...call }, async (pawl) => {
           const run = await findRun(pawl, text);
           const progress = out.progress("Waiting for its worker to record the cancellation");
           const { outcome } = await pawl
-            .cancel(run, options.reason === undefined ? {} : { reason: options.reason })
+            .cancel(run, {
+              compensate: options.compensate === true,
+              ...(options.reason !== undefined && { reason: options.reason }),
+            })
             .finally(progress.done);
           if (out.isJson) out.json({ run, outcome });
           else out.print(TELLS[outcome](run));

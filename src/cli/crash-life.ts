@@ -134,7 +134,8 @@ async function storyOf(ending: Ending, { recorder }: NamedCrashTest, isFirst: bo
 }
 
 function isOutcome({ type, payload }: Entry): boolean {
-  return type === "step.completed" || (type === "step.failed" && (payload as StepFailed).retryAt === null);
+  if (type === "step.completed" || type === "effect.executed" || type === "effect.compensated") return true;
+  return type === "step.failed" && (payload as StepFailed).retryAt === null;
 }
 
 function isInterruption({ type, payload }: Entry): boolean {
@@ -164,8 +165,9 @@ async function endOf(run: Run): Promise<LifeEnd> {
   }
 }
 
-function stepOutcome({ type, key, payload }: Entry): LifeStory["steps"] {
-  if ((type !== "step.completed" && type !== "step.failed") || key === null) return [];
+function stepOutcome(entry: Entry): LifeStory["steps"] {
+  const { type, key, payload } = entry;
+  if ((type !== "step.failed" && !isOutcome(entry)) || key === null) return [];
   return [{ key, value: encode(payload) }];
 }
 

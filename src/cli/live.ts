@@ -65,6 +65,9 @@ export class Live {
   readonly #shows: Partial<Record<Entry["type"], (key: string, entry: Entry) => void>> = {
     "step.started": (key, entry) => this.#stepStarted(key, entry as Entry<StepStarted>),
     "step.completed": (key, entry) => this.#stepCompleted(key, entry),
+    "effect.planned": (key, entry) => this.#stepStarted(key, entry as Entry<StepStarted>),
+    "effect.executed": (key, entry) => this.#stepCompleted(key, entry),
+    "effect.compensated": (key, entry) => this.#stepCompleted(key, entry),
     "step.failed": (key, entry) => this.#stepFailed(key, entry as Entry<StepFailed>),
     "timer.set": (key, entry) =>
       this.#waiting(key, key, entry.at, `sleeps until ${inTime(this.#now(), (entry.payload as TimerSet).due)}`),
@@ -163,6 +166,7 @@ export class Live {
     if (type === "note") this.#line("", dim("·"), String(facts.text ?? ""));
     if (type === "version.changed") this.#line("", yellow("!"), `goes on with version ${String(facts.to ?? "")}`);
     if (type === "run.cancelling") this.#line("", yellow("!"), "cancelling", String(facts.reason ?? ""));
+    if (type === "run.compensating") this.#line("", yellow("!"), "undoes what it has done", errorLine(facts.error));
     if (type === "run.continued") this.#line("", dim("·"), `goes on as generation ${String(facts.generation)}`);
     if (type === "run.parked") this.#line("", magenta("‖"), "parked", (payload as Parked).message);
   }

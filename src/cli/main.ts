@@ -5,6 +5,7 @@ import { addBackup } from "./backup.ts";
 import { addCancel } from "./cancel.ts";
 import { JSON_HELP, STORE_HELP } from "./command.ts";
 import { addDoctor } from "./doctor.ts";
+import { addEffects } from "./effects.ts";
 import { EXIT, EXIT_CODES_HELP } from "./exit-codes.ts";
 import { addExitCodes } from "./exit-codes-command.ts";
 import { addExport } from "./export.ts";
@@ -27,7 +28,7 @@ import { addWorkers } from "./workers.ts";
 
 const GROUPS: readonly (readonly [title: string, commands: readonly ((program: Command) => void)[]])[] = [
   ["Run workflows:", [addInit, addRun, addWorker, addStart]],
-  ["Look:", [addLs, addShow, addWhy, addJournal, addExport]],
+  ["Look:", [addLs, addShow, addWhy, addJournal, addEffects, addExport]],
   ["Act on a run:", [addSignal, addCancel, addRetry, addFork, addResolve]],
   ["Schedules:", [addSchedules]],
   ["Test:", [addTest, addReplay]],

@@ -68,6 +68,8 @@ export function retryPoint(run: string, journal: readonly Entry[]): ForkPoint {
       { fields: { run } },
     );
   }
+  const undone = firstUndone(journal);
+  if (undone >= 0) return { at: undone, tryAgain: false };
   const before = journal.slice(0, end);
   const causes = causesOf((journal.at(-1)?.payload as Partial<Ended> | null)?.error);
   const thrown = before.findLastIndex((entry) => causes.some((error) => isFailureOf(entry, error)));
@@ -95,8 +97,17 @@ function isFailureOf(entry: Entry, error: Error & { code?: unknown; fields?: { c
 
 /** Where the run began to end; its length if it has not. No fork inherits an end. */
 function endOf(journal: readonly Entry[]): number {
-  const end = journal.findIndex((entry) => entry.type === "run.cancelling" || entryKind(entry) === "end");
+  const end = journal.findIndex(
+    ({ type, ...rest }) =>
+      type === "run.cancelling" || type === "run.compensating" || entryKind({ type, ...rest }) === "end",
+  );
   return end < 0 ? journal.length : end;
+}
+
+/** The first action that was undone: whoever goes on from behind it would take for done what is not. */
+function firstUndone(journal: readonly Entry[]): number {
+  const undone = new Set(journal.filter(({ type }) => type === "effect.compensated").map(({ key }) => key));
+  return undone.size === 0 ? -1 : journal.findIndex(({ key }) => key !== null && undone.has(`${key}/undo`));
 }
 
 /** Where `fork({ at })` cuts: before the entry with that position, or before the call with that key. */
@@ -291,7 +302,7 @@ function openRetries(prefix: readonly Entry[]): Set<Entry> {
   for (const entry of prefix) {
     if (entry.type === "run.continued") open.clear();
     if (entry.type === "step.failed" && entryKind(entry) === "mark") open.set(entry.key, entry);
-    else if (entry.type.startsWith("step.")) open.delete(entry.key);
+    else if (entry.type.startsWith("step.") || entry.type === "effect.executed") open.delete(entry.key);
   }
   return new Set(open.values());
 }
@@ -304,6 +315,7 @@ function openCalls(prefix: readonly Entry[]): Set<string> {
     "child.ended": "child.started",
     "step.completed": "step.started",
     "step.failed": "step.started",
+    "effect.executed": "effect.planned",
   };
   for (const entry of prefix) {
     const kind = entryKind(entry);
@@ -314,6 +326,7 @@ function openCalls(prefix: readonly Entry[]): Set<string> {
     if (entry.type === "timer.fired")
       open.delete(`${entry.payload === null ? "timer.set" : "signal.awaited"} ${entry.key}`);
     else open.delete(`${CALL_OF[entry.type]} ${entry.key}`);
+    if (entry.type === "step.failed") open.delete(`effect.planned ${entry.key}`);
   }
   return open;
 }

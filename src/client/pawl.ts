@@ -1,5 +1,6 @@
 import { hostname } from "node:os";
 import { brotliCompressSync, brotliDecompressSync, constants } from "node:zlib";
+import { cancelText } from "../base/cancel-text.ts";
 import type { Clock } from "../base/clock.ts";
 import { type Duration, toMs } from "../base/duration.ts";
 import { type Codec, compressing, jsonCodec } from "../base/envelope.ts";
@@ -255,7 +256,7 @@ export class Pawl {
         id: this.#ids.next(),
         kind: "cancel",
         name: "",
-        data: reason,
+        data: cancelText({ reason, compensate: options.compensate === true }),
       });
       if (delivery === "missing") throw runNotFound(id);
       this.#worker.hint();
@@ -346,7 +347,8 @@ export class Pawl {
         { fields: { run: id, choices } },
       );
     }
-    if (decision.choice === "cancel") return void (await this.cancel(id));
+    if (decision.choice === "cancel" || decision.choice === "abort") return void (await this.cancel(id));
+    if (decision.choice === "compensate") return void (await this.cancel(id, { compensate: true }));
     // One decision per park: a second caller's is the same message.
     const messageId = `decision-${row.head}`;
     const resolved: Resolved = { choice: decision.choice, value: decision.value };

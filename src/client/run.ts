@@ -6,6 +6,7 @@ import type { RunRow, Store, WaitKind } from "../core/store.ts";
 import { isTerminal, type PublicStatus, publicStatus, type RunState } from "../core/transition.ts";
 import { openEntry, openValue } from "../core/values.ts";
 import type { Changes, RunEnd } from "./changes.ts";
+import { type EffectRecord, ledgerOf } from "./ledger.ts";
 import { lineOf } from "./line.ts";
 
 /** A line of a list of runs. */
@@ -52,6 +53,8 @@ export type RunEvent = Entry;
 
 export interface CancelOptions {
   readonly reason?: string;
+  /** Undo what the run has done, as far as it says how. Default false. */
+  readonly compensate?: boolean;
 }
 
 /** What was recorded: that the run is stopping, or how it had ended before. */
@@ -73,6 +76,8 @@ export interface Run<O = unknown> {
   signal(name: string, payload?: unknown, options?: SignalOptions): Promise<void>;
   cancel(options?: CancelOptions): Promise<CancelOutcome>;
   journal(): Promise<Entry[]>;
+  /** What it has done outside, and what became of that: its ledger. */
+  effects(): Promise<EffectRecord[]>;
   /** Everything recorded so far, then what follows, until the run ends. */
   events(): AsyncIterable<RunEvent>;
 }
@@ -116,6 +121,10 @@ export class RunHandle<O> implements Run<O> {
 
   journal(): Promise<Entry[]> {
     return journalOf(this.id, this.#source);
+  }
+
+  async effects(): Promise<EffectRecord[]> {
+    return ledgerOf(await this.journal());
   }
 
   events(): AsyncIterable<RunEvent> {

@@ -149,9 +149,12 @@ class Fold {
         this.#started(entry as Entry<RunStarted>);
         break;
       case "step.started":
+      case "effect.planned":
         this.#stepStarted(entry as Entry<StepStarted>);
         break;
       case "step.completed":
+      case "effect.executed":
+      case "effect.compensated":
         this.#stepCompleted(entry);
         break;
       case "step.failed":

@@ -15,9 +15,11 @@ import type {
   RunFacts,
   StepInfo,
   StepOptions,
+  UndoableStepOptions,
   WaitOptions,
 } from "./context.ts";
 import { encodePayload } from "./draft.ts";
+import { type EffectOptions, type EffectSpec, planOf, recoveryOf } from "./effect.ts";
 import { cancelError } from "./endings.ts";
 import { needsOf } from "./flow-control.ts";
 import { assertInOrder } from "./foreign-calls.ts";
@@ -33,6 +35,7 @@ import { type StandardSchema, validateNow } from "./schema.ts";
 import { slotOf } from "./slot-run.ts";
 import type { Isolation, Sql, TransactionOptions } from "./sql.ts";
 import { assertFunction } from "./transaction-function.ts";
+import { EffectCall, type Undo, UndoableCall } from "./undoable-call.ts";
 import type { Workflow } from "./workflow.ts";
 
 const LAST_DATE_MS = 8.64e15;
@@ -93,8 +96,29 @@ export class BodyContext implements Context {
     options: StepOptions,
     input: { value: unknown; digest: string } | null,
   ): Promise<unknown> {
+    const { undo, recovery } = options as Partial<UndoableStepOptions<unknown>>;
+    if (undo !== undefined || recovery === "compensate") assertUndo(name, undo);
     const key = this.#key("step.started", name, options.key);
-    return this.#pass.issue(new StepCall(key, name, fn, this.#policy(name, options), input, this.#pass.seed));
+    const policy = this.#policy(name, options);
+    const { seed } = this.#pass;
+    if (undo === undefined) return this.#pass.issue(new StepCall(key, name, fn, policy, input, seed));
+    return this.#undoable(new UndoableCall(key, name, fn, policy, input, seed, undo));
+  }
+
+  #undoable(call: UndoableCall): Promise<unknown> {
+    this.#pass.body.remember(call);
+    return this.#pass.issue(call);
+  }
+
+  effect<T>(name: string, spec: EffectSpec<T>, options: EffectOptions = {}): Promise<T> {
+    const { seed } = this.#pass;
+    const plan = planOf(name, spec as EffectSpec<unknown>, seed);
+    const recovery = recoveryOf(name, plan, spec as EffectSpec<unknown>, options);
+    const policy = { ...this.#policy(name, { kind: "api", ...options, recovery: "rerun" }), recovery };
+    const key = this.#key("step.started", name);
+    const undo = spec.undo === undefined ? null : (spec.undo.bind(spec) as Undo);
+    const run = (info: StepInfo) => spec.do(info);
+    return this.#undoable(new EffectCall(key, name, run, policy, seed, undo, plan)) as Promise<T>;
   }
 
   #policy(name: string, { kind, timeout, retry, recovery }: StepOptions): StepPolicy {
@@ -338,6 +362,12 @@ export class BodyContext implements Context {
   }
 }
 
+function assertUndo(name: string, undo: unknown): void {
+  if (typeof undo === "function") return;
+  const message = `ctx.step("${name}"): \`undo\` is ${typeof undo}. Give a function that takes the step back; recovery "compensate" needs one.`;
+  throw new PawlError("invalid_argument", message, { fields: { step: name } });
+}
+
 const ISOLATIONS: readonly Isolation[] = ["read committed", "repeatable read", "serializable"];
 
 function isolationOf(given: Isolation = "read committed"): Isolation {
@@ -356,6 +386,7 @@ function checkCallOptions({ tags, priority }: CallOptions): void {
 
 const CALL_NAMES: Readonly<Record<CallType, string>> = {
   "step.started": "step",
+  "effect.planned": "effect",
   "timer.set": "sleep",
   "signal.awaited": "waitFor",
   "child.started": "call",
@@ -364,6 +395,7 @@ const CALL_NAMES: Readonly<Record<CallType, string>> = {
 /** What a name names, for the error about one that is none. */
 const NAME_OF: Readonly<Record<CallType, string>> = {
   "step.started": "name of ctx.step",
+  "effect.planned": "name of ctx.effect",
   "timer.set": "name of ctx.sleep",
   "signal.awaited": "name of ctx.waitFor",
   "child.started": "name of ctx.call",

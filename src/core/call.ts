@@ -2,6 +2,7 @@
 // What a body is waiting for. A call is open from the moment it is issued until its outcome's turn; open calls in order of issue
 // are the whole of a run's waiting (P1). Classes, not literals: a step is issued a hundred thousand times a second.
 import type { CallOptions, StepInfo } from "./context.ts";
+import type { StepStarted } from "./journal.ts";
 import type { RetryPolicy } from "./retry.ts";
 import type { StandardSchema } from "./schema.ts";
 import { idempotencyKey } from "./seeds.ts";
@@ -16,8 +17,8 @@ class OpenCall {
   resolve!: (value: unknown) => void;
   reject!: (error: unknown) => void;
   open = true;
-  /** Place in the order of issue. */
-  order = 0;
+  /** Place in the order of issue; -1 until it is in the journal. */
+  order = -1;
 
   constructor(key: string) {
     this.key = key;
@@ -32,7 +33,7 @@ class OpenCall {
 export interface StepPolicy {
   readonly timeoutMs: number;
   readonly retry: RetryPolicy;
-  readonly recovery: "rerun" | "ask" | "fail";
+  readonly recovery: "rerun" | "detect" | "ask" | "compensate" | "fail";
 }
 
 export class StepCall extends OpenCall {
@@ -67,6 +68,26 @@ export class StepCall extends OpenCall {
   /** What outside systems may use to recognise a repeated attempt. */
   get idempotencyKey(): string {
     return idempotencyKey(this.#seed, this.key);
+  }
+
+  /** What the journal calls it, and its success. */
+  get startsAs(): "step.started" | "effect.planned" {
+    return "step.started";
+  }
+
+  get endsAs(): "step.completed" | "effect.executed" | "effect.compensated" {
+    return "step.completed";
+  }
+
+  /** What the journal says of it when it is issued. */
+  get plan(): object | null {
+    const { input } = this;
+    return input === null ? null : ({ attempt: 1, input: input.value, digest: input.digest } satisfies StepStarted);
+  }
+
+  /** Repeating it blindly could do harm. */
+  get isUnsafe(): boolean {
+    return false;
   }
 }
 

@@ -1,6 +1,8 @@
+import type { EffectOptions, EffectSpec } from "./effect.ts";
 import type { Duration, Retry } from "./retry.ts";
 import type { SchemaOutput, StandardSchema } from "./schema.ts";
 import type { Sql, TransactionOptions } from "./sql.ts";
+import type { UndoInfo } from "./undoable-call.ts";
 import type { Workflow } from "./workflow.ts";
 
 /** What a step's function receives. */
@@ -25,8 +27,17 @@ export interface StepOptions {
   /** Time for one attempt, counted from the last heartbeat. */
   readonly timeout?: Duration;
   readonly retry?: Retry;
-  /** What happens to a step that a crash interrupted: run it again (default), ask a person, or fail it. */
-  readonly recovery?: "rerun" | "ask" | "fail";
+  /** What happens to a step that a crash interrupted: run it again (default), ask a person, fail it, or fail it and undo it. */
+  readonly recovery?: "rerun" | "ask" | "fail" | "compensate";
+}
+
+/** With what takes it back. */
+export interface UndoableStepOptions<T> extends StepOptions {
+  /**
+   * Takes the step back if the run fails later, is cancelled with `compensate`, or passes its deadline. Gets what the step returned, or `undefined`
+   * if nobody can tell whether it happened; must be safe to repeat.
+   */
+  undo(value: T | undefined, info: UndoInfo): unknown;
 }
 
 export interface WaitOptions<D, S extends StandardSchema> {
@@ -84,9 +95,19 @@ export interface Context {
   readonly log: Log;
 
   /** Runs `fn` once and records its outcome; after a crash the recorded outcome is returned instead. */
-  step<T>(name: string, fn: (info: StepInfo) => T | Promise<T>, options?: StepOptions): Promise<T>;
+  step<T>(
+    name: string,
+    fn: (info: StepInfo) => T | Promise<T>,
+    options?: StepOptions | UndoableStepOptions<T>,
+  ): Promise<T>;
   /** Runs a named function with arguments that are recorded and compared in replay. */
   step<A extends readonly unknown[], T>(fn: (...args: A) => T | Promise<T>, ...args: A): Promise<T>;
+
+  /**
+   * Does something outside that must not happen twice, and keeps it in the run's ledger: planned before it begins, then executed, unknown or
+   * compensated. After a crash `detect` decides, or the outside by its key, or a person.
+   */
+  effect<T>(name: string, spec: EffectSpec<T>, options?: EffectOptions): Promise<T>;
 
   /**
    * Runs SQL in the store's database, in one transaction with the record of its outcome: both are there, or neither. On PostgreSQL `fn` may be

@@ -1,3 +1,4 @@
+import { recordCompensating } from "./compensation.ts";
 import { recordCancel } from "./endings.ts";
 import type { OutcomeType } from "./journal.ts";
 import type { Pass } from "./pass.ts";
@@ -19,6 +20,8 @@ export function deliverNext(pass: Pass): void {
   const wakeup = wakeupOf(pass);
   if (wakeup === "cancel" || wakeup === "deadline")
     return pass.delivered("run.cancelling", null, recordCancel(pass, wakeup));
+  if (pass.body.failed !== null)
+    return pass.delivered("run.compensating", null, recordCompensating(pass, pass.body.failed));
   if (pass.body.result !== null) return;
   const found = pass.replay.takeFound();
   if (found !== undefined) {

@@ -15,6 +15,9 @@ const SHAPES: ReadonlyMap<string, Check> = new Map<string, Check>([
     "run.continued",
     (p) => isNumber(p["generation"]) && typeof p["state"] === "object" && typeof p["cost"] === "object",
   ],
+  ["run.compensating", (p) => "error" in p],
+  ["effect.planned", (p) => isText(p["class"]) && isText(p["key"]) && isText(p["guard"])],
+  ["effect.unknown", (p) => isNumber(p["attempt"])],
   ["run.cancelling", (p) => (p["cause"] === "cancel" || p["cause"] === "deadline") && isText(p["reason"])],
   ["run.forked", (p) => isText(p["from"]) && isText(p["seed"])],
   ["run.parked", (p) => isText(p["reason"]) && isText(p["message"])],
@@ -27,7 +30,7 @@ const SHAPES: ReadonlyMap<string, Check> = new Map<string, Check>([
   ["child.ended", (p) => isText(p["child"]) && ["succeeded", "failed", "cancelled"].includes(String(p["status"]))],
 ]);
 
-const KEYED = /^(step|timer|signal|child)\./;
+const KEYED = /^(step|effect|timer|signal|child)\./;
 
 /** Whether the entry can be what the engine wrote. */
 export function isWellFormed(entry: Entry): boolean {

@@ -3,13 +3,13 @@
 import type { Call, ChildCall } from "./call.ts";
 import { Draft } from "./draft.ts";
 import type { Host } from "./host.ts";
-import type { ChildStarted, Entry, RunStarted, SignalAwaited, StepStarted, TimerSet } from "./journal.ts";
+import type { CallType, ChildStarted, Entry, RunStarted, SignalAwaited, StepStarted, TimerSet } from "./journal.ts";
 import type { Pass } from "./pass.ts";
 import type { NewRun } from "./store.ts";
 
 /** Whether the recorded entry is this very call: kind, key and, where there is one, the digest of its input. */
 export function matches(entry: Entry, call: Call): boolean {
-  if (entry.type !== call.type || entry.key !== call.key) return false;
+  if (entry.type !== entryTypeOf(call) || entry.key !== call.key) return false;
   if (call.type === "step.started")
     return ((entry.payload as StepStarted)?.digest ?? null) === (call.input?.digest ?? null);
   if (call.type === "child.started") {
@@ -17,6 +17,11 @@ export function matches(entry: Entry, call: Call): boolean {
     return recorded.digest === call.spec.digest && recorded.workflow === call.spec.workflow.name;
   }
   return true;
+}
+
+/** What the journal has a call as: effects are steps to the engine, and more than that to a reader. */
+export function entryTypeOf(call: Call): CallType {
+  return call.type === "step.started" ? call.startsAs : call.type;
 }
 
 /** Takes over what was recorded when the call was first made: a due time is not computed twice (B44). */
@@ -36,12 +41,7 @@ export function recordCall(pass: Pass, call: Call): void {
   const at = pass.ports.clock.now();
   switch (call.type) {
     case "step.started":
-      pass.draft.append(
-        at,
-        call.type,
-        call.key,
-        call.input === null ? null : { attempt: 1, input: call.input.value, digest: call.input.digest },
-      );
+      pass.draft.append(at, call.startsAs, call.key, call.plan);
       return;
     case "timer.set":
       if (call.afterMs !== null) call.due = Math.ceil(at + call.afterMs);

@@ -2,23 +2,26 @@
 // A run's entries, the only truth about it. Every entry is a call (matched by replay), an outcome (delivered to the body,
 // one per turn) or a mark (passed over); P1. Payloads are encoded values; the shapes below are what they decode to.
 
-export const CALLS = ["step.started", "timer.set", "signal.awaited", "child.started"] as const;
+export const CALLS = ["step.started", "effect.planned", "timer.set", "signal.awaited", "child.started"] as const;
 
 export const OUTCOMES = [
   "run.started",
   "step.completed",
   "step.failed",
+  "effect.executed",
+  "effect.compensated",
   "timer.fired",
   "signal.received",
   "child.ended",
   "run.cancelling",
+  "run.compensating",
   "run.continued",
 ] as const;
 
 /** Recorded within the turn that made them and matched there by kind and ordinal (P9). */
 export const NOTES = ["state.patched", "note", "cost", "patched"] as const;
 
-export const MARKS = ["version.changed", "run.parked", "run.resolved", "run.forked"] as const;
+export const MARKS = ["version.changed", "effect.unknown", "run.parked", "run.resolved", "run.forked"] as const;
 
 export const ENDS = ["run.succeeded", "run.failed", "run.cancelled"] as const;
 
@@ -66,7 +69,30 @@ export type StepStarted = null | {
   readonly digest?: string;
   /** This attempt follows a crash, not a failure: it uses up no retry (P28). */
   readonly rerun?: true;
+  /** It can be undone. */
+  readonly undo?: true;
 };
+
+/** What an outside action may change: nothing, something that nobody acts on yet, or the world. */
+export type EffectClass = "read" | "draft" | "write" | "execute";
+
+/** Durable before the action begins. */
+export interface EffectPlanned {
+  readonly attempt: 1;
+  readonly class: EffectClass;
+  /** What the outside may recognise it by. */
+  readonly key: string;
+  /** What tells a repetition from the first time; `none` for an action that must not be repeated blindly. */
+  readonly guard: "detect" | "idempotent" | "none";
+  readonly undo: boolean;
+}
+
+/** Nobody can tell whether the action took place: a crash or a lost answer hid it. */
+export interface EffectUnknown {
+  readonly attempt: number;
+  /** What the last attempt failed with; absent after a crash. */
+  readonly error?: unknown;
+}
 
 export interface StepFailed {
   readonly attempt: number;
@@ -113,6 +139,14 @@ export interface StatePatched {
 export interface Cancelling {
   readonly cause: "cancel" | "deadline";
   readonly reason: string;
+  /** What was done is to be undone. */
+  readonly compensate?: true;
+}
+
+/** From here on nothing of the body counts: what was done is undone, and then the run ends. */
+export interface Compensating {
+  /** What the body failed with, or what stopped it. */
+  readonly error: unknown;
 }
 
 export interface Continued {

@@ -4,9 +4,10 @@ import { PawlError } from "../base/errors.ts";
 import { type Call, rejectCall, type SignalCall } from "./call.ts";
 import type { CallType, ChildEnded, OutcomeType, SignalReceived, StepFailed } from "./journal.ts";
 import type { OpenCalls } from "./open-calls.ts";
+import { UndoableCall } from "./undoable-call.ts";
 
 /** Outcomes that belong to a call; the others concern the run as a whole. */
-export type CallOutcome = Exclude<OutcomeType, "run.started" | "run.continued" | "run.cancelling">;
+export type CallOutcome = Exclude<OutcomeType, "run.started" | "run.continued" | "run.cancelling" | "run.compensating">;
 
 /** Settles the call that an outcome belongs to; false if no such call is open. */
 export function deliverOutcome(
@@ -18,8 +19,11 @@ export function deliverOutcome(
 ): boolean {
   const call = key === null ? undefined : calls.settle(callTypeOf(type, payload), key);
   if (call === undefined) return false;
+  if (call instanceof UndoableCall) call.ended(type, payload);
   switch (type) {
     case "step.completed":
+    case "effect.executed":
+    case "effect.compensated":
       call.resolve(payload);
       break;
     case "step.failed":
@@ -43,6 +47,8 @@ export function callTypeOf(type: CallOutcome, payload: unknown): CallType {
   switch (type) {
     case "step.completed":
     case "step.failed":
+    case "effect.executed":
+    case "effect.compensated":
       return "step.started";
     case "timer.fired":
       return payload === null ? "timer.set" : "signal.awaited";

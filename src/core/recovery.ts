@@ -1,10 +1,10 @@
 // Recovery
 // What becomes of steps that were started and whose outcome nobody recorded: a crash hid whether they happened.
-import { PawlError } from "../base/errors.ts";
+import { messageOf, PawlError } from "../base/errors.ts";
 import type { StepCall } from "./call.ts";
 import { describeCall } from "./divergence.ts";
 import { decodePayload, encodeRecord } from "./draft.ts";
-import type { Resolved, StepFailed } from "./journal.ts";
+import type { EffectUnknown, Resolved, StepFailed } from "./journal.ts";
 import type { Pass } from "./pass.ts";
 import type { Outcome } from "./steps.ts";
 import type { InboxRow } from "./store.ts";
@@ -12,20 +12,25 @@ import { encodeFailure, recordable } from "./values.ts";
 import { readMail } from "./wakeup-delivery.ts";
 
 export const UNKNOWN_OUTCOME_CHOICES = ["rerun", "complete", "fail", "cancel"] as const;
+/** What a person may say about an outside action; the last two stop the run. */
+export const UNKNOWN_EFFECT_CHOICES = ["happened", "did-not-happen", "compensate", "abort"] as const;
 
 /** Reruns, asks or fails each interrupted step by its `recovery`. One that asks parks the whole run before anything else starts. */
 export function recoverSteps(pass: Pass, interrupted: readonly StepCall[]): void {
+  // A cancel has its turn next: nobody needs to know any more, unless to undo it.
+  if (pass.isStopping) return;
   const decided = new Map<StepCall, Decision>();
   for (const call of interrupted) {
     if (call.policy.recovery !== "ask") continue;
     const decision = decisionFor(pass, call);
-    if (decision === undefined) return ask(pass, call);
+    if (decision === undefined) return ask(pass, call, null);
     decided.set(call, decision);
   }
   for (const call of interrupted) {
     const decision = decided.get(call);
     if (decision !== undefined) decide(pass, call, decision);
-    else if (call.policy.recovery === "fail") pass.steps.settle(interruptedFailure(pass, call));
+    else if (call.policy.recovery === "fail" || call.policy.recovery === "compensate")
+      pass.steps.settle(interruptedFailure(pass, call));
     else pass.steps.startAgain(call, { rerun: true });
   }
 }
@@ -47,29 +52,54 @@ function decisionFor(pass: Pass, call: StepCall): Decision | undefined {
   return undefined;
 }
 
-function ask(pass: Pass, call: StepCall): void {
+/** Parks the run over a step that a crash interrupted, or that failed so that nobody can tell what it did. */
+function ask(pass: Pass, call: StepCall, failure: { readonly error: unknown } | null): void {
+  const isEffect = call.startsAs === "effect.planned";
+  if (isEffect) {
+    const unknown: EffectUnknown = { attempt: call.attempt, ...(failure !== null && { error: failure.error }) };
+    const text = failure === null ? encodeRecord(unknown, "effect") : encodeFailure({ ...unknown, ...failure });
+    pass.draft.appendText(pass.ports.clock.now(), "effect.unknown", call.key, text);
+  }
+  const what =
+    failure === null
+      ? `was interrupted in ${describeCall(call)} (attempt ${call.attempt})`
+      : `got an error in ${describeCall(call)} (${messageOf(failure.error)})`;
+  const next = isEffect
+    ? '"happened" with the result, "did-not-happen" to do it now, "compensate" to undo what the run has done, or "abort"'
+    : '"rerun", "complete" with the result, "fail", or "cancel"';
   pass.park({
     reason: "unknown_outcome",
     message:
-      `Run ${pass.id} was interrupted in ${describeCall(call)} (attempt ${call.attempt}): nobody can tell whether it took effect. ` +
-      `Look outside (its idempotency key is ${call.idempotencyKey}), then resolve the run: "rerun", "complete" with the result, "fail", or "cancel".`,
-    choices: UNKNOWN_OUTCOME_CHOICES,
+      `Run ${pass.id} ${what}: nobody can tell whether it took effect. ` +
+      `Look outside (its idempotency key is ${call.idempotencyKey}), then resolve the run: ${next}.`,
+    choices: isEffect ? UNKNOWN_EFFECT_CHOICES : UNKNOWN_OUTCOME_CHOICES,
     detail: { step: call.key, attempt: call.attempt, key: call.idempotencyKey },
   });
 }
 
+/** An action that may have happened in spite of its error is not repeated by itself: a person is asked, or it fails, by its `recovery`. */
+export function askAboutFailure(pass: Pass, call: StepCall, error: unknown): void {
+  if (call.policy.recovery === "ask") return ask(pass, call, { error });
+  const message =
+    `Effect "${call.key}" of run ${pass.id} failed so that it may have happened all the same, and nothing keeps it from happening twice: it is not tried again. ` +
+    "Give it a `detect`, or `idempotent: true` if the outside recognises its key. The error is the cause.";
+  const fields = { run: pass.id, effect: call.key, attempt: call.attempt };
+  pass.steps.settle(finalFailure(call, new PawlError("unsafe_retry", message, { fields, cause: recordable(error) })));
+}
+
 function decide(pass: Pass, call: StepCall, { row, decision }: Decision): void {
   pass.resolved(row, decision);
-  if (decision.choice === "rerun") return pass.steps.startAgain(call, { rerun: true });
+  if (decision.choice === "rerun" || decision.choice === "did-not-happen")
+    return pass.steps.startAgain(call, { rerun: true });
   if (decision.choice === "fail") return pass.steps.settle(interruptedFailure(pass, call, decision.value));
   const text = encodeRecord(decision.value, "decision");
-  pass.steps.settle({ call, type: "step.completed", text, payload: decision.value });
+  pass.steps.settle({ call, type: call.endsAs, text, payload: decision.value });
 }
 
 function interruptedFailure(pass: Pass, call: StepCall, reason?: unknown): Outcome {
   const error = new PawlError(
     "step_interrupted",
-    `Step "${call.key}" of run ${pass.id} was interrupted and ${reason === undefined ? 'its recovery is "fail"' : `a person decided that it failed: ${String(reason)}`}. ` +
+    `Step "${call.key}" of run ${pass.id} was interrupted and ${reason === undefined ? `its recovery is "${call.policy.recovery}"` : `a person decided that it failed: ${String(reason)}`}. ` +
       "It may have taken effect: check outside before retrying the run.",
     { fields: { run: pass.id, step: call.key, attempt: call.attempt } },
   );

@@ -83,6 +83,13 @@ export function isRetryable(policy: RetryPolicy, error: unknown): boolean {
   return isTransient(facts);
 }
 
+/** Whether an attempt that failed so may have taken effect all the same. */
+export function mayHaveHappened(error: unknown): boolean {
+  const facts = factsOf(error);
+  if (facts.code === "max_retries_exceeded" || facts.code === "unsafe_retry") return mayHaveHappened(facts.cause);
+  return facts.code === "step_interrupted" || isTransient(facts);
+}
+
 /** A rule that breaks decides nothing: the error it was asked about surfaces. */
 function asked(on: (error: unknown) => boolean, error: unknown): boolean {
   try {

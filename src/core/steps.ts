@@ -6,7 +6,7 @@ import { type StepCall, TransactionCall } from "./call.ts";
 import { decodePayload, encodePayload } from "./draft.ts";
 import type { StepFailed, StepStarted } from "./journal.ts";
 import type { Pass } from "./pass.ts";
-import { stepFailure } from "./recovery.ts";
+import { askAboutFailure, stepFailure } from "./recovery.ts";
 import { isRetryable, retryDelayMs } from "./retry.ts";
 import { type Committed, Transactions } from "./transactions.ts";
 import { encodeFailure } from "./values.ts";
@@ -14,7 +14,7 @@ import { encodeFailure } from "./values.ts";
 /** An outcome in hand, waiting for its turn. */
 export interface Outcome {
   readonly call: StepCall;
-  readonly type: "step.completed" | "step.failed";
+  readonly type: StepCall["endsAs"] | "step.failed";
   readonly text: string;
   readonly payload: unknown;
 }
@@ -111,7 +111,7 @@ export class Steps implements AttemptEvents {
 
   /** Puts an outcome in line for its turn. */
   settle(outcome: Outcome): void {
-    if (this.#pass.isClosed || this.#pass.cancelling !== null) return;
+    if (this.#pass.isClosed || (this.#pass.cancelling !== null && !this.#pass.body.isCompensating)) return;
     this.#ready.push(outcome);
     this.#pass.requestTurn();
   }
@@ -151,7 +151,7 @@ export class Steps implements AttemptEvents {
     }
     const payload = isPlain(value) ? value : decodePayload(text);
     if (call instanceof TransactionCall) return this.#transactions?.returned(call, { text, payload });
-    this.settle({ call, type: "step.completed", text, payload });
+    this.settle({ call, type: call.endsAs, text, payload });
   }
 
   failed(call: StepCall, error: unknown): void {
@@ -168,6 +168,7 @@ export class Steps implements AttemptEvents {
       random: ports.random,
       now: () => ports.clock.now(),
     });
+    if (call.isUnsafe && isRetryable(retry, error)) return askAboutFailure(this.#pass, call, error);
     if (delayMs === null) {
       const isExhausted = call.failures > 0 && isRetryable(retry, error);
       return this.settle(stepFailure(this.#pass.id, call, error, isExhausted));

@@ -105,6 +105,7 @@ export function handleOf(
     signal: (name, payload, how) => run.signal(name, payload, how),
     cancel: (how) => driver.drive(run.cancel(how)),
     journal: () => run.journal(),
+    effects: () => run.effects(),
     events: () => run.events(),
   });
   return {

@@ -1,8 +1,9 @@
 // Loading a claimed run
 // Decides what a claim leads to: a pass, or an end that needs no body (corrupted, poisoned, cancelled while nothing of it was running).
+import { readCancel } from "../base/cancel-text.ts";
 import { messageOf, PawlError, readProperty } from "../base/errors.ts";
 import { type Chain, Draft } from "../core/draft.ts";
-import { cancelWithoutBody, recordableReason, writePark } from "../core/endings.ts";
+import { cancelWithoutBody, recordableCancel, writePark } from "../core/endings.ts";
 import { needsOf } from "../core/flow-control.ts";
 import type { ChildEnded, ChildStarted, Continued, Entry, Parked, Resolved, RunStarted } from "../core/journal.ts";
 import { LIMITS } from "../core/limits.ts";
@@ -19,6 +20,8 @@ export type Loaded =
   | { readonly kind: "write"; readonly commit: RunCommit; readonly ended: "cancelled" | "parked" }
   /** It is cancelled, and its journal cannot tell which children go with it: look at its waits, and come again. */
   | { readonly kind: "childless" }
+  /** It is cancelled, and what it has done is to be undone: whoever has its code does that. */
+  | { readonly kind: "bodied" }
   /** Whoever created it did not know what it needs: it has to stand in line first. */
   | { readonly kind: "needy"; readonly needs: Needs };
 
@@ -42,9 +45,12 @@ export function loadRun(
   const wasParked = openPark(entries);
   const decision = decisionOf(claimed, ports, wasParked);
   const hasBegun = entries.length > lastStart(entries) + 1;
-  if (claimed.cancel !== null && (!hasBegun || wasParked !== null || workflow === undefined))
+  const isUndone = undoes(claimed, entries);
+  if (isUndone && workflow === undefined) return { kind: "bodied" };
+  if (claimed.cancel !== null && !isUndone && (!hasBegun || wasParked !== null || workflow === undefined))
     return cancelled(draft, claimed, ports, openChildren(entries));
-  if (wasParked !== null && decision === undefined) return parked(draft, claimed, ports, null);
+  if (wasParked !== null && decision === undefined && claimed.cancel === null)
+    return parked(draft, claimed, ports, null);
   if (decision?.error !== undefined) return askAgain(draft, claimed, ports, wasParked as Parked, decision);
   if (claimed.row.claims > LIMITS.deathsAmongOthers + LIMITS.deathsAlone)
     return parked(draft, claimed, ports, poisoned(claimed));
@@ -57,6 +63,12 @@ export function loadRun(
   if (needs !== null) return { kind: "needy", needs };
   const inbox = mendTrimmed(claimed, entries, draft, ports);
   return { kind: "pass", pass: passOf({ ...claimed, inbox }, workflow, entries, draft, ports, readAt, decision) };
+}
+
+/** It is cancelled, and only its body knows how to take back what it has done. */
+function undoes({ cancel }: ClaimedRun, entries: readonly Entry[]): boolean {
+  if (cancel === null || !readCancel(cancel).compensate) return false;
+  return entries.some(({ payload }) => (payload as { undo?: unknown } | null)?.undo === true);
 }
 
 /** What a run needs that was created where only the name of its workflow was known, or before the workflow had limits. */
@@ -203,7 +215,7 @@ function openChildren(entries: readonly Entry[]): string[] {
 }
 
 function cancelled(draft: Draft, claimed: ClaimedRun, ports: PassPorts, children: readonly string[]): Loaded {
-  cancelWithoutBody(draft, claimed.row, ports, { cause: "cancel", reason: recordableReason(claimed.cancel) }, children);
+  cancelWithoutBody(draft, claimed.row, ports, recordableCancel(claimed.cancel), children);
   return { kind: "write", commit: draft.take().commit, ended: "cancelled" };
 }
 

@@ -78,6 +78,7 @@ export class RunLoader {
       if (loaded.kind === "childless")
         return void guarded("end a run", async () => void (await this.cancelWithoutBody(run)));
       if (loaded.kind === "pass" && isSchedule) return void this.#tend(claimed, loaded.pass.draft);
+      if (loaded.kind === "bodied") return void this.handBack(run, head, row.claims);
       if (loaded.kind === "needy") return void this.handBack(run, head, row.claims, loaded.needs);
       // One that was taken, not claimed, has no slot (I18).
       const isUninvited = row.slot !== null && row.state !== "running";
@@ -139,6 +140,7 @@ export class RunLoader {
     try {
       const children = (await store.waits({ run, kind: "child" })).map((wait) => wait.name);
       const loaded = loadRun(claimed, undefined, ports, store.clock.now(), children);
+      if (loaded.kind === "bodied") await this.handBack(run, claimed.head, claimed.row.claims);
       if (loaded.kind !== "write") return false;
       const verdict = await committer.write(loaded.commit);
       changed(run);

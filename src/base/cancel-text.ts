@@ -1,0 +1,17 @@
+// A cancel, as stores keep it: its reason, and in front of it a mark if what was done is to be undone.
+const COMPENSATE = "\u0002";
+
+export interface Cancel {
+  readonly reason: string;
+  readonly compensate: boolean;
+}
+
+export function cancelText({ reason, compensate }: Cancel): string {
+  const text = reason.startsWith(COMPENSATE) ? reason.slice(1) : reason;
+  return compensate ? COMPENSATE + text : text;
+}
+
+export function readCancel(text: string): Cancel {
+  const compensate = text.startsWith(COMPENSATE);
+  return { compensate, reason: compensate ? text.slice(1) : text };
+}

@@ -1,0 +1,170 @@
+// Calls that can be undone
+// A step with an `undo`, an effect, and the undo itself, which is a step of its own.
+import { StepCall, type StepPolicy } from "./call.ts";
+import type { StepInfo } from "./context.ts";
+import type { EffectPlanned, StepFailed, StepStarted } from "./journal.ts";
+import { mayHaveHappened } from "./retry.ts";
+
+export type Detected<T> = { readonly found: true; readonly value: T } | { readonly found: false };
+
+/** What an `undo` receives: the same as a step, and the key that the action itself was given. */
+export interface UndoInfo extends StepInfo {
+  readonly undoes: string;
+}
+
+export type Undo = (value: unknown, info: UndoInfo) => unknown;
+
+type Ending = { readonly kind: "done"; readonly value: unknown } | { readonly kind: "failed"; readonly error: unknown };
+
+export class UndoableCall extends StepCall {
+  readonly undo: Undo | null;
+  #ending: Ending | null = null;
+
+  constructor(
+    key: string,
+    name: string,
+    fn: StepCall["fn"],
+    policy: StepPolicy,
+    input: StepCall["input"],
+    seed: string,
+    undo: Undo | null,
+  ) {
+    super(key, name, fn, policy, input, seed);
+    this.undo = undo;
+  }
+
+  override get plan(): object | null {
+    return { attempt: 1, ...super.plan, undo: true } satisfies StepStarted;
+  }
+
+  /** Its outcome is delivered. */
+  ended(type: string, payload: unknown): void {
+    this.#ending =
+      type === "step.failed"
+        ? { kind: "failed", error: (payload as StepFailed).error }
+        : { kind: "done", value: payload };
+  }
+
+  /** It was done, or nobody can tell. By the journal alone, so that replay says the same. */
+  get isToUndo(): boolean {
+    if (this.undo === null || this.order < 0) return false;
+    return this.#ending?.kind !== "failed" || mayHaveHappened(this.#ending.error);
+  }
+
+  /** What it returned, or how to find out whether it did anything; `null`: its outcome is unknown. */
+  protected get done(): { readonly value: unknown } | null {
+    return this.#ending?.kind === "done" ? this.#ending : null;
+  }
+
+  /** Takes it back. Without a recorded outcome the value is `undefined`, unless it can be found. */
+  async takeBack(info: StepInfo): Promise<null> {
+    const undoes = this.idempotencyKey;
+    const found = this.done ?? (await this.lookFor({ ...undoInfo(info, undoes), key: undoes }));
+    if (found !== null) await this.undo?.(found.value, undoInfo(info, undoes));
+    return null;
+  }
+
+  /** `null` if it surely did not happen. */
+  protected async lookFor(_info: StepInfo): Promise<{ readonly value: unknown } | null> {
+    return { value: undefined };
+  }
+}
+
+function undoInfo(info: StepInfo, undoes: string): UndoInfo {
+  const { key, attempt, heartbeat } = info;
+  return {
+    key,
+    attempt,
+    heartbeat,
+    undoes,
+    // Made on demand, as for every step.
+    get signal() {
+      return info.signal;
+    },
+  };
+}
+
+export interface EffectPlan {
+  readonly class: EffectPlanned["class"];
+  readonly guard: EffectPlanned["guard"];
+  /** A key of the business, or the run's own; `null`: one of the step. */
+  readonly key: string | null;
+  readonly detect: ((info: StepInfo) => Detected<unknown> | Promise<Detected<unknown>>) | null;
+}
+
+/** An outside action in the ledger. */
+export class EffectCall extends UndoableCall {
+  readonly #facts: EffectPlan;
+
+  constructor(
+    key: string,
+    name: string,
+    fn: StepCall["fn"],
+    policy: StepPolicy,
+    seed: string,
+    undo: Undo | null,
+    facts: EffectPlan,
+  ) {
+    super(key, name, (info) => this.#run(fn, info), policy, null, seed, undo);
+    this.#facts = facts;
+  }
+
+  override get startsAs(): "effect.planned" {
+    return "effect.planned";
+  }
+
+  override get endsAs(): "effect.executed" {
+    return "effect.executed";
+  }
+
+  override get idempotencyKey(): string {
+    return this.#facts.key ?? super.idempotencyKey;
+  }
+
+  override get plan(): object {
+    const { class: kind, guard } = this.#facts;
+    const undo = this.undo !== null;
+    return { attempt: 1, class: kind, key: this.idempotencyKey, guard, undo } satisfies EffectPlanned;
+  }
+
+  override get isUnsafe(): boolean {
+    return isUnsafe(this.#facts);
+  }
+
+  /** What was tried before may have happened: it is looked for first. */
+  #run(fn: StepCall["fn"], info: StepInfo): unknown {
+    if (info.attempt === 1 || this.#facts.detect === null) return fn(info);
+    return this.lookFor(info).then((found) => (found === null ? fn(info) : found.value));
+  }
+
+  protected override async lookFor(info: StepInfo): Promise<{ readonly value: unknown } | null> {
+    const { detect } = this.#facts;
+    if (detect === null) return super.lookFor(info);
+    const detected = await detect(info);
+    return detected.found ? { value: detected.value } : null;
+  }
+}
+
+/** An action that changes the world, and that nothing keeps from happening twice. */
+export function isUnsafe({ class: kind, guard }: Pick<EffectPlan, "class" | "guard">): boolean {
+  return guard === "none" && (kind === "write" || kind === "execute");
+}
+
+/** Takes back what a call has done. */
+export class UndoCall extends StepCall {
+  constructor(undone: UndoableCall, policy: StepPolicy) {
+    const fn = (info: StepInfo) => undone.takeBack(info);
+    super(`${undone.key}/undo`, undone.name, fn, policy, null, "");
+    this.#undoes = undone.idempotencyKey;
+  }
+
+  readonly #undoes: string;
+
+  override get endsAs(): "effect.compensated" {
+    return "effect.compensated";
+  }
+
+  override get idempotencyKey(): string {
+    return `${this.#undoes}/undo`;
+  }
+}

@@ -1,0 +1,301 @@
+import { describe, expect, it } from "vitest";
+import type { Context } from "../../src/core/context.ts";
+import { workflow } from "../../src/core/workflow.ts";
+import { withoutColdStart } from "../cold-start.ts";
+import { errorOf, gate, HOUR, openWorld, STORES } from "./harness.ts";
+
+/** What was done and undone, in order. */
+class Outside {
+  readonly log: string[] = [];
+
+  effect(ctx: Context, name: string, undo: (key: string) => unknown = () => {}): Promise<string> {
+    return ctx.effect(name, {
+      idempotent: true,
+      do: () => {
+        this.log.push(`do ${name}`);
+        return `${name} done`;
+      },
+      undo: async (value, { key, undoes }) => {
+        this.log.push(`undo ${name}: ${value}`);
+        expect(key).toBe(`${undoes}/undo`);
+        await undo(key);
+      },
+    });
+  }
+}
+
+describe.each(STORES)("compensation on %s", (store) => {
+  it("S2-25 S2-32 X-27 undoes what was done when the run fails, the last first, each once", async () => {
+    const world = await openWorld(store);
+    const outside = new Outside();
+    const flow = workflow("flow", async (ctx) => {
+      await outside.effect(ctx, "a");
+      await ctx.step("b", () => outside.log.push("do b"), { undo: (n) => outside.log.push(`undo b: ${n}`) });
+      await outside.effect(ctx, "c");
+      await ctx.step("fatal", () => {
+        throw new Error("no stock");
+      });
+    });
+    const pawl = await world.open([flow]);
+    const run = await pawl.start(flow, undefined, { id: "r" });
+    expect((await errorOf(run.result())).message).toBe("no stock");
+    expect(outside.log).toEqual(["do a", "do b", "do c", "undo c: c done", "undo b: 2", "undo a: a done"]);
+    expect(await world.journal("r")).toEqual([
+      "run.started",
+      "effect.planned a",
+      "effect.executed a",
+      "step.started b",
+      "step.completed b",
+      "effect.planned c",
+      "effect.executed c",
+      "step.started fatal",
+      "step.failed fatal",
+      "run.compensating",
+      "step.started c/undo",
+      "effect.compensated c/undo",
+      "step.started b/undo",
+      "effect.compensated b/undo",
+      "step.started a/undo",
+      "effect.compensated a/undo",
+      "run.failed",
+    ]);
+    expect((await run.effects()).map(({ effect, status }) => `${effect} ${status}`)).toEqual([
+      "a compensated",
+      "b compensated",
+      "c compensated",
+    ]);
+  });
+
+  it("S2-27 a run that has done nothing, or that says what it did is to stay, fails without it", async () => {
+    const world = await openWorld(store);
+    const outside = new Outside();
+    const nothing = workflow("nothing", async () => {
+      throw new Error("fatal");
+    });
+    const staying = workflow("staying", async (ctx) => {
+      await outside.effect(ctx, "a");
+      throw Object.assign(new Error("stays"), { fields: { compensate: false } });
+    });
+    const pawl = await world.open([nothing, staying]);
+    for (const flow of [nothing, staying]) {
+      const run = await pawl.start(flow);
+      await errorOf(run.result());
+      expect(await world.journal(run)).not.toContain("run.compensating");
+    }
+    expect(outside.log).toEqual(["do a"]);
+  });
+
+  it("S2-58 I6 a process that is killed while it undoes goes on where it was, and undoes nothing twice", async () => {
+    const world = await openWorld(store);
+    const outside = new Outside();
+    const hold = gate();
+    const flow = workflow("flow", async (ctx) => {
+      await outside.effect(ctx, "a");
+      await outside.effect(ctx, "b", () => (outside.log.length < 6 ? hold.passed : undefined));
+      await outside.effect(ctx, "c");
+      throw new Error("fatal");
+    });
+    const pawl = await world.open([flow]);
+    void pawl.start(flow, undefined, { id: "r" });
+    await world.settle();
+    expect(outside.log).toEqual(["do a", "do b", "do c", "undo c: c done", "undo b: b done"]);
+    expect((await pawl.get("r").status()).state).toBe("compensating");
+    const second = await world.restart([flow]);
+    expect((await errorOf(second.get("r").result())).message).toBe("fatal");
+    expect(outside.log.slice(5)).toEqual(["undo b: b done", "undo a: a done"]);
+  });
+
+  it("S2-58 C-15 E-15 X-27 an undo is retried; one that always fails is listed, and the others are done", async () => {
+    const world = await openWorld(store);
+    const outside = new Outside();
+    let tries = 0;
+    const flow = workflow({ name: "flow", retry: { max: 2, jitter: false } }, async (ctx) => {
+      await outside.effect(ctx, "a");
+      await outside.effect(ctx, "b", () => {
+        throw new Error("bank is closed");
+      });
+      await outside.effect(ctx, "c", () => {
+        if (++tries < 2) throw new Error("again");
+      });
+      throw new Error("fatal");
+    });
+    const pawl = await world.open([flow]);
+    const run = await pawl.start(flow);
+    await world.advance(HOUR);
+    const error = await errorOf(run.result());
+    expect(error).toMatchObject({
+      code: "compensation_incomplete",
+      fields: { remaining: [{ effect: "b", error: expect.stringContaining("retries are used up") }] },
+      cause: { message: "fatal" },
+    });
+    expect(await run.status()).toMatchObject({ state: "failed", stopReason: "compensation_incomplete" });
+    expect(tries).toBe(2);
+    expect(outside.log.filter((line) => line.startsWith("undo b"))).toHaveLength(3);
+    expect((await run.effects()).map(({ status }) => status)).toEqual(["compensated", "executed", "compensated"]);
+  });
+
+  it("S2-58 the wait for the next try of an undo survives a restart", async () => {
+    const world = await openWorld(store);
+    const outside = new Outside();
+    let tries = 0;
+    const flow = workflow({ name: "flow", retry: { max: 2, base: "10m", cap: "1h", jitter: false } }, async (ctx) => {
+      await outside.effect(ctx, "a", () => {
+        if (++tries < 3) throw new Error("again");
+      });
+      throw new Error("fatal");
+    });
+    const pawl = await world.open([flow]);
+    await pawl.start(flow, undefined, { id: "r" });
+    await world.settle();
+    expect(tries).toBe(1);
+    expect((await pawl.get("r").status()).state).toBe("compensating");
+    const second = await world.restart([flow]);
+    await world.settle();
+    expect(tries).toBe(1);
+    await world.advance(HOUR);
+    expect(tries).toBe(3);
+    expect((await errorOf(second.get("r").result())).message).toBe("fatal");
+  });
+
+  it("C-15 D-10 S2-33 cancel with compensate undoes and ends as cancelled; without, nothing is undone", async () => {
+    const world = await openWorld(store);
+    for (const compensate of [true, false]) {
+      const outside = new Outside();
+      const flow = workflow("flow", async (ctx) => {
+        await outside.effect(ctx, "a");
+        await outside.effect(ctx, "b");
+        await ctx.step("slow", () => new Promise<never>(() => {}));
+      });
+      const pawl = await world.restart([flow]);
+      const run = await pawl.start(flow);
+      await world.settle();
+      await run.cancel({ compensate, reason: "changed my mind" });
+      expect(await errorOf(run.result())).toMatchObject({ code: "cancelled", fields: { reason: "changed my mind" } });
+      expect(outside.log.slice(2)).toEqual(compensate ? ["undo b: b done", "undo a: a done"] : []);
+      expect(await run.status()).toMatchObject({ state: "cancelled", stopReason: "cancelled" });
+    }
+  });
+
+  it("C-15 an effect under way when it is cancelled may have happened: it is undone as well, or looked for", async () => {
+    const world = await openWorld(store);
+    const undone: unknown[] = [];
+    const flow = workflow("flow", async (ctx) => {
+      const hanging = (detect?: () => { found: true; value: string } | { found: false }) => ({
+        do: () => new Promise<string>(() => {}),
+        undo: (value: string | undefined, { undoes }: { undoes: string }) => void undone.push(`${undoes} ${value}`),
+        ...(detect === undefined ? {} : { detect }),
+      });
+      await Promise.all([
+        ctx.effect("blind", hanging()),
+        ctx.effect(
+          "found",
+          hanging(() => ({ found: true, value: "there" })),
+        ),
+        ctx.effect(
+          "absent",
+          hanging(() => ({ found: false })),
+        ),
+      ]);
+    });
+    const pawl = await world.open([flow]);
+    const run = await pawl.start(flow, undefined, { id: "r" });
+    await world.settle();
+    await run.cancel({ compensate: true });
+    await errorOf(run.result());
+    expect(undone).toEqual(["r/found there", "r/blind undefined"]);
+  });
+
+  it("E-8 a run that passes its deadline undoes what it did and fails", async () => {
+    const world = await openWorld(store);
+    const outside = new Outside();
+    const flow = workflow({ name: "flow", deadline: "1h" }, async (ctx) => {
+      await outside.effect(ctx, "a");
+      await ctx.waitFor("never");
+    });
+    const pawl = await world.open([flow]);
+    const run = await pawl.start(flow);
+    await world.advance(2 * HOUR);
+    expect(await errorOf(run.result())).toMatchObject({ code: "deadline_exceeded" });
+    expect(outside.log).toEqual(["do a", "undo a: a done"]);
+  });
+
+  it("P19 I16 a cancel that comes while it undoes does not stop that; the run ends as cancelled", async () => {
+    const world = await openWorld(store);
+    const outside = new Outside();
+    const hold = gate();
+    const flow = workflow("flow", async (ctx) => {
+      await outside.effect(ctx, "a");
+      await outside.effect(ctx, "b", () => hold.passed);
+      throw new Error("fatal");
+    });
+    const pawl = await world.open([flow]);
+    const run = await pawl.start(flow);
+    await world.settle();
+    expect(await run.cancel()).toEqual({ outcome: "cancelling" });
+    hold.open();
+    expect(await errorOf(run.result())).toMatchObject({ code: "cancelled" });
+    expect(outside.log.slice(2)).toEqual(["undo b: b done", "undo a: a done"]);
+  });
+
+  it("P12 P19 what the body left pending is dropped, and its children undo what they did", async () => {
+    const world = await openWorld(store);
+    const outside = new Outside();
+    const child = workflow("child", async (ctx) => {
+      await outside.effect(ctx, "of the child");
+      await ctx.waitFor("never");
+    });
+    const flow = workflow("flow", async (ctx) => {
+      await outside.effect(ctx, "own");
+      void ctx.call(child);
+      await ctx.sleep("1s");
+      throw new Error("fatal");
+    });
+    const pawl = await world.open([child, flow]);
+    const run = await pawl.start(flow);
+    await world.advance(10_000);
+    await errorOf(run.result());
+    await world.settle();
+    expect(outside.log.filter((line) => line.startsWith("undo")).toSorted()).toEqual([
+      "undo of the child: of the child done",
+      "undo own: own done",
+    ]);
+    expect(await world.store.runs({ limit: 10 })).toMatchObject([{ state: "cancelled" }, { state: "failed" }]);
+  });
+
+  it("S2-45 retry of a run that was undone begins before what was undone", async () => {
+    const world = await openWorld(store);
+    const outside = new Outside();
+    let isBroken = true;
+    const flow = workflow("flow", async (ctx) => {
+      await ctx.step("first", () => outside.log.push("first"));
+      await outside.effect(ctx, "a");
+      await ctx.step("fatal", () => (isBroken ? Promise.reject(new Error("fatal")) : "fine now"));
+      return "done";
+    });
+    const pawl = await world.open([flow]);
+    const run = await pawl.start(flow);
+    await errorOf(run.result());
+    isBroken = false;
+    const again = await pawl.retry(run.id);
+    expect(await again.result()).toBe("done");
+    expect(outside.log).toEqual(["first", "do a", "undo a: a done", "do a"]);
+  });
+
+  it("P3 a body that succeeds in replay where it had failed is parked, not undone again", async () => {
+    withoutColdStart("its code leaves the journal on purpose");
+    const world = await openWorld(store);
+    const outside = new Outside();
+    const hold = gate();
+    const make = (fails: boolean) =>
+      workflow("flow", async (ctx) => {
+        await outside.effect(ctx, "a", () => hold.passed);
+        if (fails) throw new Error("fatal");
+      });
+    const pawl = await world.open([make(true)]);
+    void pawl.start("flow", undefined, { id: "r", version: "1.0.0" });
+    await world.settle();
+    const second = await world.restart([make(false)]);
+    await world.settle();
+    expect((await second.get("r").status()).parked).toMatchObject({ reason: "replay_drift" });
+  });
+});
