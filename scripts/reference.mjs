@@ -87,6 +87,32 @@ const INTERFACES = [
     },
   },
   {
+    name: "UndoableStepOptions",
+    file: "src/core/context.ts",
+    about: "`ctx.step(name, fn, options)` for a step that can be taken back; beside all of StepOptions",
+    defaults: { undo: "required" },
+  },
+  {
+    name: "EffectSpec",
+    file: "src/core/effect.ts",
+    about: "`ctx.effect(name, spec, options?)`",
+    defaults: {
+      do: "required",
+      detect: "none",
+      undo: "none: it stays",
+      key: "derived, by `keyScope`",
+      keyScope: '`"step"`',
+      class: '`"write"`',
+      idempotent: "`false`",
+    },
+  },
+  {
+    name: "EffectOptions",
+    file: "src/core/effect.ts",
+    about: '`ctx.effect(name, spec, options)`; also `kind` (default `"api"`), `timeout` and `retry` of StepOptions',
+    defaults: { recovery: 'by the guard: `"detect"`, `"rerun"` or `"ask"`' },
+  },
+  {
     name: "TransactionOptions",
     file: "src/core/sql.ts",
     about: "`ctx.transaction(name, fn, options?)`",
@@ -256,13 +282,16 @@ function membersOf(text, name) {
   const start = text.search(new RegExp(`^export interface ${name}\\b[^{]*\\{`, "m"));
   if (start < 0) throw new Error(`There is no interface ${name}.`);
   const body = text.slice(text.indexOf("{\n", start) + 2, text.indexOf("\n}\n", start) + 1);
-  const member = /(?: {2}\/\*\*([\s\S]*?)\*\/\n)? {2}readonly (\w+)(\?)?: ([^;]*(?:\{[^}]*\}[^;]*)*);\n/g;
-  return [...body.matchAll(member)].map(([, doc = "", option, optional, type]) => ({
-    option,
-    type: type.replaceAll("readonly ", "").replaceAll(/\s+/g, " "),
-    doc: plain(doc),
-    isOptional: optional !== undefined,
-  }));
+  const member =
+    /(?: {2}\/\*\*([\s\S]*?)\*\/\n)? {2}(?:readonly (\w+)(\?)?: ([^;]*(?:\{[^}]*\}[^;]*)*)|(\w+)(\?)?(\([^;]*\)): ([^;)]*(?:\([^)]*\))?[^;)]*));\n/g;
+  return [...body.matchAll(member)].map(
+    ([, doc = "", option, optional, type, method, isOptional, given, returned]) => ({
+      option: option ?? method,
+      type: (type ?? `${given} => ${returned}`).replaceAll("readonly ", "").replaceAll(/\s+/g, " "),
+      doc: plain(doc),
+      isOptional: (optional ?? isOptional) !== undefined,
+    }),
+  );
 }
 
 /** The figures of an exported constant, flat, with the comments above them. */

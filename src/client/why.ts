@@ -1,9 +1,11 @@
 // Why is this run where it is
 // Puts together what the journal, the run's row, its waits and the workers say, in words a person can act on.
+import { readCancel } from "../base/cancel-text.ts";
 import { formatMs } from "../base/duration.ts";
 import type { InboxRow } from "../core/store.ts";
 import { isTerminal, type PublicStatus, type RunState } from "../core/transition.ts";
 import { isStranded, neededVersion } from "./doctor.ts";
+import { type EffectRecord, ledgerOf } from "./ledger.ts";
 import { type Line, lineOf } from "./line.ts";
 import type { Pawl } from "./pawl.ts";
 import type { RunStatus, RunWait } from "./run.ts";
@@ -40,6 +42,7 @@ type Source = Pick<Pawl, "get" | "store" | "workers">;
 interface Facts {
   readonly status: RunStatus;
   readonly line: Timeline;
+  readonly effects: readonly EffectRecord[];
   readonly workers: readonly WorkerStatus[];
   readonly owner: WorkerStatus | null;
   readonly readyAt: number | null;
@@ -92,14 +95,16 @@ async function gather(pawl: Source, id: string, depth: number): Promise<Facts> {
   const status = await run.status();
   const row = await pawl.store.run(id);
   const workers = await pawl.workers();
+  const journal = await run.journal();
   return {
     status,
-    line: timeline(await run.journal()),
+    line: timeline(journal),
+    effects: ledgerOf(journal),
     workers,
     owner: workers.find((worker) => worker.id === status.owner) ?? null,
     readyAt: row?.readyAt ?? null,
     wakesAt: wakeTime(status, row?.wakeAt ?? null),
-    cancel: row?.cancel ?? null,
+    cancel: row?.cancel == null ? null : readCancel(row.cancel).reason,
     claims: row?.claims ?? 0,
     mail: isTerminal(status.state) ? [] : await pawl.store.inbox(id),
     children: await childrenOf(pawl, status, depth),
@@ -195,7 +200,7 @@ const WAIT_WORDS: Readonly<Record<string, string>> = {
 // What has happened
 
 function pastOf(facts: Facts): string[] {
-  const { status, line, now } = facts;
+  const { status, line, effects, now } = facts;
   const started = `Started ${ago(now, status.createdAt.getTime())}${status.key === null ? "" : ` with key "${status.key}"`}${status.parent === null ? "" : `, by run ${status.parent}`}.`;
   const origin = status.origin === null ? [] : [`It inherits the journal of run ${status.origin}.`];
   const generation = line.generation === 0 ? [] : [`It has gone on as a new generation ${times(line.generation)}.`];
@@ -205,6 +210,7 @@ function pastOf(facts: Facts): string[] {
     ...origin,
     ...generation,
     ...stepsSoFar(line),
+    ...(effects.length === 0 ? [] : [`Outside: ${listOf(effects.map(effectText), 5)}.`]),
     ...(signals.length === 0 ? [] : [`Received: ${listOf(signals, 5)}.`]),
     ...line.notes
       .flatMap(({ kind, text }) => {
@@ -213,6 +219,10 @@ function pastOf(facts: Facts): string[] {
       })
       .slice(-3),
   ];
+}
+
+function effectText({ effect, status }: EffectRecord): string {
+  return `"${effect}" ${status === "unknown" ? "may have happened" : status}`;
 }
 
 function stepsSoFar(line: Timeline): string[] {
@@ -346,7 +356,8 @@ function nextOf(facts: Facts, faults: readonly string[]): string[] {
   const lines = [
     ...faults,
     ...choices.map(
-      (choice) => `pawl resolve ${status.id} ${choice}${choice === "complete" ? " --value '<result as JSON>'" : ""}`,
+      (choice) =>
+        `pawl resolve ${status.id} ${choice}${choice === "complete" || choice === "happened" ? " --value '<result as JSON>'" : ""}`,
     ),
     ...(status.state === "parked"
       ? []

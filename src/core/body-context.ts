@@ -106,7 +106,7 @@ export class BodyContext implements Context {
   }
 
   #undoable(call: UndoableCall): Promise<unknown> {
-    this.#pass.body.remember(call);
+    if (call.undo !== null) this.#pass.body.remember(call);
     return this.#pass.issue(call);
   }
 

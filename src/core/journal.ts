@@ -209,6 +209,11 @@ export function isKnownType(type: string): boolean {
   return KIND.has(type);
 }
 
+/** The last word about a step or an effect that has done what it should. */
+export function isStepSuccess(type: string): boolean {
+  return type === "step.completed" || type === "effect.executed" || type === "effect.compensated";
+}
+
 /** What an entry is to replay. Later attempts and failures that will be retried are marks, whatever their type says. */
 export function entryKind(entry: Entry): "call" | "outcome" | "note" | "mark" | "end" {
   const kind = KIND.get(entry.type);
