@@ -5,6 +5,9 @@ import { toMs } from "../base/duration.ts";
 import { PawlError } from "../base/errors.ts";
 import { assertName } from "../base/ids.ts";
 import type { SeededRandom } from "../base/random.ts";
+import type { Approved, ApproveOptions } from "./approval.ts";
+import { approvalSpec } from "./approval-spec.ts";
+import { newApprovalCall } from "./approvals.ts";
 import { ChildCall, SignalCall, StepCall, type StepPolicy, TimerCall, TransactionCall } from "./call.ts";
 import type {
   CallOptions,
@@ -157,6 +160,12 @@ export class BodyContext implements Context {
     };
     const key = this.#key("signal.awaited", signal);
     return this.#pass.issue(new SignalCall(key, spec)) as Promise<T>;
+  }
+
+  approve(name: string, options: ApproveOptions): Promise<Approved> {
+    const spec = approvalSpec(name, options);
+    const key = this.#key("approval.requested", name);
+    return this.#pass.issue(newApprovalCall(this.#pass, key, spec)) as Promise<Approved>;
   }
 
   call<O>(workflow: Workflow<never, O>, input?: unknown, options: CallOptions = {}): Promise<O> {
@@ -359,6 +368,7 @@ const CALL_NAMES: Readonly<Record<CallType, string>> = {
   "timer.set": "sleep",
   "signal.awaited": "waitFor",
   "child.started": "call",
+  "approval.requested": "approve",
 };
 
 /** What a name names, for the error about one that is none. */
@@ -367,6 +377,7 @@ const NAME_OF: Readonly<Record<CallType, string>> = {
   "timer.set": "name of ctx.sleep",
   "signal.awaited": "name of ctx.waitFor",
   "child.started": "name of ctx.call",
+  "approval.requested": "name of ctx.approve",
 };
 
 function factsOf(pass: Pass): RunFacts {

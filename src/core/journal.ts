@@ -2,7 +2,7 @@
 // A run's entries, the only truth about it. Every entry is a call (matched by replay), an outcome (delivered to the body,
 // one per turn) or a mark (passed over); P1. Payloads are encoded values; the shapes below are what they decode to.
 
-export const CALLS = ["step.started", "timer.set", "signal.awaited", "child.started"] as const;
+export const CALLS = ["step.started", "timer.set", "signal.awaited", "child.started", "approval.requested"] as const;
 
 export const OUTCOMES = [
   "run.started",
@@ -11,6 +11,7 @@ export const OUTCOMES = [
   "timer.fired",
   "signal.received",
   "child.ended",
+  "approval.decided",
   "run.cancelling",
   "run.continued",
 ] as const;
@@ -18,7 +19,7 @@ export const OUTCOMES = [
 /** Recorded within the turn that made them and matched there by kind and ordinal (P9). */
 export const NOTES = ["state.patched", "note", "cost", "patched"] as const;
 
-export const MARKS = ["version.changed", "run.parked", "run.resolved", "run.forked"] as const;
+export const MARKS = ["version.changed", "run.parked", "run.resolved", "run.forked", "approval.escalated"] as const;
 
 export const ENDS = ["run.succeeded", "run.failed", "run.cancelled"] as const;
 
