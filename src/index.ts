@@ -5,8 +5,8 @@ export { type ErrorCode, hasCode, PawlError, RetryableError, TerminalError } fro
 export type {
   ApprovalPage,
   ApprovalQuery,
-  Approvals,
   ApprovalSummary,
+  Approvals,
   Decision,
   DecisionReceipt,
 } from "./client/approvals.ts";

@@ -5,7 +5,7 @@ import type { Codec } from "../base/envelope.ts";
 import { PawlError } from "../base/errors.ts";
 import { assertName } from "../base/ids.ts";
 import { utf8Length } from "../base/utf8.ts";
-import { type ApprovalRecord, type ApprovalVote, type Risk, type VoteDecision, VOTES } from "../core/approval.ts";
+import { type ApprovalRecord, type ApprovalVote, type Risk, VOTES, type VoteDecision } from "../core/approval.ts";
 import {
   type ApprovalDecided,
   type ApprovalRequested,
@@ -45,7 +45,10 @@ export interface ApprovalQuery {
 
 /** An approval and where it stands. */
 export interface ApprovalSummary
-  extends Pick<ApprovalRequested, "id" | "name" | "hash" | "action" | "evidence" | "risk" | "kind" | "quorum" | "fourEyes"> {
+  extends Pick<
+    ApprovalRequested,
+    "id" | "name" | "hash" | "action" | "evidence" | "risk" | "kind" | "quorum" | "fourEyes"
+  > {
   readonly run: string;
   readonly workflow: string;
   /** "closed": its run stopped waiting for it without a decision. */
@@ -352,7 +355,8 @@ function assertDecision(decision: Decision): void {
   for (const [field, text] of Object.entries({ reason, from })) {
     if (text === undefined) continue;
     if (typeof text !== "string") throw invalid(field, text, "Give text");
-    if (utf8Length(text) > LIMITS.reasonBytes) throw invalid(field, "too long", `Give at most ${LIMITS.reasonBytes} bytes`);
+    if (utf8Length(text) > LIMITS.reasonBytes)
+      throw invalid(field, "too long", `Give at most ${LIMITS.reasonBytes} bytes`);
   }
   if (decision.decision !== "changes_requested") {
     if ("arguments" in decision) throw invalid("arguments", "given", 'They belong to "changes_requested"');

@@ -299,7 +299,11 @@ async function restartChild(draft: Draft, entry: Entry, { id, now, ports }: Inhe
 }
 
 /** What people have said, or will say, is about the source alone: the fork asks them itself, and its times begin now. */
-function askAgain(draft: Draft, { at, key, payload }: Entry<ApprovalRequested>, { id: run, now, ports }: Inheritance): void {
+function askAgain(
+  draft: Draft,
+  { at, key, payload }: Entry<ApprovalRequested>,
+  { id: run, now, ports }: Inheritance,
+): void {
   const id = approvalId(ports.host, run, 0, key ?? "");
   const request = shifted(payload, id, now - payload.at);
   const seq = draft.append(at, "approval.requested", key, request);

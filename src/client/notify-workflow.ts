@@ -1,7 +1,7 @@
 import { messageOf, PawlError } from "../base/errors.ts";
 import { assertName } from "../base/ids.ts";
 import { DEFAULTS } from "../core/limits.ts";
-import { type Notification, type Notifier, NOTIFY_VERSION, NOTIFY_WORKFLOW } from "../core/notification.ts";
+import { NOTIFY_VERSION, NOTIFY_WORKFLOW, type Notification, type Notifier } from "../core/notification.ts";
 import { type Workflow, workflow } from "../core/workflow.ts";
 
 /** Hours, with growing pauses: a receiver may be down for a night. */
@@ -22,7 +22,9 @@ export function notifyWorkflow(notifiers: readonly Notifier[]): Workflow {
   } as const;
   return workflow(options, async (ctx, notification: Notification) => {
     const sending = notifiers.map((notifier) =>
-      ctx.step(notifier.name, async ({ signal }) => void (await notifier.notify(notification, { signal })), { kind: "api" }),
+      ctx.step(notifier.name, async ({ signal }) => void (await notifier.notify(notification, { signal })), {
+        kind: "api",
+      }),
     );
     const failed = (await Promise.allSettled(sending)).flatMap((sent, index) =>
       sent.status === "rejected" ? [`${notifiers[index]?.name}: ${messageOf(sent.reason)}`] : [],

@@ -101,7 +101,13 @@ type Digest = (text: string) => string;
 
 export function approvalHash(digest: Digest, action: ApprovalAction, scope: ApprovalScope): string {
   const { workflow, actor, policyVersion } = scope;
-  return stableDigest(digest, { ...plainAction(action), version: action.version ?? null, workflow, actor, policyVersion });
+  return stableDigest(digest, {
+    ...plainAction(action),
+    version: action.version ?? null,
+    workflow,
+    actor,
+    policyVersion,
+  });
 }
 
 /** What replay compares a call by. */
@@ -152,7 +158,10 @@ function freeze<T>(value: T): T {
 }
 
 /** A call that was recorded or adopted has its request. */
-export function requestOf(call: { readonly key: string; readonly request: ApprovalRequested | null }): ApprovalRequested {
+export function requestOf(call: {
+  readonly key: string;
+  readonly request: ApprovalRequested | null;
+}): ApprovalRequested {
   if (call.request !== null) return call.request;
   throw new PawlError("corrupted_journal", `Approval "${call.key}" is open and has no request.`);
 }

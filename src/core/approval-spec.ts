@@ -136,9 +136,15 @@ function levelsOf(
   return escalate.map((level: EscalationLevel, index) => {
     const field = `escalate[${index}]`;
     const spec = levelOf(name, field, level);
-    if (spec.afterMs <= before) throw invalid(name, `${field}.after`, level.after, "Each level must be later than the one before");
+    if (spec.afterMs <= before)
+      throw invalid(name, `${field}.after`, level.after, "Each level must be later than the one before");
     if (onExpired !== "escalate" && spec.afterMs > timeoutMs)
-      throw invalid(name, `${field}.after`, level.after, 'It lies after `timeout`: only onExpired "escalate" waits for it');
+      throw invalid(
+        name,
+        `${field}.after`,
+        level.after,
+        'It lies after `timeout`: only onExpired "escalate" waits for it',
+      );
     if (spec.action === "approve") assertAutoApproval(name, `${field}.action`, autoApprove, risk);
     before = spec.afterMs;
     return spec;
@@ -189,12 +195,18 @@ function assertDecidable({ name, quorum, fourEyes, actor, approvers, levels }: A
   if (everybody.some((one) => one.startsWith("role:"))) return;
   const deciders = everybody.filter((one) => !fourEyes || one !== actor);
   if (new Set(deciders).size < quorum)
-    throw invalid(name, "approvers", approvers, `Only ${deciders.length} may decide, and ${quorum} must: name more people`);
+    throw invalid(
+      name,
+      "approvers",
+      approvers,
+      `Only ${deciders.length} may decide, and ${quorum} must: name more people`,
+    );
 }
 
 function duration(name: string, field: string, given: string | number, leastMs: number): number {
   const ms = toMs(given, `${field} of approval "${name}"`);
-  if (ms < leastMs) throw invalid(name, field, given, leastMs > 1 ? "Give at least a minute" : "Give more than nothing");
+  if (ms < leastMs)
+    throw invalid(name, field, given, leastMs > 1 ? "Give at least a minute" : "Give more than nothing");
   return ms;
 }
 
@@ -205,9 +217,7 @@ function oneOf(name: string, field: string, given: unknown, allowed: readonly st
 
 function invalid(name: string, field: string, given: unknown, action: string): PawlError {
   const shown = typeof given === "object" && given !== null ? JSON.stringify(given) : String(given);
-  return new PawlError(
-    "invalid_argument",
-    `\`${field}\` of approval "${name}" is ${shown.slice(0, 100)}. ${action}.`,
-    { fields: { approval: name, field } },
-  );
+  return new PawlError("invalid_argument", `\`${field}\` of approval "${name}" is ${shown.slice(0, 100)}. ${action}.`, {
+    fields: { approval: name, field },
+  });
 }

@@ -1,7 +1,7 @@
 // Votes
 // What people say about an approval, and what follows from it. Pure: whoever sends a vote asks here first, and the owner of the run asks again (I15).
 import { PawlError } from "../base/errors.ts";
-import { type ApprovalVote, type VoteDecision, VOTES } from "./approval.ts";
+import { type ApprovalVote, VOTES, type VoteDecision } from "./approval.ts";
 import { type ApprovalDecided, type ApprovalRequested, approversAt, levelAt } from "./approval-request.ts";
 import { closesAt } from "./approval-times.ts";
 import type { InboxRow } from "./store.ts";
@@ -31,7 +31,11 @@ export function isVote(value: unknown): value is CastVote {
 }
 
 /** The id of a vote. One vote decides where the quorum is one: then there is one id, and of two people one comes first. */
-export function voteId({ id, quorum }: Pick<ApprovalRequested, "id" | "quorum">, by: string, refusedBefore: number): string {
+export function voteId(
+  { id, quorum }: Pick<ApprovalRequested, "id" | "quorum">,
+  by: string,
+  refusedBefore: number,
+): string {
   const slot = quorum === 1 ? `approval:${id}` : `approval:${id}:${by}`;
   return refusedBefore === 0 ? slot : `${slot}:${refusedBefore + 1}`;
 }
@@ -68,7 +72,11 @@ function roleName(role: string): string {
 }
 
 /** What the votes have decided, in the order in which they came; `null` while more are needed. One that is no approval decides at once. */
-export function decisionOf(run: string, request: ApprovalRequested, votes: readonly TimedVote[]): ApprovalDecided | null {
+export function decisionOf(
+  run: string,
+  request: ApprovalRequested,
+  votes: readonly TimedVote[],
+): ApprovalDecided | null {
   const counted: TimedVote[] = [];
   for (const vote of votes) {
     if (refusalOf(run, request, vote) !== null || counted.some(({ by }) => by === vote.by)) continue;

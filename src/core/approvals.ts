@@ -6,6 +6,7 @@
 //       after its time: whoever decided a moment earlier has won (P5, T-22).
 //   A3. A reminder or an escalation is a mark: the body does not see it. Its notification is a child of the same commit.
 import { PawlError } from "../base/errors.ts";
+import type { ApprovalSpec } from "./approval-request.ts";
 import {
   type ApprovalDecided,
   type ApprovalEscalated,
@@ -18,7 +19,6 @@ import {
 } from "./approval-request.ts";
 import { requestedAt } from "./approval-spec.ts";
 import { type ApprovalEvent, nextDue } from "./approval-times.ts";
-import type { ApprovalSpec } from "./approval-request.ts";
 import { type CastVote, votesIn, votesOf } from "./approval-votes.ts";
 import { ApprovalCall, rejectCall } from "./call.ts";
 import { decodePayload, encodeRecord } from "./draft.ts";
@@ -27,7 +27,7 @@ import type { Host } from "./host.ts";
 import { notify } from "./notification.ts";
 import type { Pass } from "./pass.ts";
 import type { InboxRow, WaitChange } from "./store.ts";
-import { readMail, type Recorded } from "./wakeup-delivery.ts";
+import { type Recorded, readMail } from "./wakeup-delivery.ts";
 
 /** Where the id of an approval leads to its run, also after the decision. */
 export const APPROVAL_SPACE = "approval";
@@ -43,7 +43,13 @@ export function newApprovalCall({ id, ports }: Pass, key: string, spec: Approval
     const mail = readMail(ports.codec, id, row);
     return mail.error === undefined ? (mail.value as CastVote) : null;
   };
-  return new ApprovalCall(key, id, spec, actionDigest((text) => ports.host.digest(text), spec.action), read);
+  return new ApprovalCall(
+    key,
+    id,
+    spec,
+    actionDigest((text) => ports.host.digest(text), spec.action),
+    read,
+  );
 }
 
 /** Writes the request, its wait, and the notification of those who are asked. */
@@ -69,7 +75,12 @@ export function recordApproval(pass: Pass, call: ApprovalCall, at: number): void
 }
 
 /** The wait says where the request stands in the journal: what is asked stays sealed there. */
-export function approvalWait(key: string, { id, name }: ApprovalRequested, due: number | null, seq: number): WaitChange {
+export function approvalWait(
+  key: string,
+  { id, name }: ApprovalRequested,
+  due: number | null,
+  seq: number,
+): WaitChange {
   return { open: { key: `approval:${key}`, kind: "approval", name: id, due, detail: JSON.stringify({ name, seq }) } };
 }
 
@@ -89,7 +100,12 @@ export function adoptEscalated(call: ApprovalCall, { due, next }: ApprovalEscala
 export function recordApprovalWakeup(
   pass: Pass,
   wakeup:
-    | { readonly kind: "decision"; readonly call: ApprovalCall; readonly row: InboxRow; readonly decided: ApprovalDecided | null }
+    | {
+        readonly kind: "decision";
+        readonly call: ApprovalCall;
+        readonly row: InboxRow;
+        readonly decided: ApprovalDecided | null;
+      }
     | { readonly kind: "approval"; readonly call: ApprovalCall; readonly event: ApprovalEvent },
 ): Recorded | null {
   if (wakeup.kind === "approval") return fallDue(pass, wakeup.call, wakeup.event);

@@ -186,7 +186,9 @@ export class ApprovalCall extends OpenCall {
 
   /** What these votes have decided; `null` if more are needed. */
   decisionIn(inbox: readonly InboxRow[]): ApprovalDecided | null {
-    return this.request === null ? null : decisionOf(this.run, this.request, votesIn(inbox, this.request.id, this.read));
+    return this.request === null
+      ? null
+      : decisionOf(this.run, this.request, votesIn(inbox, this.request.id, this.read));
   }
 }
 
@@ -205,6 +207,7 @@ export function isWaiting(call: Call): boolean {
 
 /** When a call is due by itself, if ever. */
 export function dueOf(call: Call): number | null {
-  if (call.type === "timer.set" || call.type === "signal.awaited" || call.type === "approval.requested") return call.due;
+  if (call.type === "timer.set" || call.type === "signal.awaited" || call.type === "approval.requested")
+    return call.due;
   return call.type === "step.started" ? call.retryAt : null;
 }

@@ -70,8 +70,11 @@ function endOfCancelled(run: string, cancelling: Cancelling): End {
 }
 
 /** Writes that the run is to stop; its bodies are told once that is durable (P13, P19). */
-export function recordCancel(pass: Pass, cause: Cancelling["cause"], why: string | null = null): Cancelling {
-  const asked = why ?? pass.mailbox.cancel;
+export function recordCancel(
+  pass: Pass,
+  cause: Cancelling["cause"],
+  asked: string | null = pass.mailbox.cancel,
+): Cancelling {
   const reason = cause === "cancel" ? recordableReason(asked) : "The run's deadline has passed.";
   const cancelling: Cancelling = { cause, reason };
   pass.draft.append(pass.ports.clock.now(), "run.cancelling", null, cancelling);

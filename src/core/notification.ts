@@ -80,7 +80,13 @@ export function notify(pass: Pass, key: string, request: ApprovalRequested, even
   };
   const draft = new Draft(id, { head: 0, hash: id, at: 0 }, pass.ports.host, pass.ports.codec);
   const { workflow, version, deadline } = create;
-  draft.append(now, "run.started", null, { workflow, version, input: notification, seed: id, deadline } satisfies RunStarted);
+  draft.append(now, "run.started", null, {
+    workflow,
+    version,
+    input: notification,
+    seed: id,
+    deadline,
+  } satisfies RunStarted);
   const [entry] = draft.take().commit.entries;
   if (entry === undefined) throw new Error("a draft gives back what was appended");
   pass.draft.child({ run: id, create, entry });

@@ -8,9 +8,7 @@ import type { Pass } from "./pass.ts";
 import { validateNow } from "./schema.ts";
 import type { InboxRow } from "./store.ts";
 import { encodeFailure, openValue } from "./values.ts";
-import type { ApprovalWakeup, Wakeup } from "./wakeups.ts";
-
-type PlainWakeup = Exclude<Wakeup, ApprovalWakeup>;
+import type { PlainWakeup } from "./wakeups.ts";
 
 export interface Recorded {
   readonly type: OutcomeType;
@@ -61,7 +59,7 @@ function record(pass: Pass, wakeup: PlainWakeup, value: unknown): Recorded {
 }
 
 /** A payload that does not fit the wait's schema is recorded as what it is: a signal that came, and an error (P7). */
-function signalText({ call, row }: Extract<Wakeup, { kind: "signal" }>, value: unknown): string {
+function signalText({ call, row }: Extract<PlainWakeup, { kind: "signal" }>, value: unknown): string {
   try {
     const payload = validateNow(call.spec.schema, value, `The payload of signal "${call.spec.name}"`);
     return encodeRecord({ id: row.id, payload } satisfies SignalReceived, `signal "${call.spec.name}"`);

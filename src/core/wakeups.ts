@@ -5,12 +5,13 @@ import { type ApprovalEvent, nextEvent } from "./approval-times.ts";
 import type { ApprovalCall, Call, ChildCall, SignalCall, TimerCall } from "./call.ts";
 import type { InboxRow } from "./store.ts";
 
-export type Wakeup =
+export type Wakeup = PlainWakeup | ApprovalWakeup;
+
+export type PlainWakeup =
   | { readonly kind: "timer"; readonly call: TimerCall }
   | { readonly kind: "timeout"; readonly call: SignalCall }
   | { readonly kind: "signal"; readonly call: SignalCall; readonly row: InboxRow }
-  | { readonly kind: "child"; readonly call: ChildCall; readonly row: InboxRow }
-  | ApprovalWakeup;
+  | { readonly kind: "child"; readonly call: ChildCall; readonly row: InboxRow };
 
 /** Somebody has decided, or something fell due; `decided: null`: this vote cannot be read. */
 export type ApprovalWakeup =
