@@ -34,12 +34,17 @@ import { openEntry, openValue } from "../core/values.ts";
 import { positive } from "./run-list.ts";
 
 export interface ApprovalQuery {
+  /** Only those of this run. */
   readonly run?: string;
   /** Only what this person may decide, by name or by one of `roles`. */
   readonly by?: string;
+  /** Only what somebody with one of these roles may decide. */
   readonly roles?: readonly string[];
+  /** Only those of this risk. */
   readonly risk?: Risk;
+  /** Of the page before. */
   readonly cursor?: string;
+  /** How many on a page. */
   readonly limit?: number;
 }
 
@@ -76,11 +81,13 @@ export interface ApprovalPage {
 }
 
 export interface Decision {
+  /** "approved", "denied" or "changes_requested". */
   readonly decision: VoteDecision;
   /** Who decides. Whoever calls must know that it is them. */
   readonly by: string;
   /** What they are: "physician" counts for an approver "role:physician". */
   readonly roles?: readonly string[];
+  /** Why, for the record and for whoever waits. */
   readonly reason?: string;
   /** Where they decided: an address, a device, a channel. */
   readonly from?: string;

@@ -62,7 +62,11 @@ export function refusalOf(run: string, request: ApprovalRequested, vote: TimedVo
   return new PawlError("approval_mismatch", message, { fields: { ...fields, reason: "wrong_role", approvers } });
 }
 
+/** Who approves or denies where a level does: no person goes by that name. */
+export const POLICY = "policy";
+
 export function mayDecide(approvers: readonly string[], by: string, roles: readonly string[]): boolean {
+  if (by === POLICY) return false;
   return approvers.includes(by) || roles.some((role) => approvers.includes(roleName(role)));
 }
 

@@ -24,6 +24,7 @@ export type LevelAction = (typeof LEVEL_ACTIONS)[number];
 export interface ApprovalAction {
   /** What will be called, such as "refunds.issue". */
   readonly tool: string;
+  /** Of the tool: another version is another action. */
   readonly version?: string;
   /** What it will be called with: another value is another action, and needs another approval. */
   readonly arguments: unknown;

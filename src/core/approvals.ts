@@ -19,7 +19,7 @@ import {
 } from "./approval-request.ts";
 import { requestedAt } from "./approval-spec.ts";
 import { type ApprovalEvent, nextDue } from "./approval-times.ts";
-import { type CastVote, votesIn, votesOf } from "./approval-votes.ts";
+import { type CastVote, POLICY, votesIn, votesOf } from "./approval-votes.ts";
 import { ApprovalCall, rejectCall } from "./call.ts";
 import { decodePayload, encodeRecord } from "./draft.ts";
 import { recordCancel } from "./endings.ts";
@@ -148,7 +148,7 @@ function decideByLevel(pass: Pass, call: ApprovalCall, request: ApprovalRequeste
   const level = levelAt(request, event.due);
   const reason = `Level ${level} of the escalation of "${request.name}" ${isApproval ? "approves" : "denies"} what nobody has decided by then.`;
   return decide(pass, call, {
-    ...withoutPerson(pass, call, isApproval ? "approved" : "denied", event.due, "policy"),
+    ...withoutPerson(pass, call, isApproval ? "approved" : "denied", event.due, POLICY),
     reason,
   });
 }

@@ -4,6 +4,7 @@ import { PawlError } from "../base/errors.ts";
 import type { Notification, Notifier } from "../core/notification.ts";
 
 export interface CommandNotifierOptions {
+  /** Unique among the notifiers of a process. */
   readonly name?: string;
   /** How long the command may take. Default 30 s. */
   readonly timeout?: Duration;

@@ -10,9 +10,11 @@ import { type Address, addressFor, type Resolve } from "./public-address.ts";
 import { keyOf, signWebhook } from "./webhook-signature.ts";
 
 export interface WebhookNotifierOptions {
+  /** Where it goes, with https. */
   readonly url: string;
   /** "whsec_…" in base64; several while one is replaced by another. */
   readonly secret: string | readonly string[];
+  /** Unique among the notifiers of a process. */
   readonly name?: string;
   /** How long one attempt may take. Default 10 s. */
   readonly timeout?: Duration;
