@@ -54,14 +54,21 @@ describe("pawl approvals, approve, deny and request-changes", () => {
     const one = (await pawl(folder, "approvals", id.slice(0, 6))).stdout;
     for (const part of ["paid twice", '{"cents":4200}', "ann, role:manager", "high"]) expect(one).toContain(part);
     const why = (await pawl(folder, "why", "r")).stdout;
-    for (const part of ['waiting for approval "refund"', "It is up to ann, role:manager", `pawl approve ${id} --by <name>`])
+    for (const part of [
+      'waiting for approval "refund"',
+      "It is up to ann, role:manager",
+      `pawl approve ${id} --by <name>`,
+    ])
       expect(why).toContain(part);
     const said = await pawl(folder, "approve", id.slice(0, 6), "--by", "ann", "--reason", "checked");
     expect(said).toMatchObject({ code: 0, stdout: 'Recorded for "refund" of run r: approved by ann.\n' });
     expect(said.stderr).toContain("No live worker");
     const engine = await goOn(folder);
     expect(await engine.get("r").result()).toBe("ann");
-    expect((await engine.approvals.get(id)).decision).toMatchObject({ by: "ann", from: expect.stringMatching(/^pawl on /) });
+    expect((await engine.approvals.get(id)).decision).toMatchObject({
+      by: "ann",
+      from: expect.stringMatching(/^pawl on /),
+    });
     expect((await pawl(folder, "show", "r")).stdout).toMatch(/approval +refund +.*approved by ann after .*: checked/);
   });
 
@@ -105,6 +112,11 @@ describe("pawl approvals, approve, deny and request-changes", () => {
     second.kill("SIGTERM");
     await second.ended;
     expect(new Set(told()).size).toBe(1);
-    expect(JSON.parse(told()[0] ?? "")).toMatchObject({ event: "approval.requested", run: "r", step: "refund", to: ["ann"] });
+    expect(JSON.parse(told()[0] ?? "")).toMatchObject({
+      event: "approval.requested",
+      run: "r",
+      step: "refund",
+      to: ["ann"],
+    });
   });
 });

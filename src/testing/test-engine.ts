@@ -15,7 +15,8 @@ import { watchTimers } from "./explorer/step-timers.ts";
 import { nextRound, Stillness } from "./explorer/stillness.ts";
 import { LEASE_MS, LEASE_STEP_MS, VirtualTime } from "./explorer/virtual-time.ts";
 
-export interface TestEngineOptions extends Pick<PawlOptions, "codec" | "concurrency" | "logger" | "notifiers" | "retention"> {
+export interface TestEngineOptions
+  extends Pick<PawlOptions, "codec" | "concurrency" | "logger" | "notifiers" | "retention"> {
   /** The workflows under test, children included. */
   readonly workflows: readonly Workflow<never, unknown>[];
   /** Wall time. Default: a clock of its own, which begins in 2026. */

@@ -120,6 +120,7 @@ describe.each(STORES)("escalation on %s", (store) => {
     expect(open).toMatchObject({ level: 3, approvers: ["role:physician", "role:head"] });
     await third.approvals.decide(open?.id ?? "", { decision: "approved", by: "hob", roles: ["head"] });
     expect(await third.get("r").result()).toMatchObject({ by: "hob", waitedMs: 50 * HOUR });
+    expect(await marks(world)).toHaveLength(3);
   });
 
   it("S4-39 those who were asked first may still decide after an escalation, unless it revokes that", async () => {

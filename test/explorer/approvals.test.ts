@@ -55,7 +55,9 @@ describe("a run that asks people, crashed at every point", () => {
 
 it("the test engine decides in virtual time, and its notifiers are told", async () => {
   const told: Notification[] = [];
-  const ask = workflow("ask", async (ctx) => ctx.approve("refund", { ...APPROVAL, action: { tool: "t", arguments: 1 } }));
+  const ask = workflow("ask", async (ctx) =>
+    ctx.approve("refund", { ...APPROVAL, action: { tool: "t", arguments: 1 } }),
+  );
   const notifier = { name: "fake", notify: (one: Notification) => void told.push(one) };
   const engine = await testEngine({ workflows: [ask], notifiers: [notifier] });
   onTestFinished(() => engine.close());
