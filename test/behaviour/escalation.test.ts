@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { jsonCodec } from "../../src/base/envelope.ts";
 import { Approvals } from "../../src/client/approvals.ts";
+import { why } from "../../src/client/why.ts";
 import type { Approved, ApproveOptions } from "../../src/core/approval.ts";
 import type { ApprovalEscalated } from "../../src/core/approval-request.ts";
 import type { Notification, Notifier } from "../../src/core/notification.ts";
@@ -89,6 +90,10 @@ describe.each(STORES)("escalation on %s", (store) => {
       },
     ]);
     expect(notifier.got[0]?.summary).toBe('reports.deliver {"patient":"p-7"}');
+    const text = (await why(pawl, "r")).text.join("\n");
+    expect(text).toContain('Approval "release" has waited 1 d 12 h: level 2, notify.');
+    expect(text).toContain('Approval "release" has waited 2 d: level 3, escalate to role:head.');
+    expect(text).toContain("It is up to role:physician, role:head. Level 3 of its escalation is reached.");
     await pawl.approvals.decide(id, { decision: "approved", by: "hob", roles: ["head"] });
     expect(await pawl.get("r").result()).toMatchObject({ by: "hob", level: 3, waitedMs: 49 * HOUR });
   });

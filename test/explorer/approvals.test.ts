@@ -53,6 +53,20 @@ describe("a run that asks people, crashed at every point", () => {
   });
 });
 
+it("S4-35 a level that cancels the run does so once, whatever crashes, and nothing is issued", async () => {
+  const outside = recorder();
+  const refund = workflow("refund", async (ctx, cents: number) => {
+    await ctx.step("draft", ({ key }) => outside.record("draft", { cents }, key));
+    const escalate = [{ after: "24h", action: "cancel" }] as const;
+    await ctx.approve("refund", { approvers: ["ann"], action: { tool: "issue", arguments: { cents } }, escalate });
+    await ctx.step("issue", ({ key }) => outside.record("issue", { cents }, key));
+  });
+  const report = await crashEverywhere(refund, 4200, { recorder: outside });
+  expect(report.ok, report.toString()).toBe(true);
+  expect(report.outcome).toContain("cancelled");
+  expect(outside.effects.filter(({ name }) => name === "issue")).toEqual([]);
+});
+
 it("the test engine decides in virtual time, and its notifiers are told", async () => {
   const told: Notification[] = [];
   const ask = workflow("ask", async (ctx) =>
