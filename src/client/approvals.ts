@@ -200,7 +200,8 @@ export class Approvals {
       if (refused !== null && delivery === "delivered") throw refused;
       if (refused !== null) continue;
       if (!isSame(earlier, vote)) throw overtaken(run, request, { ...earlier, at: row.at });
-      return receipt(found, vote.decision);
+      // It may lie there unread for good: the run has stopped waiting meanwhile.
+      return this.#settled(found, vote) ?? receipt(found, vote.decision);
     }
   }
 
