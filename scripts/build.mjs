@@ -16,6 +16,7 @@ const dist = join(root, "dist");
 const ENTRIES = [
   // What package.json exports, and the command.
   "index",
+  "notify/index",
   "testing/index",
   "cli/main",
   // What package.json calls by a name with #: files of threads and processes.

@@ -2,6 +2,14 @@ export type { Clock } from "./base/clock.ts";
 export type { Duration } from "./base/duration.ts";
 export type { Codec, FieldAddress } from "./base/envelope.ts";
 export { type ErrorCode, hasCode, PawlError, RetryableError, TerminalError } from "./base/errors.ts";
+export type {
+  ApprovalPage,
+  ApprovalQuery,
+  ApprovalSummary,
+  Approvals,
+  Decision,
+  DecisionReceipt,
+} from "./client/approvals.ts";
 export type { Debounce } from "./client/debounce.ts";
 export type { EffectRecord } from "./client/ledger.ts";
 export { type Choice, Pawl, type PawlOptions } from "./client/pawl.ts";
@@ -20,6 +28,18 @@ export type { ScheduleOptions, ScheduleSummary } from "./client/schedules.ts";
 export type { StartOptions } from "./client/start.ts";
 export type { WorkerHealth, WorkerStatus } from "./client/worker-health.ts";
 export type {
+  ApprovalAction,
+  ApprovalKind,
+  ApprovalRecord,
+  ApprovalVote,
+  Approved,
+  ApproveOptions,
+  EscalationLevel,
+  LevelAction,
+  Risk,
+  VoteDecision,
+} from "./core/approval.ts";
+export type {
   CallOptions,
   Context,
   Cost,
@@ -32,9 +52,10 @@ export type {
   UndoableStepOptions,
   WaitOptions,
 } from "./core/context.ts";
-export type { EffectOptions, EffectSpec } from "./core/effect.ts";
+export type { EffectOptions, EffectSpec, NeededApproval } from "./core/effect.ts";
 export type { ConcurrencyLimit, RateLimit } from "./core/flow-control.ts";
 export type { EffectClass, Entry, EntryType, Parked } from "./core/journal.ts";
+export type { Notification, Notifier } from "./core/notification.ts";
 export type { Retry, RetryOptions } from "./core/retry.ts";
 export type { Misfire, Overlap } from "./core/schedule.ts";
 export type { StandardSchema } from "./core/schema.ts";

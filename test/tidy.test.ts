@@ -17,7 +17,7 @@ const MAX_LINES = 500;
 const LAYERS = [
   ["base"],
   ["core"],
-  ["stores", "worker", "flows", "observe"],
+  ["stores", "worker", "flows", "notify", "observe"],
   ["client"],
   ["index"],
   ["agent", "server", "testing"],

@@ -152,8 +152,8 @@ export const turnMutants = [
     changes: [
       {
         file: "src/core/wakeups.ts",
-        from: `around.inboxReadAt >= (due.due as number) ? { kind: "timeout", call: due } : READ_INBOX`,
-        to: `around.inboxReadAt >= 0 ? { kind: "timeout", call: due } : READ_INBOX`,
+        from: "if (around.inboxReadAt < (due.due as number)) return READ_INBOX;",
+        to: "if (around.inboxReadAt < 0) return READ_INBOX;",
       },
     ],
     killers: [{ file: "test/behaviour/signals.test.ts", title: "P5" }, { file: "test/attacks/fencing.test.ts" }],

@@ -1,7 +1,13 @@
 /** The stable codes of every error Pawl raises. Code may branch on them; they never change meaning. */
 export type ErrorCode =
+  | "approval_decided"
+  | "approval_denied"
+  | "approval_expired"
+  | "approval_mismatch"
+  | "approval_not_found"
   | "call_in_step"
   | "cancelled"
+  | "changes_requested"
   | "child_failed"
   | "closed"
   | "compensation_incomplete"
@@ -22,6 +28,7 @@ export type ErrorCode =
   | "newer_schema"
   | "not_a_store"
   | "not_serializable"
+  | "notification_failed"
   | "poisoned"
   | "replay_drift"
   | "replay_stalled"

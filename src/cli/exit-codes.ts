@@ -31,6 +31,7 @@ export const EXIT_CODES_HELP: string = [
 ].join("\n");
 
 const BY_ERROR: Partial<Record<ErrorCode, ExitCode>> = {
+  approval_not_found: EXIT.notFound,
   run_not_found: EXIT.notFound,
   unknown_workflow: EXIT.notFound,
   run_parked: EXIT.waiting,

@@ -2,6 +2,8 @@
 // One line for what is done, failed or waited for. A step that is quick shows once; one that takes longer is announced first. Of a map
 // with many items, the first ones show and the rest is counted.
 import { formatMs } from "../base/duration.ts";
+import { decisionText } from "../client/timeline.ts";
+import type { ApprovalDecided, ApprovalRequested } from "../core/approval-request.ts";
 import type { ChildEnded, ChildStarted, Entry, Parked, StepFailed, StepStarted, TimerSet } from "../core/journal.ts";
 import { MapItems, mapOf } from "./map-items.ts";
 import type { Output } from "./output.ts";
@@ -77,6 +79,13 @@ export class Live {
       this.#waited("signal", key, entry.at, shortJson((entry.payload as { payload?: unknown }).payload, 80)),
     "child.started": (key, entry) =>
       this.#waiting(key, `child ${key}`, entry.at, `is run ${(entry.payload as ChildStarted).child}`),
+    "approval.requested": (key, entry) => {
+      const { id, approvers, expiresAt } = entry.payload as ApprovalRequested;
+      const until = `until ${inTime(this.#now(), expiresAt)}; up to ${approvers.join(", ")}: pawl approve ${id} --by <name>`;
+      this.#waiting(key, `approval ${key}`, entry.at, `waiting ${until}`);
+    },
+    "approval.decided": (key, { at, payload }) =>
+      this.#waited("approval", key, at, decisionText(payload as ApprovalDecided)),
     "child.ended": (key, entry) => this.#childEnded(key, entry as Entry<ChildEnded>),
   };
 

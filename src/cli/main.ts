@@ -1,6 +1,8 @@
 #!/usr/bin/env node
 import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
+import { addApprovals } from "./approvals.ts";
+import { addApprove, addDeny, addRequestChanges } from "./approve.ts";
 import { addBackup } from "./backup.ts";
 import { addCancel } from "./cancel.ts";
 import { JSON_HELP, STORE_HELP } from "./command.ts";
@@ -30,6 +32,7 @@ const GROUPS: readonly (readonly [title: string, commands: readonly ((program: C
   ["Run workflows:", [addInit, addRun, addWorker, addStart]],
   ["Look:", [addLs, addShow, addWhy, addJournal, addEffects, addExport]],
   ["Act on a run:", [addSignal, addCancel, addRetry, addFork, addResolve]],
+  ["Approvals:", [addApprovals, addApprove, addDeny, addRequestChanges]],
   ["Schedules:", [addSchedules]],
   ["Test:", [addTest, addReplay]],
   ["Look after the store:", [addWorkers, addDoctor, addBackup]],

@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { formatMs } from "../base/duration.ts";
 import type { RunStatus } from "../client/run.ts";
 import {
+  decisionText,
   type Timeline,
   type TimelineChild,
   type TimelineMark,
@@ -9,6 +10,7 @@ import {
   type TimelineWait,
   timeline,
 } from "../client/timeline.ts";
+import type { ApprovalDecided } from "../core/approval-request.ts";
 import { action, addCommand, withClient } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
 import type { Colors, Output } from "./output.ts";
@@ -148,11 +150,21 @@ function waitRow(wait: TimelineWait, start: number, color: Colors, now: number):
     wait.status === "open"
       ? { text: `waiting${due}`, paint: color.blue }
       : {
-          text: wait.status === "received" ? `received ${shortJson(wait.payload, 80)}` : wait.status,
-          paint: wait.status === "timed out" ? color.yellow : color.green,
+          text: clean(waitEnd(wait)),
+          paint: isGood(wait) ? color.green : color.yellow,
         };
-  const what = wait.kind === "timer" ? "sleep" : "signal";
+  const what = wait.kind === "timer" ? "sleep" : wait.kind;
   return { seq: wait.seq, cells: [cellsOf(wait.startedAt - start, what, wait.key, tookOf(wait, now), outcome)] };
+}
+
+function waitEnd({ kind, status, payload }: TimelineWait): string {
+  if (kind === "approval" && status === "decided") return decisionText(payload as ApprovalDecided);
+  return status === "received" ? `received ${shortJson(payload, 80)}` : status;
+}
+
+function isGood({ kind, status, payload }: TimelineWait): boolean {
+  if (kind === "approval" && status === "decided") return (payload as ApprovalDecided).decision === "approved";
+  return status !== "timed out";
 }
 
 function childRow(child: TimelineChild, start: number, color: Colors, now: number): Row {

@@ -4,6 +4,9 @@
 import { encode } from "../base/codec.ts";
 import type { Codec } from "../base/envelope.ts";
 import { PawlError } from "../base/errors.ts";
+import type { ApprovalDecided, ApprovalRequested } from "../core/approval-request.ts";
+import { shifted } from "../core/approval-spec.ts";
+import { APPROVAL_SPACE, approvalId, approvalWait } from "../core/approvals.ts";
 import type { Cost } from "../core/context.ts";
 import { Draft } from "../core/draft.ts";
 import type { Host } from "../core/host.ts";
@@ -78,6 +81,9 @@ export function retryPoint(run: string, journal: readonly Entry[]): ForkPoint {
   const last = thrown < 0 ? before.findLastIndex((entry) => entryKind(entry) === "outcome") : thrown;
   const outcome = before[last];
   if (outcome?.type === "step.failed") return { at: last + 1, tryAgain: true };
+  // Whoever denied it, or let it pass, is asked again.
+  if (outcome?.type === "approval.decided" && (outcome.payload as ApprovalDecided).decision !== "approved")
+    return { at: last, tryAgain: false };
   if (outcome?.type === "child.ended" && (outcome.payload as ChildEnded).status !== "succeeded")
     return { at: last, tryAgain: false };
   return { at: end, tryAgain: false };
@@ -89,7 +95,11 @@ function causesOf(error: unknown): Error[] {
 }
 
 /** Whether the body got this error from that outcome; it may have cleaned up before it threw it on. */
-function isFailureOf(entry: Entry, error: Error & { code?: unknown; fields?: { child?: unknown } }): boolean {
+function isFailureOf(
+  entry: Entry,
+  error: Error & { code?: unknown; fields?: { child?: unknown; approval?: unknown } },
+): boolean {
+  if (entry.type === "approval.decided") return error.fields?.approval === (entry.payload as ApprovalDecided).id;
   if (entry.type === "child.ended") return error.fields?.child === (entry.payload as ChildEnded).child;
   if (entry.type !== "step.failed" || entryKind(entry) !== "outcome") return false;
   return encode((entry.payload as StepFailed).error) === encode(error);
@@ -207,6 +217,9 @@ async function inherit(draft: Draft, entry: Entry, how: Inheritance): Promise<vo
   if (type === "step.failed" && how.point.tryAgain && entry.seq === how.point.at - 1)
     return tryAgain(draft, entry, how.now);
   if (type === "child.started" && isOpen) return restartChild(draft, entry, how);
+  if (type === "approval.requested" && isOpen) return askAgain(draft, entry as Entry<ApprovalRequested>, how);
+  // It waits anew: what fell due in the source has not happened to it.
+  if (type === "approval.escalated" && how.open.has(`approval.requested ${key}`)) return;
   draft.append(
     at,
     type,
@@ -296,6 +309,19 @@ async function restartChild(draft: Draft, entry: Entry, { id, now, ports }: Inhe
   });
 }
 
+/** What people have said, or will say, is about the source alone: the fork asks them itself, and its times begin now. */
+function askAgain(
+  draft: Draft,
+  { at, key, payload }: Entry<ApprovalRequested>,
+  { id: run, now, ports }: Inheritance,
+): void {
+  const id = approvalId(ports.host, run, 0, key ?? "");
+  const request = shifted(payload, id, now - payload.at);
+  const seq = draft.append(at, "approval.requested", key, request);
+  draft.wait(approvalWait(key ?? "", request, request.due, seq));
+  draft.key({ space: APPROVAL_SPACE, key: id, digest: request.hash });
+}
+
 /** The failure marks of the prefix whose next attempt is not in it. */
 function openRetries(prefix: readonly Entry[]): Set<Entry> {
   const open = new Map<string | null, Entry>();
@@ -313,6 +339,7 @@ function openCalls(prefix: readonly Entry[]): Set<string> {
   const CALL_OF: Readonly<Record<string, string>> = {
     "signal.received": "signal.awaited",
     "child.ended": "child.started",
+    "approval.decided": "approval.requested",
     "step.completed": "step.started",
     "step.failed": "step.started",
     "effect.executed": "effect.planned",

@@ -14,6 +14,8 @@ export interface EffectRecord {
   /** What the outside may recognise it by; empty for a step, whose key is derived from its run and key. */
   readonly key: string;
   readonly guard: EffectPlanned["guard"];
+  /** The id of the approval that it rests on. */
+  readonly approval: string | null;
   /** Whether the run knows how to take it back. */
   readonly undo: boolean;
   readonly attempts: number;
@@ -53,6 +55,7 @@ function planned({ type, payload, at }: Entry, key: string): EffectRecord {
     class: plan?.class ?? "write",
     key: plan?.key ?? "",
     guard: plan?.guard ?? "none",
+    approval: plan?.approval ?? null,
     undo: plan?.undo ?? true,
     attempts: 1,
     plannedAt: new Date(at),

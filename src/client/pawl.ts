@@ -10,6 +10,7 @@ import { utf8Length } from "../base/utf8.ts";
 import type { Log } from "../core/context.ts";
 import { ENDS, type Entry, type Resolved } from "../core/journal.ts";
 import { DEFAULTS, LIMITS } from "../core/limits.ts";
+import type { Notifier } from "../core/notification.ts";
 import { assertNoSchedule } from "../core/slot-run.ts";
 import type { Store } from "../core/store.ts";
 import { isTerminal, publicStatus } from "../core/transition.ts";
@@ -17,11 +18,13 @@ import { openEntry, sealValue } from "../core/values.ts";
 import type { Workflow } from "../core/workflow.ts";
 import { Registry } from "../worker/registry.ts";
 import { Worker } from "../worker/worker.ts";
+import { Approvals } from "./approvals.ts";
 import { Changes } from "./changes.ts";
 import { consoleLog, harmless } from "./console-log.ts";
 import { assertSameDecision, sealDecision } from "./decision.ts";
 import { forkCommit, forkPoint, readableStart, retryPoint } from "./fork.ts";
 import { type Machine, machineOf } from "./machine.ts";
+import { notifyWorkflow } from "./notify-workflow.ts";
 import { DEFAULT_STORE, storeOf } from "./open-store.ts";
 import {
   type CancelOptions,
@@ -64,6 +67,8 @@ export interface PawlOptions {
   readonly retention?: { readonly succeeded?: Duration; readonly failed?: Duration } | false;
   /** Drain and hand runs back on SIGINT and SIGTERM. Default true for a process with workflows. */
   readonly handleSignals?: boolean;
+  /** Where people are told of approvals. Give them to every process that has workflows. */
+  readonly notifiers?: readonly Notifier[];
   /** A name for people; ownership never depends on it. Default: the host's name. */
   readonly name?: string;
 }
@@ -77,6 +82,8 @@ type InputOf<I> = undefined extends I ? { readonly input?: NoInfer<I> } : { read
 /** The engine: starts runs, works on them, and tells about them. */
 export class Pawl {
   readonly store: Store;
+  /** Questions to people: `list` them, `get` one, `decide`. */
+  readonly approvals: Approvals;
   readonly #registry: Registry;
   readonly #codec: Codec;
   readonly #log: Log;
@@ -107,7 +114,7 @@ export class Pawl {
 
   private constructor(store: Store, options: PawlOptions) {
     this.store = store;
-    this.#registry = new Registry(withSchedules((options.workflows ?? []) as readonly Workflow[]));
+    this.#registry = new Registry(withOwn((options.workflows ?? []) as readonly Workflow[], options.notifiers ?? []));
     this.#codec = options.codec ?? compressing(jsonCodec, brotli);
     this.#log = harmless(options.logger ?? consoleLog);
     this.#machine = machineOf(options);
@@ -137,6 +144,12 @@ export class Pawl {
       isHere: (id) => this.#worker.holds(id),
       assertOpen: () => this.#assertOpen(),
     };
+    this.approvals = new Approvals({
+      store,
+      codec: this.#codec,
+      assertOpen: () => this.#assertOpen(),
+      sent: () => this.#worker.hint(),
+    });
     this.#schedules = new Schedules({ ...this.#ports, cancel: (run, reason) => this.cancel(run, { reason }) });
   }
 
@@ -421,9 +434,10 @@ export class Pawl {
   }
 }
 
-/** Whoever works also looks after schedules, whatever they start. */
-function withSchedules(workflows: readonly Workflow[]): readonly Workflow[] {
-  return workflows.length === 0 ? [] : [...workflows, scheduleWorkflow];
+/** Whoever works also looks after schedules, whatever they start; whoever has notifiers also sends notifications. */
+function withOwn(workflows: readonly Workflow[], notifiers: readonly Notifier[]): readonly Workflow[] {
+  const schedules = workflows.length === 0 ? [] : [scheduleWorkflow];
+  return [...workflows, ...schedules, ...(notifiers.length === 0 ? [] : [notifyWorkflow(notifiers)])];
 }
 
 function isStore(value: unknown): value is Store {

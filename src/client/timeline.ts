@@ -1,6 +1,8 @@
 // The timeline of a run
 // A pure fold of journal entries into what people ask about: which steps ran, how often and for how long, what the run waits for,
 // which children it has. Nothing here is stored; the journal stays the only truth.
+import { formatMs } from "../base/duration.ts";
+import type { ApprovalDecided, ApprovalEscalated, ApprovalRequested } from "../core/approval-request.ts";
 import type {
   ChildEnded,
   ChildStarted,
@@ -51,9 +53,10 @@ export interface TimelineStep extends TimelineItem {
 }
 
 export interface TimelineWait extends TimelineItem {
-  readonly kind: "timer" | "signal";
-  readonly status: "open" | "fired" | "received" | "timed out" | "abandoned";
+  readonly kind: "timer" | "signal" | "approval";
+  readonly status: "open" | "fired" | "received" | "timed out" | "decided" | "abandoned";
   readonly due: number | null;
+  /** What a signal brought, or the decision about an approval. */
   readonly payload?: unknown;
 }
 
@@ -80,7 +83,8 @@ export interface TimelineMark {
     | "resolved"
     | "forked"
     | "cancelling"
-    | "continued";
+    | "continued"
+    | "escalated";
   readonly text: string;
   readonly payload: unknown;
 }
@@ -176,6 +180,12 @@ class Fold {
       case "child.ended":
         this.#childEnded(entry as Entry<ChildEnded>);
         break;
+      case "approval.requested":
+        this.#approvalRequested(entry as Entry<ApprovalRequested>);
+        break;
+      case "approval.decided":
+        this.#approvalDecided(entry as Entry<ApprovalDecided>);
+        break;
       case "run.succeeded":
       case "run.failed":
       case "run.cancelled":
@@ -262,6 +272,17 @@ class Fold {
       Object.assign(wait, { status: "received", endedAt: entry.at, payload: entry.payload.payload });
   }
 
+  #approvalRequested(entry: Entry<ApprovalRequested>): void {
+    const wait: WaitDraft = { ...this.#item(entry), kind: "approval", status: "open", due: entry.payload.expiresAt };
+    this.#waits.push(wait);
+    this.#open.set(`approval ${entry.key}`, wait);
+  }
+
+  #approvalDecided(entry: Entry<ApprovalDecided>): void {
+    const wait = this.#find<WaitDraft>("approval", entry);
+    if (wait !== undefined) Object.assign(wait, { status: "decided", endedAt: entry.at, payload: entry.payload });
+  }
+
   #childStarted(entry: Entry<ChildStarted>): void {
     const { child, workflow, detached } = entry.payload;
     const draft: ChildDraft = {
@@ -339,6 +360,7 @@ const MARK_KINDS: Readonly<Record<string, TimelineMark["kind"]>> = {
   "run.forked": "forked",
   "run.cancelling": "cancelling",
   "run.continued": "continued",
+  "approval.escalated": "escalated",
 };
 
 function markText(kind: TimelineMark["kind"], key: string | null, payload: unknown): string {
@@ -364,9 +386,31 @@ function markText(kind: TimelineMark["kind"], key: string | null, payload: unkno
       return `from run ${(payload as Forked).from}, with its first ${(payload as Forked).at} entries`;
     case "cancelling":
       return String(facts.reason || facts.cause || "");
+    case "escalated":
+      return escalatedText(key, payload as ApprovalEscalated);
     case "continued":
       return `as generation ${(payload as Continued).generation}`;
   }
+}
+
+function escalatedText(key: string | null, { event, level, action, to, waitedMs }: ApprovalEscalated): string {
+  const what = `approval "${key}" has waited ${formatMs(waitedMs)}`;
+  switch (event) {
+    case "reminder":
+      return `${what}: a reminder`;
+    case "timeout":
+      return `${what}: those who were asked first are out of time`;
+    case "expiry":
+      return `${what}: it has expired`;
+    case "level":
+      return `${what}: level ${level}, ${action}${to.length === 0 ? "" : ` to ${to.join(", ")}`}`;
+  }
+}
+
+/** A decision on one line: "approved by ann after 3h 00m: fine". */
+export function decisionText({ decision, by, waitedMs, reason }: ApprovalDecided): string {
+  const who = by === null ? "" : ` by ${by}`;
+  return `${decision.replace("_", " ")}${who} after ${formatMs(waitedMs)}${reason === undefined ? "" : `: ${reason}`}`;
 }
 
 function resolvedText({ choice, value }: Resolved): string {

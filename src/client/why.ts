@@ -4,12 +4,14 @@ import { readCancel } from "../base/cancel-text.ts";
 import { formatMs } from "../base/duration.ts";
 import type { InboxRow } from "../core/store.ts";
 import { isTerminal, type PublicStatus, type RunState } from "../core/transition.ts";
+import type { ApprovalSummary } from "./approvals.ts";
 import { isStranded, neededVersion } from "./doctor.ts";
 import { type EffectRecord, ledgerOf } from "./ledger.ts";
 import { type Line, lineOf } from "./line.ts";
 import type { Pawl } from "./pawl.ts";
 import type { RunStatus, RunWait } from "./run.ts";
 import { short, type Timeline, type TimelineStep, timeline } from "./timeline.ts";
+import { approvalAdvice, approvalNow, approvalsSoFar } from "./why-approvals.ts";
 import { isLive, type WorkerStatus } from "./worker-health.ts";
 
 export interface Explanation {
@@ -36,7 +38,7 @@ export interface Explanation {
   readonly text: readonly string[];
 }
 
-type Source = Pick<Pawl, "get" | "store" | "workers">;
+type Source = Pick<Pawl, "approvals" | "get" | "store" | "workers">;
 
 /** Everything the sentences below are made of. */
 interface Facts {
@@ -51,6 +53,7 @@ interface Facts {
   readonly claims: number;
   readonly mail: readonly InboxRow[];
   readonly children: readonly string[];
+  readonly approvals: readonly ApprovalSummary[];
   /** What it stands in line for. */
   readonly standsFor: Line | null;
   readonly now: number;
@@ -108,6 +111,7 @@ async function gather(pawl: Source, id: string, depth: number): Promise<Facts> {
     claims: row?.claims ?? 0,
     mail: isTerminal(status.state) ? [] : await pawl.store.inbox(id),
     children: await childrenOf(pawl, status, depth),
+    approvals: await approvalsOf(pawl, status),
     standsFor: row === null ? null : await lineOf(pawl.store, row),
     now: pawl.store.clock.now(),
   };
@@ -130,6 +134,11 @@ async function childrenOf(pawl: Source, status: RunStatus, depth: number): Promi
     lines.push(`Child "${callKey(wait)}": ${summaryOf(facts)}`, ...facts.children.map((line) => `  ${line}`));
   }
   return lines;
+}
+
+async function approvalsOf(pawl: Source, { id, waits }: RunStatus): Promise<readonly ApprovalSummary[]> {
+  if (waits.every(({ kind }) => kind !== "approval")) return [];
+  return (await pawl.approvals.list({ run: id })).approvals;
 }
 
 /** The key of the call that waits: the wait's own key has its kind in front. */
@@ -181,7 +190,8 @@ function failedStepOf(line: Timeline): string {
 
 function waitNames(status: RunStatus): string {
   const names = status.waits.map(
-    (wait) => `${WAIT_WORDS[wait.kind] ?? wait.kind} "${wait.kind === "child" ? callKey(wait) : wait.name}"`,
+    (wait) =>
+      `${WAIT_WORDS[wait.kind] ?? wait.kind} "${wait.kind === "child" || wait.kind === "approval" ? callKey(wait) : wait.name}"`,
   );
   return names.length === 0 ? "something that is not recorded" : listOf(names, 3);
 }
@@ -211,6 +221,7 @@ function pastOf(facts: Facts): string[] {
     ...generation,
     ...stepsSoFar(line),
     ...(effects.length === 0 ? [] : [`Outside: ${listOf(effects.map(effectText), 5)}.`]),
+    ...approvalsSoFar(line),
     ...(signals.length === 0 ? [] : [`Received: ${listOf(signals, 5)}.`]),
     ...line.notes
       .flatMap(({ kind, text }) => {
@@ -297,7 +308,7 @@ function stepNow({ now, owner }: Facts, step: TimelineStep): string {
   return `Step "${step.key}" failed (attempt ${last.attempt}): ${errorText(last.error)} It is tried again ${again}.`;
 }
 
-function waitNow({ now, standsFor }: Facts, wait: RunWait): string {
+function waitNow({ now, standsFor, approvals }: Facts, wait: RunWait): string {
   if (standsFor !== null && wait.kind === standsFor.kind) return lineNow(standsFor);
   const due = wait.due === null ? null : when(now, wait.due.getTime());
   switch (wait.kind) {
@@ -305,6 +316,8 @@ function waitNow({ now, standsFor }: Facts, wait: RunWait): string {
       return `It sleeps ("${wait.name}") until ${due ?? "an unknown time"}.`;
     case "signal":
       return `It waits for signal "${wait.name}"${due === null ? ", without a time limit" : `, at most until ${due}`}.`;
+    case "approval":
+      return approvalNow(wait, approvals);
     case "child":
       return `It waits for child "${callKey(wait)}" (run ${wait.name}).`;
     default:
@@ -362,6 +375,7 @@ function nextOf(facts: Facts, faults: readonly string[]): string[] {
     ...(status.state === "parked"
       ? []
       : signals.map((wait) => `To send it: pawl signal ${status.id} ${wait.name} '<payload as JSON>'`)),
+    ...approvalAdvice(facts.approvals),
     ...(signals.length === 0
       ? []
       : unasked

@@ -5,6 +5,10 @@ import { toMs } from "../base/duration.ts";
 import { PawlError } from "../base/errors.ts";
 import { assertName } from "../base/ids.ts";
 import type { SeededRandom } from "../base/random.ts";
+import type { Approved, ApproveOptions } from "./approval.ts";
+import { matchApproval } from "./approval-match.ts";
+import { approvalSpec } from "./approval-spec.ts";
+import { newApprovalCall } from "./approvals.ts";
 import { ChildCall, SignalCall, StepCall, type StepPolicy, TimerCall, TransactionCall } from "./call.ts";
 import type {
   CallOptions,
@@ -19,7 +23,7 @@ import type {
   WaitOptions,
 } from "./context.ts";
 import { encodePayload } from "./draft.ts";
-import { type EffectOptions, type EffectSpec, planOf, recoveryOf } from "./effect.ts";
+import { type EffectOptions, type EffectSpec, type NeededApproval, planOf, recoveryOf } from "./effect.ts";
 import { cancelError } from "./endings.ts";
 import { needsOf } from "./flow-control.ts";
 import { assertInOrder } from "./foreign-calls.ts";
@@ -46,6 +50,8 @@ export class BodyContext implements Context {
   readonly #pass: Pass;
   #run: RunFacts | null = null;
   #log: Log | null = null;
+  /** Approvals that something was done with. */
+  #used: Set<string> | null = null;
 
   constructor(pass: Pass) {
     this.#pass = pass;
@@ -114,6 +120,7 @@ export class BodyContext implements Context {
     const { seed } = this.#pass;
     const plan = planOf(name, spec as EffectSpec<unknown>, seed);
     const recovery = recoveryOf(name, plan, spec as EffectSpec<unknown>, options);
+    if (spec.needs !== undefined) this.#useApproval(spec.needs);
     const policy = { ...this.#policy(name, { kind: "api", ...options, recovery: "rerun" }), recovery };
     const key = this.#key("step.started", name);
     const undo = spec.undo === undefined ? null : (spec.undo.bind(spec) as Undo);
@@ -181,6 +188,12 @@ export class BodyContext implements Context {
     };
     const key = this.#key("signal.awaited", signal);
     return this.#pass.issue(new SignalCall(key, spec)) as Promise<T>;
+  }
+
+  approve(name: string, options: ApproveOptions): Promise<Approved> {
+    const spec = approvalSpec(name, options);
+    const key = this.#key("approval.requested", name);
+    return this.#pass.issue(newApprovalCall(this.#pass, key, spec)) as Promise<Approved>;
   }
 
   call<O>(workflow: Workflow<never, O>, input?: unknown, options: CallOptions = {}): Promise<O> {
@@ -324,6 +337,16 @@ export class BodyContext implements Context {
     return frame?.pass === this.#pass ? frame.scope : this.#pass.frame.scope;
   }
 
+  /** An approval counts once, and for this very action (Q6). */
+  #useApproval({ approval, ...needed }: NeededApproval): void {
+    const { ports, row, now } = this.#pass;
+    this.#used ??= new Set();
+    const pending = { ...needed, workflow: row.workflow, now, isConsumed: this.#used.has(approval?.id) };
+    const mismatch = matchApproval((text) => ports.host.digest(text), approval, pending);
+    if (mismatch !== null) throw mismatch;
+    this.#used.add(approval.id);
+  }
+
   /** After a cancel nothing new begins, whatever the body tries (P19). */
   #assertNotCancelled(): void {
     const { id, cancelling } = this.#pass;
@@ -390,6 +413,7 @@ const CALL_NAMES: Readonly<Record<CallType, string>> = {
   "timer.set": "sleep",
   "signal.awaited": "waitFor",
   "child.started": "call",
+  "approval.requested": "approve",
 };
 
 /** What a name names, for the error about one that is none. */
@@ -399,6 +423,7 @@ const NAME_OF: Readonly<Record<CallType, string>> = {
   "timer.set": "name of ctx.sleep",
   "signal.awaited": "name of ctx.waitFor",
   "child.started": "name of ctx.call",
+  "approval.requested": "name of ctx.approve",
 };
 
 function factsOf(pass: Pass): RunFacts {

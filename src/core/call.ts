@@ -1,13 +1,15 @@
 // Calls
 // What a body is waiting for. A call is open from the moment it is issued until its outcome's turn; open calls in order of issue
 // are the whole of a run's waiting (P1). Classes, not literals: a step is issued a hundred thousand times a second.
+import type { ApprovalDecided, ApprovalRequested, ApprovalSpec } from "./approval-request.ts";
+import { type CastVote, decisionOf, votesIn } from "./approval-votes.ts";
 import type { CallOptions, StepInfo } from "./context.ts";
 import type { StepStarted } from "./journal.ts";
 import type { RetryPolicy } from "./retry.ts";
 import type { StandardSchema } from "./schema.ts";
 import { idempotencyKey } from "./seeds.ts";
 import type { Isolation, Sql } from "./sql.ts";
-import type { Needs } from "./store.ts";
+import type { InboxRow, Needs } from "./store.ts";
 import { assertNoPromise, type TransactionFunction } from "./transaction-function.ts";
 import type { Workflow } from "./workflow.ts";
 
@@ -179,7 +181,39 @@ export class ChildCall extends OpenCall {
   }
 }
 
-export type Call = StepCall | TimerCall | SignalCall | ChildCall;
+export class ApprovalCall extends OpenCall {
+  readonly type = "approval.requested";
+  readonly run: string;
+  readonly spec: ApprovalSpec;
+  /** Of the action, as replay compares it. */
+  readonly digest: string;
+  /** Opens a vote; `null` for one that cannot be read. */
+  readonly read: (row: InboxRow) => CastVote | null;
+  /** As first recorded, and where. */
+  request: ApprovalRequested | null = null;
+  seq = 0;
+  /** What fell due up to then has happened. */
+  until = 0;
+  /** What falls due next. */
+  due: number | null = null;
+
+  constructor(key: string, run: string, spec: ApprovalSpec, digest: string, read: ApprovalCall["read"]) {
+    super(key);
+    this.run = run;
+    this.spec = spec;
+    this.digest = digest;
+    this.read = read;
+  }
+
+  /** What these votes have decided; `null` if more are needed. */
+  decisionIn(inbox: readonly InboxRow[]): ApprovalDecided | null {
+    return this.request === null
+      ? null
+      : decisionOf(this.run, this.request, votesIn(inbox, this.request.id, this.read));
+  }
+}
+
+export type Call = StepCall | TimerCall | SignalCall | ChildCall | ApprovalCall;
 
 /** Rejects without ever being an unhandled rejection: the body may look at it later, or never (P11). */
 export function rejectCall(call: Call, error: unknown): void {
@@ -194,6 +228,7 @@ export function isWaiting(call: Call): boolean {
 
 /** When a call is due by itself, if ever. */
 export function dueOf(call: Call): number | null {
-  if (call.type === "timer.set" || call.type === "signal.awaited") return call.due;
+  if (call.type === "timer.set" || call.type === "signal.awaited" || call.type === "approval.requested")
+    return call.due;
   return call.type === "step.started" ? call.retryAt : null;
 }

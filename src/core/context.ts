@@ -1,3 +1,4 @@
+import type { ApprovalRecord, Approved, ApproveOptions } from "./approval.ts";
 import type { EffectOptions, EffectSpec } from "./effect.ts";
 import type { Duration, Retry } from "./retry.ts";
 import type { SchemaOutput, StandardSchema } from "./schema.ts";
@@ -86,6 +87,9 @@ export interface RunFacts {
 
 type StartInput<I> = undefined extends I ? [input?: I, options?: CallOptions] : [input: I, options?: CallOptions];
 
+/** With it, a decision that is no approval is a value and no error. */
+type Branching = { readonly onDenied: "branch" } | { readonly onExpired: "branch" } | { readonly onChanges: "branch" };
+
 /** What a workflow sees of the engine. */
 export interface Context {
   readonly run: RunFacts;
@@ -129,6 +133,13 @@ export interface Context {
     options: WaitOptions<D, S> & { readonly schema: S },
   ): Promise<SchemaOutput<S> | D>;
   waitFor<T = unknown, D = never>(signal: string, options: WaitOptions<D, StandardSchema>): Promise<T | D>;
+
+  /**
+   * Asks people for leave to do one exact action, and waits for their decision, days if need be. Resolves only if it was approved; otherwise it
+   * rejects with `approval_denied`, `approval_expired` or `changes_requested`.
+   */
+  approve(name: string, options: ApproveOptions & Branching): Promise<ApprovalRecord>;
+  approve(name: string, options: ApproveOptions): Promise<Approved>;
 
   /** Starts a child run and waits for its result. It is cancelled if this run ends first. */
   call<I, O>(workflow: Workflow<I, O>, ...args: StartInput<I>): Promise<O>;

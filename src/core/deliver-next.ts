@@ -1,3 +1,4 @@
+import { recordApprovalWakeup } from "./approvals.ts";
 import { recordCompensating } from "./compensation.ts";
 import { recordCancel } from "./endings.ts";
 import type { OutcomeType } from "./journal.ts";
@@ -37,7 +38,8 @@ export function deliverNext(pass: Pass): void {
     pass.draft.appendText(pass.ports.clock.now(), type, call.key, text);
     pass.delivered(type, call.key, payload);
   } else if (wakeup !== null) {
-    const recorded = recordWakeup(pass, wakeup);
+    const isApproval = wakeup.kind === "decision" || wakeup.kind === "approval";
+    const recorded = isApproval ? recordApprovalWakeup(pass, wakeup) : recordWakeup(pass, wakeup);
     if (recorded !== null) pass.delivered(recorded.type, recorded.key, recorded.payload);
   }
 }

@@ -25,6 +25,7 @@ const WORDS: Readonly<Record<string, string>> = {
   "timer.set": "sleep",
   "signal.awaited": "waitFor",
   "child.started": "child",
+  "approval.requested": "approve",
 };
 
 export function driftOf(run: string, divergence: Divergence): Parked {

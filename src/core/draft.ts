@@ -188,6 +188,7 @@ export class Draft {
   }
 
   key(key: NewKey): void {
+    if (this.#isHolding(() => this.key(key))) return;
     const commit = this.#open();
     commit.keys = [...(commit.keys ?? NOTHING), key];
   }

@@ -2,6 +2,7 @@
 // An outside action as the user gives it, and what the engine makes of it: its guard, and what becomes of it after a crash.
 import { PawlError } from "../base/errors.ts";
 import { assertName } from "../base/ids.ts";
+import type { ApprovalAction, ApprovalRecord } from "./approval.ts";
 import type { StepPolicy } from "./call.ts";
 import type { StepInfo, StepOptions } from "./context.ts";
 import type { EffectClass } from "./journal.ts";
@@ -23,6 +24,18 @@ export interface EffectSpec<T> {
   readonly class?: EffectClass;
   /** The outside recognises a repetition by the key, or by itself. Default false. */
   readonly idempotent?: boolean;
+  /** Somebody must have approved this very action: with anything else than that, it does not begin (`approval_mismatch`). */
+  readonly needs?: NeededApproval;
+}
+
+/** What `ctx.approve` gave, and the action as it is about to be done. */
+export interface NeededApproval {
+  readonly approval: ApprovalRecord;
+  readonly action: ApprovalAction;
+  /** The policy that is in force now. Default: that of the approval. */
+  readonly policyVersion?: string;
+  /** Who must have approved by the rules of today. Default: whoever was asked. */
+  readonly approvers?: readonly string[];
 }
 
 /** How an effect is run. */
@@ -55,6 +68,7 @@ export function planOf(name: string, spec: EffectSpec<unknown>, seed: string): E
     class: kind,
     guard: detect !== undefined ? "detect" : idempotent ? "idempotent" : "none",
     key: key ?? (keyScope === "run" ? seed : null),
+    approval: spec.needs?.approval.id ?? null,
     detect: detect === undefined ? null : (info) => detect.call(spec, info),
   };
 }

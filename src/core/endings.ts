@@ -76,10 +76,14 @@ function endOfCancelled(run: string, cancelling: Cancelling): End {
 }
 
 /** Writes that the run is to stop; its bodies are told once that is durable (P13, P19). */
-export function recordCancel(pass: Pass, cause: Cancelling["cause"]): Cancelling {
+export function recordCancel(
+  pass: Pass,
+  cause: Cancelling["cause"],
+  asked: string | null = pass.mailbox.cancel,
+): Cancelling {
   const cancelling: Cancelling =
     cause === "cancel"
-      ? recordableCancel(pass.mailbox.cancel)
+      ? recordableCancel(asked)
       : { cause, reason: "The run's deadline has passed.", compensate: true };
   pass.draft.append(pass.ports.clock.now(), "run.cancelling", null, cancelling);
   // What is being undone is undone (CO4).

@@ -26,11 +26,14 @@ const SHAPES: ReadonlyMap<string, Check> = new Map<string, Check>([
   ["timer.set", (p) => isNumber(p["due"])],
   ["signal.awaited", (p) => isDue(p["due"])],
   ["signal.received", (p) => isText(p["id"])],
+  ["approval.requested", (p) => isText(p["id"]) && isText(p["hash"]) && isNumber(p["expiresAt"])],
+  ["approval.escalated", (p) => isText(p["id"]) && isNumber(p["due"]) && isDue(p["next"])],
+  ["approval.decided", (p) => isText(p["id"]) && isText(p["decision"]) && isNumber(p["at"])],
   ["child.started", (p) => isText(p["child"]) && isText(p["workflow"]) && isText(p["digest"])],
   ["child.ended", (p) => isText(p["child"]) && ["succeeded", "failed", "cancelled"].includes(String(p["status"]))],
 ]);
 
-const KEYED = /^(step|effect|timer|signal|child)\./;
+const KEYED = /^(step|effect|timer|signal|child|approval)\./;
 
 /** Whether the entry can be what the engine wrote. */
 export function isWellFormed(entry: Entry): boolean {

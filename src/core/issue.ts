@@ -1,5 +1,7 @@
 // Issuing
 // How a call looks in the journal, and how a recorded one is recognised.
+import type { ApprovalRequested } from "./approval-request.ts";
+import { adoptRequest, recordApproval } from "./approvals.ts";
 import type { Call, ChildCall } from "./call.ts";
 import { Draft } from "./draft.ts";
 import type { Host } from "./host.ts";
@@ -10,6 +12,7 @@ import type { NewRun } from "./store.ts";
 /** Whether the recorded entry is this very call: kind, key and, where there is one, the digest of its input. */
 export function matches(entry: Entry, call: Call): boolean {
   if (entry.type !== entryTypeOf(call) || entry.key !== call.key) return false;
+  if (call.type === "approval.requested") return (entry.payload as ApprovalRequested).digest === call.digest;
   if (call.type === "step.started")
     return ((entry.payload as StepStarted)?.digest ?? null) === (call.input?.digest ?? null);
   if (call.type === "child.started") {
@@ -29,6 +32,7 @@ export function adoptRecorded(call: Call, entry: Entry): void {
   if (call.type === "timer.set") call.due = (entry.payload as TimerSet).due;
   if (call.type === "signal.awaited") call.due = (entry.payload as SignalAwaited).due;
   if (call.type === "child.started") call.child = (entry.payload as ChildStarted).child;
+  if (call.type === "approval.requested") adoptRequest(call, entry.payload as ApprovalRequested, entry.seq);
 }
 
 /** Seed and generation are in it: a fork's or a later generation's child is another run (P10). It begins with a letter, for command lines. */
@@ -59,6 +63,9 @@ export function recordCall(pass: Pass, call: Call): void {
       return;
     case "child.started":
       recordChild(pass, call, at);
+      return;
+    case "approval.requested":
+      recordApproval(pass, call, at);
   }
 }
 

@@ -2,7 +2,14 @@
 // A run's entries, the only truth about it. Every entry is a call (matched by replay), an outcome (delivered to the body,
 // one per turn) or a mark (passed over); P1. Payloads are encoded values; the shapes below are what they decode to.
 
-export const CALLS = ["step.started", "effect.planned", "timer.set", "signal.awaited", "child.started"] as const;
+export const CALLS = [
+  "step.started",
+  "effect.planned",
+  "timer.set",
+  "signal.awaited",
+  "child.started",
+  "approval.requested",
+] as const;
 
 export const OUTCOMES = [
   "run.started",
@@ -13,6 +20,7 @@ export const OUTCOMES = [
   "timer.fired",
   "signal.received",
   "child.ended",
+  "approval.decided",
   "run.cancelling",
   "run.compensating",
   "run.continued",
@@ -21,7 +29,14 @@ export const OUTCOMES = [
 /** Recorded within the turn that made them and matched there by kind and ordinal (P9). */
 export const NOTES = ["state.patched", "note", "cost", "patched"] as const;
 
-export const MARKS = ["version.changed", "effect.unknown", "run.parked", "run.resolved", "run.forked"] as const;
+export const MARKS = [
+  "version.changed",
+  "effect.unknown",
+  "run.parked",
+  "run.resolved",
+  "run.forked",
+  "approval.escalated",
+] as const;
 
 export const ENDS = ["run.succeeded", "run.failed", "run.cancelled"] as const;
 
@@ -85,6 +100,8 @@ export interface EffectPlanned {
   /** What tells a repetition from the first time; `none` for an action that must not be repeated blindly. */
   readonly guard: "detect" | "idempotent" | "none";
   readonly undo: boolean;
+  /** The id of the approval that it rests on. */
+  readonly approval?: string;
 }
 
 /** Nobody can tell whether the action took place: a crash or a lost answer hid it. */

@@ -58,13 +58,18 @@ export class LenientJournal {
       this.#notes.set(note, (this.#notes.get(note) ?? 0) + 1);
     } else {
       // An outcome of the run as a whole belongs to no call.
-      const type = kind === "outcome" ? callTypeOf(entry.type as CallOutcome, entry.payload) : "step.started";
+      const type = kind === "outcome" ? callTypeOf(entry.type as CallOutcome, entry.payload) : markedCall(entry);
       const recorded = this.#calls.get(`${type} ${entry.key}`);
       if (recorded === undefined) return;
       if (kind === "mark") recorded.marks.push(entry);
       else if (kind === "outcome") recorded.outcome ??= entry;
     }
   }
+}
+
+/** The type of the call that a mark belongs to. */
+function markedCall({ type }: Entry): string {
+  return type === "approval.escalated" ? "approval.requested" : "step.started";
 }
 
 function noteOf(type: NoteType, id: string | null): string {

@@ -34,6 +34,8 @@ export const LIMITS = {
   listPageMax: 1000,
   /** The shortest interval of a schedule: below it a loop in a workflow is cheaper and as good. */
   everyMs: 1000,
+  /** The shortest time between two reminders of an approval: each is an entry and a notification. */
+  remindMs: 60_000,
   /** A slot that is found later than this counts as missed: time enough for a restart or a take-over. */
   misfireMs: 60_000,
   /** Missed slots that `misfire: "catchUp"` makes up for, the newest of them; older ones are skipped, and that is told. */
@@ -56,6 +58,10 @@ export const STEP_TIMEOUTS_MS = { model: 90_000, api: 45_000, database: 15_000, 
 export const DEFAULTS = {
   /** Whole run: 14 days. */
   runDeadlineMs: 1_209_600_000,
+  /** How long a decision may take: 48 hours. */
+  approvalMs: 172_800_000,
+  /** How long a notification is worth sending: a day. */
+  notifyMs: 86_400_000,
   leaseMs: 15_000,
   /** A process whose event loop has not moved for this long loses its runs (P26). */
   stallMs: 300_000,

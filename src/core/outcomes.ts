@@ -1,7 +1,9 @@
 // Outcomes
 // What a recorded outcome does to the call it belongs to; live and in replay alike.
 import { PawlError } from "../base/errors.ts";
-import { type Call, rejectCall, type SignalCall } from "./call.ts";
+import type { ApprovalDecided } from "./approval-request.ts";
+import { settleApproval } from "./approvals.ts";
+import { type ApprovalCall, type Call, rejectCall, type SignalCall } from "./call.ts";
 import type { CallType, ChildEnded, OutcomeType, SignalReceived, StepFailed } from "./journal.ts";
 import type { OpenCalls } from "./open-calls.ts";
 import { UndoableCall } from "./undoable-call.ts";
@@ -38,6 +40,9 @@ export function deliverOutcome(
       break;
     case "child.ended":
       childEnded(run, call, payload as ChildEnded);
+      break;
+    case "approval.decided":
+      settleApproval(run, call as ApprovalCall, payload as ApprovalDecided);
   }
   return true;
 }
@@ -56,6 +61,8 @@ export function callTypeOf(type: CallOutcome, payload: unknown): CallType {
       return "signal.awaited";
     case "child.ended":
       return "child.started";
+    case "approval.decided":
+      return "approval.requested";
   }
 }
 

@@ -62,6 +62,8 @@ export interface PassPorts {
   adopt(child: AdoptedChild): void;
   /** Messages or children for other runs are durable now. */
   mailed(): void;
+  /** Whether this worker sends notifications. */
+  readonly notifies: boolean;
   /** Whether that run is in memory here and will answer soon (P33). */
   isHere(run: string): boolean;
   /** Whether a run that is due soon may wait in memory: nobody else is known to need its place (P33). */

@@ -1,5 +1,7 @@
 // Replay
 // What is recorded of a run, as its body re-executes: which call a recorded entry belongs to, which outcome comes next, what was left open.
+import type { ApprovalEscalated } from "./approval-request.ts";
+import { adoptEscalated } from "./approvals.ts";
 import type { Call, StepCall } from "./call.ts";
 import { Cursor } from "./cursor.ts";
 import type { Divergence } from "./divergence.ts";
@@ -126,6 +128,7 @@ export class Replay {
 
   mark(entry: Entry): void {
     if (entry.type === "run.forked") this.#owner.reseed((entry.payload as Forked).seed);
+    if (entry.type === "approval.escalated") return this.#escalated(entry as Entry<ApprovalEscalated>);
     const call = this.#calls.step(entry.key);
     if (call === undefined) return;
     if (entry.type === "step.started") {
@@ -138,5 +141,11 @@ export class Replay {
       call.attempt = failed.attempt;
       call.retryAt = failed.retryAt;
     }
+  }
+
+  /** What fell due while an approval waited happens once (S4-38). */
+  #escalated({ key, payload }: Entry<ApprovalEscalated>): void {
+    for (const call of this.#calls.waits())
+      if (call.type === "approval.requested" && call.key === key) adoptEscalated(call, payload);
   }
 }

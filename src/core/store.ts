@@ -199,7 +199,7 @@ export interface InboxRow {
   readonly n: number;
   /** Chosen by the sender; a second message with the same id is the same message. */
   readonly id: string;
-  readonly kind: "signal" | "child" | "decision";
+  readonly kind: "signal" | "child" | "decision" | "approval";
   readonly name: string;
   readonly data: string | Uint8Array | null;
   readonly at: number;
@@ -348,7 +348,7 @@ export interface RowPatch {
 export interface Message {
   readonly to: string;
   readonly id: string;
-  readonly kind: "signal" | "child" | "decision" | "cancel";
+  readonly kind: "signal" | "child" | "decision" | "approval" | "cancel";
   readonly name: string;
   readonly data: string | Uint8Array | null;
 }

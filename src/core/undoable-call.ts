@@ -89,6 +89,8 @@ export interface EffectPlan {
   readonly guard: EffectPlanned["guard"];
   /** A key of the business, or the run's own; `null`: one of the step. */
   readonly key: string | null;
+  /** The approval that it rests on. */
+  readonly approval: string | null;
   readonly detect: ((info: StepInfo) => Detected<unknown> | Promise<Detected<unknown>>) | null;
 }
 
@@ -122,9 +124,10 @@ export class EffectCall extends UndoableCall {
   }
 
   override get plan(): object {
-    const { class: kind, guard } = this.#facts;
+    const { class: kind, guard, approval } = this.#facts;
     const undo = this.undo !== null;
-    return { attempt: 1, class: kind, key: this.idempotencyKey, guard, undo } satisfies EffectPlanned;
+    const planned: EffectPlanned = { attempt: 1, class: kind, key: this.idempotencyKey, guard, undo };
+    return approval === null ? planned : { ...planned, approval };
   }
 
   override get isUnsafe(): boolean {

@@ -141,6 +141,7 @@ class DryPass {
       whenSafe: () => {},
       readMail: () => {},
       adopts: () => false,
+      notifies: false,
       adopt: () => {},
       mailed: () => {},
       isHere: () => false,

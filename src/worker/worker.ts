@@ -14,6 +14,7 @@ import type { Log } from "../core/context.ts";
 import type { Chain, Draft } from "../core/draft.ts";
 import type { Host } from "../core/host.ts";
 import type { Entry } from "../core/journal.ts";
+import { NOTIFY_WORKFLOW } from "../core/notification.ts";
 import { Pass } from "../core/pass.ts";
 import type { AdoptedChild, PassEnd, PassPorts } from "../core/pass-ports.ts";
 import type { ClaimedRun, NewRun, ProcessIdentity, RunCommit, Store, Verdict } from "../core/store.ts";
@@ -418,6 +419,7 @@ export class Worker {
         this.adopt(child);
       },
       mailed: () => this.hint(),
+      notifies: this.#options.registry.newest(NOTIFY_WORKFLOW) !== undefined,
       isHere: (run) => this.holds(run),
       mayLinger: () => !this.#claims.isCrowded,
       over: (pass, how) => this.#over(pass, how),

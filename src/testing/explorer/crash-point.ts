@@ -50,6 +50,9 @@ const WORDS: Readonly<Record<string, string>> = {
   "signal.received": "received",
   "child.started": "started",
   "child.ended": "ended",
+  "approval.requested": "requested",
+  "approval.escalated": "escalated",
+  "approval.decided": "decided",
 };
 
 /** What a commit records, in words: `step "charge" completed, step "receipt" started`. */

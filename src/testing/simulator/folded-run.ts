@@ -2,6 +2,7 @@
 // Written to be obviously right, and to be fed entry by entry: after each commit only what is new is looked at.
 import { encode } from "../../base/codec.ts";
 import { jsonCodec } from "../../base/envelope.ts";
+import type { ApprovalEscalated, ApprovalRequested } from "../../core/approval-request.ts";
 import type {
   ChildStarted,
   Entry,
@@ -60,6 +61,12 @@ export class FoldedRun {
         return void waits.set(`signal:${key}`, (payload as SignalAwaited).due);
       case "child.started":
         return (payload as ChildStarted).detached ? undefined : void waits.set(`child:${key}`, null);
+      case "approval.requested":
+        return void waits.set(`approval:${key}`, (payload as ApprovalRequested).due);
+      case "approval.escalated":
+        return void waits.set(`approval:${key}`, (payload as ApprovalEscalated).next);
+      case "approval.decided":
+        return void waits.delete(`approval:${key}`);
       case "timer.fired":
         return void waits.delete(`${payload === null ? "timer" : "signal"}:${key}`);
       case "signal.received":

@@ -1,0 +1,83 @@
+import { type Notification, workflow } from "pawl";
+import { crashEverywhere, recorder, testEngine } from "pawl/testing";
+import { describe, expect, it, onTestFinished } from "vitest";
+
+const APPROVAL = {
+  approvers: ["ann"],
+  escalate: [
+    { after: "24h", action: "notify" },
+    { after: "36h", action: "escalate", to: ["role:head"] },
+  ],
+} as const;
+
+describe("a run that asks people, crashed at every point", () => {
+  it("I15 S2-53 S4-38 issues once and only after its approval, which came after two levels of escalation", async () => {
+    const outside = recorder();
+    const refund = workflow("refund", async (ctx, cents: number) => {
+      const draft = await ctx.step("draft", ({ key }) => outside.record("draft", { cents }, key));
+      const approved = await ctx.approve("refund", { ...APPROVAL, action: { tool: "issue", arguments: { cents } } });
+      await ctx.step("issue", ({ key }) => outside.record("issue", { cents }, key));
+      return { draft: draft !== null, by: approved.by, level: approved.level, waitedMs: approved.waitedMs };
+    });
+    const report = await crashEverywhere(refund, 4200, {
+      recorder: outside,
+      script: async (run, engine) => {
+        await engine.until(async () => (await engine.approvals.list()).approvals[0]?.level === 2);
+        await engine.decide(run.id, "refund", { decision: "approved", by: "hob", roles: ["head"] });
+      },
+    });
+    expect(report.ok, report.toString()).toBe(true);
+    expect(report.points.length).toBeGreaterThan(10);
+  });
+
+  it("C-14 never issues what was denied, or what nobody decided", async () => {
+    const outside = recorder();
+    const refund = workflow("refund", async (ctx, cents: number) => {
+      const { decision } = await ctx.approve("refund", {
+        ...APPROVAL,
+        onDenied: "branch",
+        onExpired: "branch",
+        action: { tool: "issue", arguments: { cents } },
+      });
+      if (decision === "approved") await ctx.step("issue", ({ key }) => outside.record("issue", { cents }, key));
+      return decision;
+    });
+    const denied = await crashEverywhere(refund, 1, {
+      recorder: outside,
+      script: (run, engine) => engine.decide(run.id, "refund", { decision: "denied", by: "ann" }),
+    });
+    expect(denied.ok, denied.toString()).toBe(true);
+    const expired = await crashEverywhere(refund, 1, { recorder: outside });
+    expect(expired.ok, expired.toString()).toBe(true);
+    expect(outside.effects).toEqual([]);
+  });
+});
+
+it("S4-35 a level that cancels the run does so once, whatever crashes, and nothing is issued", async () => {
+  const outside = recorder();
+  const refund = workflow("refund", async (ctx, cents: number) => {
+    await ctx.step("draft", ({ key }) => outside.record("draft", { cents }, key));
+    const escalate = [{ after: "24h", action: "cancel" }] as const;
+    await ctx.approve("refund", { approvers: ["ann"], action: { tool: "issue", arguments: { cents } }, escalate });
+    await ctx.step("issue", ({ key }) => outside.record("issue", { cents }, key));
+  });
+  const report = await crashEverywhere(refund, 4200, { recorder: outside });
+  expect(report.ok, report.toString()).toBe(true);
+  expect(report.outcome).toContain("cancelled");
+  expect(outside.effects.filter(({ name }) => name === "issue")).toEqual([]);
+});
+
+it("the test engine decides in virtual time, and its notifiers are told", async () => {
+  const told: Notification[] = [];
+  const ask = workflow("ask", async (ctx) =>
+    ctx.approve("refund", { ...APPROVAL, action: { tool: "t", arguments: 1 } }),
+  );
+  const notifier = { name: "fake", notify: (one: Notification) => void told.push(one) };
+  const engine = await testEngine({ workflows: [ask], notifiers: [notifier] });
+  onTestFinished(() => engine.close());
+  const run = await engine.start(ask);
+  await engine.advance("30h");
+  await engine.decide(run.id, "refund", { decision: "approved", by: "ann" });
+  expect(await run.result()).toMatchObject({ by: "ann", level: 1 });
+  expect(told.map(({ level }) => level)).toEqual([0, 1]);
+});
