@@ -22,6 +22,7 @@ export default defineConfig({
     // In-process tests see one copy of the package: the sources. Child processes run dist.
     alias: [
       { find: /^pawl$/, replacement: source("index.ts") },
+      { find: /^pawl\/guards$/, replacement: source("guards/index.ts") },
       { find: /^pawl\/testing$/, replacement: source("testing/index.ts") },
     ],
   },
