@@ -105,9 +105,11 @@ Exit codes: 0 if every end was the same, 1 if one was not, 2 for bad usage.`;
 
 function assertOneTest({ crashEverywhere, detectors }: TestOptions): void {
   if ((crashEverywhere === true) !== (detectors === true)) return;
-  throw new PawlError("invalid_argument", "Say what to test: --crash-everywhere or --detectors.", {
-    fields: { options: ["--crash-everywhere", "--detectors"] },
-  });
+  const message =
+    crashEverywhere === true
+      ? "Of --crash-everywhere and --detectors one is possible at a time. Leave one out."
+      : "required option '--crash-everywhere' or '--detectors' not specified";
+  throw new PawlError("invalid_argument", message, { fields: { options: ["--crash-everywhere", "--detectors"] } });
 }
 
 async function testDetectors(call: Call<TestOptions>, file: string, name: string | null): Promise<ExitCode> {

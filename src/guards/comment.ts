@@ -15,7 +15,7 @@ export interface CommentOptions<C> {
   readonly text: string;
   /** The text of a comment. Default: itself, its `body` or its `text`. */
   readonly read?: (comment: C) => string;
-  /** What stands in front of the comment, in a line of its own. Default: an HTML comment, which most trackers do not show. */
+  /** What stands in front of the comment, in a line of its own; most trackers do not show the default. Default: an HTML comment. */
   readonly marker?: (key: string) => string;
   /** Takes the comment away, for `undo`; must not mind if it is gone. Default: no undo. */
   readonly remove?: (comment: C, info: StepInfo) => unknown;
@@ -39,7 +39,8 @@ export function comment<C>(options: CommentOptions<C>): EffectSpec<C> {
     },
     act: (info) => post(`${marker(keyText(info.key))}\n${text}`, info),
   });
-  return remove === undefined ? spec : { ...spec, undo: remove };
+  if (remove === undefined) return spec;
+  return { ...spec, undo: (posted, info) => (posted === undefined ? undefined : remove(posted, info)) };
 }
 
 function htmlMarker(key: string): string {

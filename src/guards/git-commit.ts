@@ -1,10 +1,10 @@
 // Commits that are found again
 // A commit carries its key as a trailer, so the history itself says whether it was made, and no record beside it is needed. With a result
-// file there are two outside effects, and only both together are the whole: `detect` asks for the file, and `do`, which finds the
-// commit in the history, writes the file that a crash has left unwritten (S0-30).
+// file there are two outside effects, and a detector, which must not write, could not make up for the second one: so there `do` is safe
+// to repeat instead. It finds the commit, and writes the file that a crash has left unwritten (S0-30).
 import { resolve } from "node:path";
 import type { StepInfo } from "../core/context.ts";
-import type { EffectSpec } from "./effect-spec.ts";
+import type { Detected, EffectSpec, UndoInfo } from "./effect-spec.ts";
 import { git } from "./git.ts";
 import { keyText } from "./key-text.ts";
 import { readPassed, writeResult } from "./result-file.ts";
@@ -20,7 +20,7 @@ export interface GitCommitOptions {
   readonly paths?: readonly string[];
   /** Where to write `{ "passed": true, "commit": … }`, relative to `cwd`. While it says so for this step, that is the result. Default: no file. */
   readonly resultFile?: string;
-  /** Whether to commit if nothing has changed. Default false: then there is no commit, and the result says `null`. */
+  /** Whether to commit also if nothing has changed; otherwise there is no commit then, and the result says `null`. Default false. */
   readonly allowEmpty?: boolean;
   /** Whether the commit is reverted, by another commit, if the effect has to be undone. Default false. */
   readonly undo?: boolean;
@@ -42,31 +42,30 @@ export function gitCommit(options: GitCommitOptions): EffectSpec<Committed> {
   const { cwd, undo = false } = options;
   const file = options.resultFile === undefined ? null : resolve(cwd, options.resultFile);
 
-  const detect = async (info: StepInfo): Promise<Committed | null> => {
-    if (file !== null) return resultIn(file, info);
-    const commit = await find(cwd, info);
-    return commit === null ? null : { commit };
+  const committed = async (info: StepInfo): Promise<Committed> => {
+    const known = file === null ? null : await resultIn(file, info);
+    if (known !== null) return known;
+    const commit = (await find(cwd, info.key, info)) ?? (await commitNow(options, info));
+    if (file !== null) await writeResult(file, { passed: true, commit, key: info.key }, info);
+    return { commit };
+  };
+
+  const takenBack = async (made: Committed | undefined, info: UndoInfo): Promise<void> => {
+    const commit = made === undefined ? await find(cwd, info.undoes, info) : made.commit;
+    if (commit !== null) await revert(cwd, commit, info);
+    if (file !== null) await writeResult(file, { passed: false, commit, reverted: true }, info);
   };
 
   return {
-    async do(info) {
-      const known = file === null ? null : await resultIn(file, info);
-      if (known !== null) return known;
-      const commit = (await find(cwd, info)) ?? (await commitNow(options, info));
-      if (file !== null) await writeResult(file, { passed: true, commit, key: info.key }, info);
-      return { commit };
-    },
-    async detect(info) {
-      const value = await detect(info);
-      return value === null ? { found: false } : { found: true, value };
-    },
-    ...(undo && {
-      async undo({ commit }: Committed, info: StepInfo) {
-        if (commit !== null) await revert(cwd, commit, info);
-        if (file !== null) await writeResult(file, { passed: false, commit, reverted: true }, info);
-      },
-    }),
+    do: committed,
+    ...(file === null ? { detect: (info: StepInfo) => detected(cwd, info) } : { idempotent: true }),
+    ...(undo && { undo: takenBack }),
   };
+}
+
+async function detected(cwd: string, info: StepInfo): Promise<Detected<Committed>> {
+  const commit = await find(cwd, info.key, info);
+  return commit === null ? { found: false } : { found: true, value: { commit } };
 }
 
 /** A file that names no key was written by another tool, which knows what it does; one that names another key is another step's. */
@@ -77,20 +76,21 @@ async function resultIn(file: string, info: StepInfo): Promise<Committed | null>
   return key === info.key ? { commit: commit as string | null } : null;
 }
 
-/** The commit with this step's trailer. The text may stand anywhere in a message; a trailer is what git takes for one. */
-async function find(cwd: string, info: StepInfo): Promise<string | null> {
-  const text = `--grep=${TRAILER}: ${keyText(info.key)}`;
+/** The commit with this key as its trailer. The text may stand anywhere in a message; a trailer is what git takes for one. */
+async function find(cwd: string, key: string, info: StepInfo): Promise<string | null> {
+  const text = `--grep=${TRAILER}: ${keyText(key)}`;
   const candidates = await git(cwd, ["rev-list", "--all", "--fixed-strings", text], info);
-  for (const commit of candidates.split("\n").filter(Boolean)) if (await isMarked(cwd, commit, info)) return commit;
+  for (const commit of candidates.split("\n").filter(Boolean))
+    if (await isMarked(cwd, commit, key, info)) return commit;
   return null;
 }
 
-async function isMarked(cwd: string, commit: string, info: StepInfo): Promise<boolean> {
+async function isMarked(cwd: string, commit: string, key: string, info: StepInfo): Promise<boolean> {
   // Settings of the user's that would change what is printed.
   const settings = ["-c", "trailer.separators=:", "-c", "log.showSignature=false"];
   const format = `--format=%(trailers:key=${TRAILER},valueonly)`;
   const values = await git(cwd, [...settings, "show", "--no-patch", format, commit], info);
-  return values.split("\n").includes(keyText(info.key));
+  return values.split("\n").includes(keyText(key));
 }
 
 async function commitNow(options: GitCommitOptions, info: StepInfo): Promise<string | null> {
@@ -101,13 +101,13 @@ async function commitNow(options: GitCommitOptions, info: StepInfo): Promise<str
   if (paths !== undefined) await run("add", "--all");
   const changes = await run("diff", "--cached", "--name-only");
   // A git that outlived its process may have committed after we looked.
-  if (changes === "" && !allowEmpty) return find(cwd, info);
+  if (changes === "" && !allowEmpty) return find(cwd, info.key, info);
   const words = ["commit", "--quiet", "--cleanup=whitespace", "--file=-", ...(allowEmpty ? ["--allow-empty"] : [])];
   await git(cwd, ["--literal-pathspecs", ...words, ...which], info, withTrailer(message, keyText(info.key)));
   const commit = (await git(cwd, ["rev-parse", "HEAD"], info)).trim();
-  if (await isMarked(cwd, commit, info)) return commit;
+  if (await isMarked(cwd, commit, info.key, info)) return commit;
   // Another one came on top of it, or a hook has changed the message.
-  return (await find(cwd, info)) ?? unmarked(cwd, commit);
+  return (await find(cwd, info.key, info)) ?? unmarked(cwd, commit);
 }
 
 /** Adds the trailer to those that the message ends with, if it does; otherwise as a paragraph of its own. */

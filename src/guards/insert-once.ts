@@ -1,5 +1,5 @@
 import { PawlError, TerminalError } from "../base/errors.ts";
-import type { EffectSpec } from "./effect-spec.ts";
+import type { EffectSpec, UndoInfo } from "./effect-spec.ts";
 
 /** A database by its shape, so that no driver is needed: a client or pool of `pg`, or a database of better-sqlite3 or node:sqlite. */
 export type InsertDatabase =
@@ -51,7 +51,7 @@ export function insertOnce(options: InsertOnceOptions): EffectSpec<InsertedRow> 
       if (found === undefined) throw notThere(options.table, keyColumn);
       return { ...(found as InsertedRow) };
     },
-    ...(undo && { undo: (made: InsertedRow) => change(db, remove, [made[keyColumn]]) }),
+    ...(undo && { undo: (_: unknown, info: UndoInfo) => change(db, remove, [info.undoes]) }),
     idempotent: true,
   };
 }

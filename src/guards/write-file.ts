@@ -30,19 +30,22 @@ export function writeFile(
       await replaceFile(path, content, info);
       return { path, sha256: sha256(content) };
     },
-    ...(before !== undefined && { undo: (written: WrittenFile, info: StepInfo) => putBack(written, before, info) }),
+    ...(before !== undefined && { undo: (_: unknown, info: StepInfo) => putBack(path, content, before, info) }),
     idempotent: true,
   };
 }
 
 // What was there before comes from a step: read in `do`, it would be the new content when `do` runs for the second time.
-async function putBack(written: WrittenFile, before: FileContent | null, info: StepInfo): Promise<void> {
-  const found = await contentOf(written.path);
-  const now = found === null ? null : sha256(found);
-  if (now === (before === null ? null : sha256(before))) return;
-  if (now !== written.sha256) throw changedSince(written.path);
-  if (before === null) await removeFile(written.path);
-  else await replaceFile(written.path, before, info);
+async function putBack(path: string, written: FileContent, before: FileContent | null, info: StepInfo): Promise<void> {
+  const now = digestOf(await contentOf(path));
+  if (now === digestOf(before)) return;
+  if (now !== digestOf(written)) throw changedSince(path);
+  if (before === null) await removeFile(path);
+  else await replaceFile(path, before, info);
+}
+
+function digestOf(content: FileContent | null): string | null {
+  return content === null ? null : sha256(content);
 }
 
 function changedSince(path: string): TerminalError {

@@ -3,7 +3,7 @@ import { chmodSync, existsSync, readdirSync, readFileSync, statSync, symlinkSync
 import { join } from "node:path";
 import { contentOf, onceByFile, writeFile } from "pawl/guards";
 import { describe, expect, it } from "vitest";
-import { doTwice, infoOf, loseRecord, tempFolder } from "./lost-record.ts";
+import { doTwice, infoOf, loseRecord, tempFolder, undoInfoOf } from "./lost-record.ts";
 
 const read = (path: string): string => readFileSync(path, "utf8");
 
@@ -70,7 +70,7 @@ describe("writeFile", () => {
     const before = await contentOf(path);
     const make = () => writeFile(path, "new", { before });
     const [, written] = await loseRecord(make);
-    for (const attempt of [1, 2]) await make().undo?.(written, infoOf("run-1/effect/undo", attempt));
+    for (const attempt of [1, 2]) await make().undo?.(written, undoInfoOf("run-1/effect", attempt));
     expect(read(path)).toBe("old");
   });
 
@@ -78,7 +78,7 @@ describe("writeFile", () => {
     const path = join(tempFolder(), "report.txt");
     const spec = writeFile(path, "new", { before: await contentOf(path) });
     const written = await spec.do(infoOf("run-1/effect"));
-    for (const attempt of [1, 2]) await spec.undo?.(written, infoOf("run-1/effect/undo", attempt));
+    for (const attempt of [1, 2]) await spec.undo?.(written, undoInfoOf("run-1/effect", attempt));
     expect(existsSync(path)).toBe(false);
   });
 
@@ -87,7 +87,7 @@ describe("writeFile", () => {
     const spec = writeFile(path, "new", { before: "old" });
     const written = await spec.do(infoOf("run-1/effect"));
     writeFileSync(path, "edited by hand");
-    await expect(spec.undo?.(written, infoOf("run-1/effect/undo"))).rejects.toThrow(/was changed after it was written/);
+    await expect(spec.undo?.(written, undoInfoOf("run-1/effect"))).rejects.toThrow(/was changed after it was written/);
     expect(read(path)).toBe("edited by hand");
     expect(writeFile(path, "x").undo).toBeUndefined();
   });

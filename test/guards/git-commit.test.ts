@@ -3,7 +3,7 @@ import { existsSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gitCommit } from "pawl/guards";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { doTwice, infoOf, loseRecord, tempFolder } from "./lost-record.ts";
+import { doTwice, infoOf, loseRecord, tempFolder, undoInfoOf } from "./lost-record.ts";
 import { Repository } from "./repository.ts";
 
 describe("gitCommit", () => {
@@ -44,7 +44,6 @@ describe("gitCommit", () => {
     const make = () => repository.publish({ resultFile: "result.json" });
     const file = '{"passed":true,"commit":"0123abc"}';
     repository.write("result.json", file);
-    expect(await make().detect?.(infoOf("run-1/publish"))).toEqual({ found: true, value: { commit: "0123abc" } });
     expect(await make().do(infoOf("run-1/publish"))).toEqual({ commit: "0123abc" });
     expect(() => repository.head).toThrow();
     repository.write("result.json", '{"passed":false,"commit":"0123abc"}');
@@ -63,7 +62,8 @@ describe("gitCommit", () => {
     const first = await make().do(infoOf("run-1/publish"));
     rmSync(join(repository.cwd, "result.json"));
     repository.write("page.html", "v2");
-    expect(await make().detect?.(infoOf("run-1/publish", 2))).toEqual({ found: false });
+    expect(make()).toMatchObject({ idempotent: true });
+    expect(make().detect).toBeUndefined();
     expect(await make().do(infoOf("run-1/publish", 2))).toEqual(first);
     expect(repository.count).toBe(1);
     expect(JSON.parse(repository.read("result.json"))).toMatchObject({ passed: true, commit: first.commit });
@@ -227,11 +227,23 @@ describe("gitCommit", () => {
     repository.write("page.html", "v1");
     const make = () => repository.publish({ undo: true, resultFile: "result.json" });
     const made = await make().do(infoOf("run-1/publish"));
-    for (const attempt of [1, 2]) await make().undo?.(made, infoOf("run-1/publish/undo", attempt));
+    for (const attempt of [1, 2]) await make().undo?.(made, undoInfoOf("run-1/publish", attempt));
     expect(repository.git("log", "--format=%s").split("\n")).toEqual(['Revert "Publish"', "Publish", "Begin"]);
     expect(existsSync(join(repository.cwd, "page.html"))).toBe(false);
     expect(JSON.parse(repository.read("result.json"))).toMatchObject({ passed: false });
     expect(repository.publish().undo).toBeUndefined();
+  });
+
+  it("undo finds the commit by itself if nobody can tell whether it was made, and does nothing if it was not", async () => {
+    const repository = new Repository();
+    repository.commit("Begin");
+    const spec = repository.publish({ undo: true, resultFile: "result.json" });
+    await spec.undo?.(undefined, undoInfoOf("run-1/publish"));
+    expect(repository.count).toBe(1);
+    repository.write("page.html", "v1");
+    await spec.do(infoOf("run-1/publish"));
+    await spec.undo?.(undefined, undoInfoOf("run-1/publish"));
+    expect(repository.git("log", "-1", "--format=%s")).toBe('Revert "Publish"');
   });
 
   it("an undo that meets a conflict fails, and leaves the working tree as it was", async () => {
@@ -241,7 +253,7 @@ describe("gitCommit", () => {
     const made = await spec.do(infoOf("run-1/publish"));
     repository.write("page.html", "v2 of somebody else");
     repository.git("commit", "--quiet", "--all", "-m", "Edit");
-    await expect(spec.undo?.(made, infoOf("run-1/publish/undo"))).rejects.toThrow(/git revert failed/);
+    await expect(spec.undo?.(made, undoInfoOf("run-1/publish"))).rejects.toThrow(/git revert failed/);
     expect(repository.git("status", "--porcelain")).toBe("");
     expect(repository.read("page.html")).toBe("v2 of somebody else");
   });

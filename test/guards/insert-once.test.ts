@@ -3,7 +3,7 @@ import { insertOnce } from "pawl/guards";
 import { describe, expect, inject, it, onTestFinished } from "vitest";
 import type { InsertDatabase } from "../../src/guards/insert-once.ts";
 import { loadDriver } from "../../src/stores/sqlite/driver.ts";
-import { infoOf, loseRecord } from "./lost-record.ts";
+import { infoOf, loseRecord, undoInfoOf } from "./lost-record.ts";
 
 interface Table {
   readonly db: InsertDatabase;
@@ -69,7 +69,7 @@ describe.each([
     const spec = insertOnce({ ...where, row: { room: 12 }, undo: true });
     await spec.do(infoOf("run-1/book"));
     const second = await spec.do(infoOf("run-2/book"));
-    for (const attempt of [1, 2]) await spec.undo?.(second, infoOf("run-2/book/undo", attempt));
+    for (const attempt of [1, 2]) await spec.undo?.(second, undoInfoOf("run-2/book", attempt));
     expect(await all(`select "key" from bookings`)).toEqual([{ key: "run-1/book" }]);
     expect(insertOnce({ ...where, row: {} }).undo).toBeUndefined();
   });

@@ -4,10 +4,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import type { StepInfo } from "../../src/core/context.ts";
-import type { EffectSpec } from "../../src/guards/effect-spec.ts";
+import type { EffectSpec, UndoInfo } from "../../src/guards/effect-spec.ts";
 
 export function infoOf(key: string, attempt = 1, signal: AbortSignal = new AbortController().signal): StepInfo {
   return { key, attempt, signal, heartbeat() {} };
+}
+
+/** What undoes the effect of this key is given. */
+export function undoInfoOf(undoes: string, attempt = 1): UndoInfo {
+  return { ...infoOf(`${undoes}/undo`, attempt), undoes };
 }
 
 /** Makes the effect, forgets that, and recovers by the engine's rules: ask the detector, if there is one, and do it again if need be. */

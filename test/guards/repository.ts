@@ -6,9 +6,10 @@ import { type GitCommitOptions, gitCommit } from "pawl/guards";
 import { tempFolder } from "./lost-record.ts";
 
 export class Repository {
-  readonly cwd: string = tempFolder();
+  readonly cwd: string;
 
-  constructor() {
+  constructor(folder: string = tempFolder()) {
+    this.cwd = folder;
     this.git("init", "--quiet", "--initial-branch=main");
     this.git("config", "user.name", "Ada");
     this.git("config", "user.email", "ada@example.com");

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { comment, createIfAbsent, notifyOnce, repeatable } from "pawl/guards";
 import { describe, expect, it } from "vitest";
 import type { EffectSpec } from "../../src/guards/effect-spec.ts";
-import { doTwice, infoOf, loseRecord, tempFolder } from "./lost-record.ts";
+import { doTwice, infoOf, loseRecord, tempFolder, undoInfoOf } from "./lost-record.ts";
 
 /** A tracker that gives its comments out in pages of two. */
 class Tracker {
@@ -69,7 +69,7 @@ describe("comment", () => {
       text: "Built.",
       remove: ({ id }) => tracker.comments.splice(0, 1, { id, body: "removed" }),
     });
-    await spec.undo?.(await spec.do(infoOf("run-1/report")), infoOf("run-1/report/undo"));
+    await spec.undo?.(await spec.do(infoOf("run-1/report")), undoInfoOf("run-1/report"));
     expect(tracker.comments).toEqual([{ id: 1, body: "removed" }]);
     expect(guarded(tracker).undo).toBeUndefined();
   });
