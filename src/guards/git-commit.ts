@@ -4,7 +4,8 @@
 // to repeat instead. It finds the commit, and writes the file that a crash has left unwritten (S0-30).
 import { resolve } from "node:path";
 import type { StepInfo } from "../core/context.ts";
-import type { Detected, EffectSpec, UndoInfo } from "./effect-spec.ts";
+import type { EffectSpec } from "../core/effect.ts";
+import type { Detected, UndoInfo } from "../core/undoable-call.ts";
 import { git } from "./git.ts";
 import { keyText } from "./key-text.ts";
 import { readPassed, writeResult } from "./result-file.ts";

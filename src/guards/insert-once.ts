@@ -1,5 +1,6 @@
 import { PawlError, TerminalError } from "../base/errors.ts";
-import type { EffectSpec, UndoInfo } from "./effect-spec.ts";
+import type { EffectSpec } from "../core/effect.ts";
+import type { UndoInfo } from "../core/undoable-call.ts";
 
 /** A database by its shape, so that no driver is needed: a client or pool of `pg`, or a database of better-sqlite3 or node:sqlite. */
 export type InsertDatabase =

@@ -1,6 +1,7 @@
 // Guards look before they act, in `do` as well: so they hold wherever it is called from, also in a plain step.
 import type { StepInfo } from "../core/context.ts";
-import type { Detected, EffectSpec } from "./effect-spec.ts";
+import type { EffectSpec } from "../core/effect.ts";
+import type { Detected } from "../core/undoable-call.ts";
 
 export interface Looking<T> {
   detect(info: StepInfo): Promise<Detected<T>>;

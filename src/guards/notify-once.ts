@@ -1,5 +1,5 @@
 import type { StepInfo } from "../core/context.ts";
-import type { EffectSpec } from "./effect-spec.ts";
+import type { EffectSpec } from "../core/effect.ts";
 import { asDetected, lookFirst } from "./look-first.ts";
 
 export interface NotifyOnceOptions<T> {

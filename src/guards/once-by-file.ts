@@ -1,5 +1,5 @@
 import type { StepInfo } from "../core/context.ts";
-import type { EffectSpec } from "./effect-spec.ts";
+import type { EffectSpec } from "../core/effect.ts";
 import { lookFirst } from "./look-first.ts";
 import { readPassed, writeResult } from "./result-file.ts";
 

@@ -1,5 +1,5 @@
 import type { StepInfo } from "../core/context.ts";
-import type { EffectSpec } from "./effect-spec.ts";
+import type { EffectSpec } from "../core/effect.ts";
 
 /**
  * Something that may be done twice as well as once, by its nature or because the outside knows the key: it is simply done again after a crash.

@@ -4,7 +4,7 @@
 import { decode, encode } from "../base/codec.ts";
 import { messageOf, PawlError } from "../base/errors.ts";
 import type { StepInfo } from "../core/context.ts";
-import type { EffectSpec } from "../guards/effect-spec.ts";
+import type { EffectSpec } from "../core/effect.ts";
 import { show } from "./explorer/run-end.ts";
 import type { Recorder } from "./recorder.ts";
 

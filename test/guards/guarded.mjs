@@ -27,10 +27,13 @@ function service(folder, name) {
   return { all, add, find: (key) => all().find((item) => item.key === key) };
 }
 
+/** Opened when it is used: a body that is replayed elsewhere must not need it. */
 function database(folder) {
   const { DatabaseSync } = createRequire(import.meta.url)("@photostructure/sqlite");
-  return new DatabaseSync(join(folder, "shop.db"));
+  return { prepare: (text) => new DatabaseSync(join(folder, "shop.db")).prepare(text) };
 }
+
+const COMMIT = { message: "Publish", paths: ["page.html"] };
 
 const GUARDED = {
   file: (folder) => writeFile(join(folder, "file.txt"), "line\n"),
@@ -39,20 +42,15 @@ const GUARDED = {
     const { all, add } = service(folder, "comment");
     return comment({ list: all, post: (body) => add({ body }), text: "Built." });
   },
-  commit: (folder) => gitCommit({ cwd: join(folder, "repository"), message: "Publish", paths: ["page.html"] }),
-  "commit with a result file": (folder) =>
-    gitCommit({
-      cwd: join(folder, "repository"),
-      message: "Publish",
-      paths: ["page.html"],
-      resultFile: join(folder, "result.json"),
-    }),
+  commit: (folder) => gitCommit({ ...COMMIT, cwd: join(folder, "commit") }),
+  "commit-and-file": (folder) =>
+    gitCommit({ ...COMMIT, cwd: join(folder, "commit-and-file"), resultFile: "../result.json" }),
   job(folder) {
     const { add, find } = service(folder, "job");
     return createIfAbsent({ find: () => find("nightly"), create: () => add({ key: "nightly" }) });
   },
-  "job with a lock": (folder) => {
-    const { add, find } = service(folder, "job");
+  "job-with-lock": (folder) => {
+    const { add, find } = service(folder, "job-with-lock");
     const lock = join(folder, "job.lock");
     return createIfAbsent({ find: () => find("nightly"), create: () => add({ key: "nightly" }), lock });
   },
@@ -70,8 +68,8 @@ const UNGUARDED = {
   comment: (folder) => repeatable(() => service(folder, "comment").add({ body: "Built." })),
   commit: (folder) =>
     repeatable(() => {
-      const git = (...args) => execFileSync("git", args, { cwd: join(folder, "repository") });
-      appendFileSync(join(folder, "repository", "page.html"), "more\n");
+      const git = (...args) => execFileSync("git", args, { cwd: join(folder, "commit") });
+      appendFileSync(join(folder, "commit", "page.html"), "more\n");
       git("add", "page.html");
       git("commit", "--quiet", "-m", "Publish");
     }),
@@ -80,17 +78,16 @@ const UNGUARDED = {
   row: (folder) => repeatable(() => void database(folder).prepare("insert into bookings (room) values (12)").run()),
 };
 
-/** Whether this process is to die when the effect was made. */
-export const fate = { dies: false };
+/** After how many effects this process dies; none of them is recorded before. 0: it lives. */
+export const fate = { after: 0 };
+
+function made(value) {
+  if (fate.after === 0) return value;
+  if (--fate.after === 0) process.kill(process.pid, "SIGKILL");
+  return new Promise(() => {});
+}
 
 export const effect = workflow("effect", async (ctx, { name, isGuarded, folder }) => {
   const spec = (isGuarded ? GUARDED : UNGUARDED)[name](folder);
-  return await ctx.effect("effect", {
-    ...spec,
-    async do(info) {
-      const value = await spec.do(info);
-      if (fate.dies) process.kill(process.pid, "SIGKILL");
-      return value;
-    },
-  });
+  return await ctx.effect("effect", { ...spec, do: async (info) => made(await spec.do(info)) });
 });

@@ -2,8 +2,8 @@
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { loadDriver } from "../../src/stores/sqlite/driver.ts";
+import { expect, it, onTestFinished, vi } from "vitest";
+import { type Database, loadDriver } from "../../src/stores/sqlite/driver.ts";
 import { Program } from "../child.ts";
 import { coldStartFile } from "../cold-start.ts";
 import { tempFolder } from "./lost-record.ts";
@@ -18,86 +18,89 @@ const WORKFLOWS = fileURLToPath(new URL("./guarded.mjs", import.meta.url));
 /** The outside world of one test, and how much of an effect there is in it. */
 class World {
   readonly folder: string = tempFolder();
-  readonly repository: Repository;
+  readonly repositories: Readonly<Record<string, Repository>>;
 
   constructor() {
-    mkdirSync(join(this.folder, "repository"));
-    this.repository = new Repository(join(this.folder, "repository"));
-    this.repository.write("page.html", "v1\n");
-    const shop = loadDriver().open(join(this.folder, "shop.db"));
+    this.repositories = { commit: this.#repository("commit"), "commit-and-file": this.#repository("commit-and-file") };
+    const shop = this.#shop();
     shop.exec('create table bookings (room integer, "key" text unique)');
     shop.close();
   }
 
-  /** Lives through the effect, or dies where it is told to. */
-  async live(name: string, isGuarded: boolean, dies: string | null): Promise<Program> {
-    const input = { name, isGuarded, folder: this.folder };
-    const task = { store: join(this.folder, "pawl.db"), run: "run-1", input, dies };
+  /** Dies where it is told to, and goes on in another process; returns what the runs came to, in any order. */
+  async kill(names: readonly string[], isGuarded: boolean, dies = "after the effects"): Promise<unknown[]> {
+    const killed = await this.#live(names, isGuarded, dies);
+    expect(killed.exit, killed.report()).toEqual({ code: null, signal: "SIGKILL" });
+    const second = await this.#live(names, isGuarded, null);
+    expect(second.exit, second.report()).toEqual({ code: 0, signal: null });
+    await coldStartFile(join(this.folder, "pawl.db"), [WORKFLOWS]);
+    return second.lines.map((line) => JSON.parse(line) as unknown);
+  }
+
+  counts(names: readonly string[]): Record<string, number> {
+    return Object.fromEntries(names.map((name) => [name, this.#count(name)]));
+  }
+
+  async #live(names: readonly string[], isGuarded: boolean, dies: string | null): Promise<Program> {
+    const inputs = names.map((name) => ({ name, isGuarded, folder: this.folder }));
+    const task = { store: join(this.folder, "pawl.db"), inputs, dies };
     const program = new Program([process.execPath, "--no-warnings", PROGRAM, JSON.stringify(task)]);
     onTestFinished(() => void program.process.kill("SIGKILL"));
-    const { code, signal } = await program.exited;
-    expect({ code, signal }, program.report()).toEqual(
-      dies === null ? { code: 0, signal: null } : { code: null, signal: "SIGKILL" },
-    );
+    await program.exited;
     return program;
   }
 
-  /** Dies, and goes on in another process; returns what the run came to. */
-  async kill(name: string, isGuarded: boolean, dies = "after the effect"): Promise<unknown> {
-    await this.live(name, isGuarded, dies);
-    const { lines } = await this.live(name, isGuarded, null);
-    await coldStartFile(join(this.folder, "pawl.db"), [WORKFLOWS]);
-    return JSON.parse(lines[0] ?? "");
-  }
-
-  count(name: string): number {
-    if (name.startsWith("commit")) return this.repository.count;
+  #count(name: string): number {
+    const repository = this.repositories[name];
+    if (repository !== undefined) return repository.count;
     if (name === "row") return this.#rows();
-    const [what] = name.split(" ");
-    const file = join(this.folder, name === "file" ? "file.txt" : `${what}.jsonl`);
+    const file = join(this.folder, name === "file" ? "file.txt" : `${name}.jsonl`);
     return existsSync(file) ? readFileSync(file, "utf8").split("\n").length - 1 : 0;
   }
 
   #rows(): number {
-    const shop = loadDriver().open(join(this.folder, "shop.db"));
+    const shop = this.#shop();
     const { count } = shop.prepare("select count(*) as count from bookings").get() ?? {};
     shop.close();
     return Number(count);
   }
+
+  #shop(): Database {
+    return loadDriver().open(join(this.folder, "shop.db"));
+  }
+
+  #repository(name: string): Repository {
+    mkdirSync(join(this.folder, name));
+    const repository = new Repository(join(this.folder, name));
+    repository.write("page.html", "v1\n");
+    return repository;
+  }
 }
 
-describe("killed between the outside call and its record", () => {
-  it.each([
-    ["S0-26", "file"],
-    ["S0-28", "once"],
-    ["S0-27", "comment"],
-    ["S0-28 S0-30", "commit"],
-    ["S0-28 S0-30", "commit with a result file"],
-    ["S0-32", "job"],
-    ["S0-32", "job with a lock"],
-    ["S0-33", "mail"],
-    ["C-3", "row"],
-  ])("%s with its guard there is one: %s", async (_, name) => {
-    const world = new World();
-    await world.kill(name, true);
-    expect(world.count(name)).toBe(1);
-  });
+const TWINS = ["file", "once", "comment", "commit", "job", "mail", "row"];
 
-  it.each(["file", "once", "comment", "commit", "job", "mail", "row"])(
-    "S0-34 without a guard there are two: %s",
-    async (name) => {
-      const world = new World();
-      await world.kill(name, false);
-      expect(world.count(name)).toBe(2);
-    },
-  );
+const each = (names: readonly string[], count: number) => Object.fromEntries(names.map((name) => [name, count]));
 
-  it("S0-30 killed between the commit and the result file, there is one commit, and the file is repaired", async () => {
-    const world = new World();
-    world.repository.hook("post-commit", 'test -z "$VICTIM" || kill -9 "$VICTIM"');
-    const { commit } = (await world.kill("commit with a result file", true, "after the commit")) as { commit: string };
-    expect([world.repository.count, commit]).toEqual([1, world.repository.head]);
-    const result = JSON.parse(readFileSync(join(world.folder, "result.json"), "utf8"));
-    expect(result).toEqual({ passed: true, commit, key: "run-1/effect" });
-  });
+it("S0-26 S0-27 S0-28 S0-30 S0-32 S0-33 killed between the outside call and its record, each effect with a guard is there once", async () => {
+  const world = new World();
+  const names = [...TWINS, "commit-and-file", "job-with-lock"];
+  expect((await world.kill(names, true)).length).toBe(names.length);
+  expect(world.counts(names)).toEqual(each(names, 1));
+});
+
+it("S0-34 killed between the outside call and its record, each effect without a guard is there twice", async () => {
+  const world = new World();
+  await world.kill(TWINS, false);
+  expect(world.counts(TWINS)).toEqual(each(TWINS, 2));
+});
+
+it("S0-30 killed between the commit and the result file, there is one commit, and the file is repaired", async () => {
+  const world = new World();
+  const repository = world.repositories["commit-and-file"] as Repository;
+  repository.hook("post-commit", 'test -z "$VICTIM" || kill -9 "$VICTIM"');
+  const [result] = await world.kill(["commit-and-file"], true, "after the commit");
+  const commit = repository.head;
+  expect([repository.count, result]).toEqual([1, { commit }]);
+  const file = readFileSync(join(world.folder, "result.json"), "utf8");
+  expect(JSON.parse(file)).toEqual({ passed: true, commit, key: "commit-and-file/effect" });
 });

@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import type { StepInfo } from "../../src/core/context.ts";
-import type { EffectSpec, UndoInfo } from "../../src/guards/effect-spec.ts";
+import type { EffectSpec } from "../../src/core/effect.ts";
+import type { UndoInfo } from "../../src/core/undoable-call.ts";
 
 export function infoOf(key: string, attempt = 1, signal: AbortSignal = new AbortController().signal): StepInfo {
   return { key, attempt, signal, heartbeat() {} };

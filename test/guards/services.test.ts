@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { comment, createIfAbsent, notifyOnce, repeatable } from "pawl/guards";
 import { describe, expect, it } from "vitest";
-import type { EffectSpec } from "../../src/guards/effect-spec.ts";
+import type { EffectSpec } from "../../src/core/effect.ts";
 import { doTwice, infoOf, loseRecord, tempFolder, undoInfoOf } from "./lost-record.ts";
 
 /** A tracker that gives its comments out in pages of two. */
