@@ -61,11 +61,17 @@ export const guardMutants = [
     changes: [
       {
         file: "src/guards/look-first.ts",
-        from: "return known.found ? known.value : act(info);",
-        to: "return known.found && info.attempt < 2 ? known.value : act(info);",
+        from: "if (known.found) return known.value;",
+        to: "if (known.found && info.attempt < 2) return known.value;",
       },
     ],
     killers: [{ file: SERVICES, title: "S0-33" }],
+  },
+  {
+    rule: "S0-33",
+    name: "who has lost the run while it looked acts all the same",
+    changes: [{ file: "src/guards/look-first.ts", from: "      info.signal.throwIfAborted();\n", to: "" }],
+    killers: [{ file: SERVICES, title: "I16" }],
   },
   {
     rule: "S0-32",

@@ -12,7 +12,10 @@ export function lookFirst<T>({ detect, act }: Looking<T>): EffectSpec<T> {
   return {
     async do(info) {
       const known = await detect(info);
-      return known.found ? known.value : act(info);
+      if (known.found) return known.value;
+      // Whoever has lost the run while it looked leaves the rest to its successor.
+      info.signal.throwIfAborted();
+      return act(info);
     },
     detect,
   };

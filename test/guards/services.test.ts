@@ -150,6 +150,20 @@ it("S0-33 S0-34 notifyOnce sends one message for a run and step; the unguarded t
   expect(outbox.filter(({ key }) => key === "run-3/thank").length).toBe(2);
 });
 
+it("I16 a process that has lost the run while it looked does not act", async () => {
+  const lost = new AbortController();
+  const sent: string[] = [];
+  const spec = notifyOnce({
+    sent() {
+      lost.abort(new Error("lease lost"));
+      return null;
+    },
+    send: (key) => sent.push(key),
+  });
+  await expect(spec.do(infoOf("run-1/thank", 1, lost.signal))).rejects.toThrow("lease lost");
+  expect(sent).toEqual([]);
+});
+
 it("S0-31 repeatable is simply done again: a reviewer who is there is added without an error, and is there once", async () => {
   const reviewers = new Set<string>();
   let calls = 0;
