@@ -82,7 +82,7 @@ it("X-27 a run that fails takes its file, its commit and its row back", async ()
       "commit",
       gitCommit({ cwd: repository.cwd, message: "Publish", paths: ["page.html"], undo: true }),
     );
-    const booking = { db: db as never, table: "bookings", keyColumn: "key", row: { room: 12 }, undo: true };
+    const booking = { db, table: "bookings", keyColumn: "key", row: { room: 12 }, undo: true };
     await ctx.effect("book", insertOnce(booking));
     await ctx.step("look", () => {
       const rows = db.prepare("select key from bookings").all();

@@ -18,7 +18,7 @@ const PG: string = "pg";
 async function sqlite(): Promise<Table> {
   const db = loadDriver().open(":memory:");
   onTestFinished(() => db.close());
-  return { db: db as unknown as InsertDatabase, all: async (text) => db.prepare(text).all() };
+  return { db, all: async (text) => db.prepare(text).all() };
 }
 
 async function postgres(): Promise<Table> {

@@ -2,8 +2,9 @@
 
 import { join } from "node:path";
 import { comment, createIfAbsent, notifyOnce, repeatable } from "pawl/guards";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import type { EffectSpec } from "../../src/core/effect.ts";
+import { built, startChild } from "../child.ts";
 import { doTwice, infoOf, loseRecord, tempFolder, undoInfoOf } from "./lost-record.ts";
 
 /** A tracker that gives its comments out in pages of two. */
@@ -128,6 +129,31 @@ describe("createIfAbsent", () => {
     expect(jobs.made).toEqual(["nightly"]);
     await Promise.all([1, 2, 3].map((i) => guarded(twin).do(infoOf(`run-${i}/schedule`))));
     expect(twin.made.length).toBe(3);
+  });
+
+  it("S0-32 a lock is held against other processes, and a killed one lets go of it", async () => {
+    const lock = join(tempFolder(), "jobs.lock");
+    const child = startChild(`
+      import { createIfAbsent } from "${built("guards/index.js")}";
+      const create = async () => {
+        say("holds it");
+        await heard();
+        say("still holds it");
+        return new Promise(() => {});
+      };
+      const info = { key: "run-1/schedule", attempt: 1, signal: new AbortController().signal, heartbeat() {} };
+      await createIfAbsent({ find: () => null, create, lock: ${JSON.stringify(lock)} }).do(info);`);
+    onTestFinished(() => child.kill());
+    await child.line();
+    const made: string[] = [];
+    const spec = createIfAbsent({ find: () => null, create: () => made.push("nightly"), lock });
+    const created = spec.do(infoOf("run-2/schedule"));
+    child.tell("go on");
+    expect(await child.line()).toBe("still holds it");
+    expect(made).toEqual([]);
+    await child.kill();
+    await created;
+    expect(made).toEqual(["nightly"]);
   });
 
   it("passes the error on if nothing was created", async () => {
