@@ -23,6 +23,7 @@ export default defineConfig({
     alias: [
       { find: /^pawl$/, replacement: source("index.ts") },
       { find: /^pawl\/notify$/, replacement: source("notify/index.ts") },
+      { find: /^pawl\/guards$/, replacement: source("guards/index.ts") },
       { find: /^pawl\/testing$/, replacement: source("testing/index.ts") },
     ],
   },

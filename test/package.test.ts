@@ -77,6 +77,12 @@ it("the installed command runs, and knows the package's store cases", async () =
   expect(cases.stdout).toBe("true\n");
 });
 
+it("the guards are there, by their own name", async () => {
+  const code = 'import { writeFile } from "pawl/guards"; console.log(writeFile("a", "b").idempotent);';
+  const guards = await run(process.execPath, ["--input-type=module", "-e", code], { cwd: project });
+  expect(guards.stdout).toBe("true\n");
+});
+
 /** Resolves when the charge and the sleep that follows it are recorded. */
 async function sleepIsRecorded(store: string): Promise<void> {
   const pawl = await Pawl.open(store);

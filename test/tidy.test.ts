@@ -18,7 +18,7 @@ const LAYERS = [
   ["base"],
   ["core"],
   ["stores", "worker", "flows", "notify", "observe"],
-  ["client"],
+  ["client", "guards"],
   ["index"],
   ["agent", "server", "testing"],
   ["cli"],

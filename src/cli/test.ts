@@ -6,7 +6,8 @@ import { CRASH_MODES, type CrashMode } from "../testing/explorer/crash-point.ts"
 import type { CrashReport } from "../testing/explorer/report.ts";
 import { action, addCommand, type Call } from "./command.ts";
 import { type CrashTestChoice, chooseTests, type NamedCrashTest } from "./crash-tests.ts";
-import { EXIT } from "./exit-codes.ts";
+import { checkInProcesses, chooseDetectors, printDetector } from "./detector-tests.ts";
+import { EXIT, type ExitCode } from "./exit-codes.ts";
 import { type FreshReport, killEverywhere, MOST_POINTS } from "./fresh-processes.ts";
 import { readValue, wholeNumber } from "./input.ts";
 import { onInterrupt } from "./interrupt.ts";
@@ -15,7 +16,8 @@ import { type BlockedNetwork, blockNetwork } from "./network.ts";
 import { printReport } from "./test-report.ts";
 
 interface TestOptions {
-  readonly crashEverywhere: true;
+  readonly crashEverywhere?: boolean;
+  readonly detectors?: boolean;
   readonly input?: string;
   readonly pairs?: boolean;
   readonly at?: string;
@@ -55,8 +57,10 @@ export function addTest(program: Command): void {
     `pawl test --crash-everywhere workflows/shop.ts order --input '{"id":"order-17"}'`,
     "pawl test --crash-everywhere checkout.crash.ts              # the crash tests that it exports",
     "pawl test --crash-everywhere checkout.crash.ts --at 17      # one point, to look into it",
+    "pawl test --detectors refund.ts                             # the checks of detectors that it exports",
   ])
-    .requiredOption("--crash-everywhere", "the test: crash before and after every commit, step, wake and signal")
+    .option("--crash-everywhere", "the test: crash before and after every commit, step, wake and signal")
+    .option("--detectors", "the test: detectors of effects only look, and find what was done, in fresh processes")
     .option("--input <json>", "the input: JSON, @file or - for stdin")
     .option("--pairs", "also two crashes in one run")
     .option("--at <n>", "only the point with this number")
@@ -69,6 +73,8 @@ export function addTest(program: Command): void {
     .addHelpText("after", HELP)
     .action(
       action<TestOptions, [string, string | undefined]>(async (call, file, name) => {
+        assertOneTest(call.options);
+        if (call.options.detectors === true) return testDetectors(call, file, name ?? null);
         const plan = await planOf(call.options, file, name ?? null);
         const network = plan.allowNet ? null : blockNetwork();
         const tests = chooseTests(await loadModule(file), plan.choice);
@@ -92,7 +98,33 @@ again for every point and every way to crash: the process dies there, a commit i
 freezes and another one takes over. Then it is also killed for real, and recovered in a fresh process, which has none of the
 first one's variables: at all points, or if there are more than ${MOST_POINTS}, at so many of them by lot.
 
+With --detectors, FILE exports checks made with detectorTest(): each detector is asked twice, before and after its effect was made,
+every time in a process of its own.
+
 Exit codes: 0 if every end was the same, 1 if one was not, 2 for bad usage.`;
+
+function assertOneTest({ crashEverywhere, detectors }: TestOptions): void {
+  if ((crashEverywhere === true) !== (detectors === true)) return;
+  const message =
+    crashEverywhere === true
+      ? "Of --crash-everywhere and --detectors one is possible at a time. Leave one out."
+      : "required option '--crash-everywhere' or '--detectors' not specified";
+  throw new PawlError("invalid_argument", message, { fields: { options: ["--crash-everywhere", "--detectors"] } });
+}
+
+async function testDetectors(call: Call<TestOptions>, file: string, name: string | null): Promise<ExitCode> {
+  const allowNet = call.options.allowNet === true;
+  const tests = chooseDetectors(await loadModule(file), file, name);
+  const reports = [];
+  for (const { name: test } of tests) {
+    const report = await checkInProcesses({ file, test, allowNet });
+    reports.push({ test, ok: report.ok, failures: report.failures });
+    if (!call.out.isJson) printDetector(call.out, test, report);
+  }
+  const ok = reports.every((report) => report.ok);
+  if (call.out.isJson) call.out.json({ ok, tests: reports });
+  return ok ? EXIT.ok : EXIT.failed;
+}
 
 /** A run that failed for want of a network says nothing about crashes. */
 function assertNoNetwork(network: BlockedNetwork | null, test: string): void {

@@ -6,6 +6,13 @@ export {
   type ExportOptions,
   exportRun,
 } from "../client/export.ts";
+export {
+  checkDetector,
+  type DetectorFailure,
+  type DetectorReport,
+  type DetectorTest,
+  detectorTest,
+} from "./check-detector.ts";
 export { type CrashOptions, crashEverywhere } from "./crash-everywhere.ts";
 export { type CrashTest, crashTest } from "./crash-test.ts";
 export type { CrashMode, CrashPoint, PointKind } from "./explorer/crash-point.ts";
