@@ -47,8 +47,8 @@ export const turnMutants = [
     changes: [
       {
         file: "src/core/issue.ts",
-        from: "if (entry.type !== call.type || entry.key !== call.key) return false;",
-        to: "if (entry.type !== call.type) return false;",
+        from: "if (entry.type !== entryTypeOf(call) || entry.key !== call.key) return false;",
+        to: "if (entry.type !== entryTypeOf(call)) return false;",
       },
     ],
     killers: [{ file: "test/behaviour/divergence.test.ts" }],
@@ -71,7 +71,7 @@ export const turnMutants = [
     changes: [
       {
         file: "src/core/pass.ts",
-        from: `    if (this.body.hasEndedInTurn && next.entry.type !== "run.cancelling")`,
+        from: `    if (this.body.hasEndedInTurn && !mayFollowEnd(next.entry.type))`,
         to: `    if (this.body.hasEndedInTurn && next.entry.type === "run.started")`,
       },
     ],
@@ -248,7 +248,11 @@ export const turnMutants = [
     rule: "P12",
     name: "children that were called outlive their parent",
     changes: [
-      { file: "src/core/endings.ts", from: "  cancelChildren(pass, `Its parent ${pass.id} ${end.state}.`);\n", to: "" },
+      {
+        file: "src/core/endings.ts",
+        from: '  cancelChildren(pass, { reason: `Its parent ${pass.id} ${end.state}.`, compensate: end.state === "failed" });\n',
+        to: "",
+      },
     ],
     killers: [{ file: "test/behaviour/children.test.ts", title: "P12" }, { file: "test/behaviour/run-end.test.ts" }],
   },

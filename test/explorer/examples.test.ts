@@ -7,6 +7,8 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { checkout } from "../../examples/01-checkout/workflow.ts";
 import { invoices } from "../../examples/02-batch/workflow.ts";
 import { report as reporting } from "../../examples/03-report/workflow.ts";
+import { refund } from "../../examples/04-refund/workflow.ts";
+import { patientReport } from "../../examples/05-patient-report/workflow.ts";
 import { wayBack } from "../../examples/fakes.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-explorer-"));
@@ -73,4 +75,67 @@ it("S4-16 I6 I14 example 03 survives every point in all modes, its review includ
   expect(report.toString()).toMatch(/^ok: /);
   expect(report.points.some(({ kind }) => kind === "signal")).toBe(true);
   expect(report.points.some(({ kind }) => kind === "wake")).toBe(true);
+});
+
+const REQUEST = { order: "order-7", cents: 4200, email: "ada@example.org", agent: "bot-1" };
+const approve = (by: string, role: string) => ({ decision: "approved" as const, by, roles: [role], reason: "checked" });
+
+it("D-3 I6 I15 X-23 S2-36 example 04 survives every point in all modes and pairs of crashes: one draft, one refund, one mail, after the approval", async () => {
+  const report = await crashEverywhere(refund, REQUEST, {
+    ...outside,
+    pairs: true,
+    budgetMs: 8000,
+    seed: 5,
+    script: (run, engine) => engine.decide(run.id, "issue", approve("grace", "support-lead")),
+  });
+  expect(report.outcome).toMatch(/^succeeded/);
+  expect(report.toString()).toMatch(/^ok: /);
+  expect(outside.observe()).toEqual(["draft order-7", "issue draft-order-7", "mail ada@example.org", "review order-7"]);
+});
+
+it("D-3 S2-29 C-14 example 04, denied or left alone, issues nothing and withdraws its draft, wherever it crashes", async () => {
+  for (const decision of ["denied", "nothing"]) {
+    const report = await crashEverywhere(refund, REQUEST, {
+      ...outside,
+      script: async (run, engine) => {
+        if (decision === "denied")
+          await engine.decide(run.id, "issue", { ...approve("grace", "support-lead"), decision });
+      },
+    });
+    expect(report.outcome).toMatch(/^failed/);
+    expect(report.toString()).toMatch(/^ok: /);
+    expect(outside.observe()).toEqual(["draft order-7", "review order-7", "withdraw draft-order-7"]);
+  }
+});
+
+it("D-10 C-15 I16 example 04, cancelled with compensate after both effects, takes back both, the last first, wherever it crashes", async () => {
+  const report = await crashEverywhere(refund, REQUEST, {
+    ...outside,
+    script: async (run, engine) => {
+      await engine.decide(run.id, "issue", approve("grace", "support-lead"));
+      await engine.until(async () =>
+        (await run.effects()).some(({ effect, status }) => effect === "issue" && status === "executed"),
+      );
+      await run.cancel({ compensate: true, reason: "found fraud" });
+    },
+  });
+  expect(report.toString()).toMatch(/^ok: /);
+});
+
+it("D-5 S4-40 S4-33 example 05 survives every point over two hours and a long weekend: one report, approved by the head of the department", async () => {
+  const report = await crashEverywhere(
+    patientReport,
+    { id: "patient-3", physician: "dr-bell" },
+    {
+      ...outside,
+      budgetMs: 8000,
+      script: async (run, engine) => {
+        await engine.until(async () => (await engine.approvals.list()).approvals[0]?.level === 2);
+        await engine.decide(run.id, "report", approve("dr-head", "department-head"));
+      },
+    },
+  );
+  expect(report.outcome).toMatch(/^succeeded/);
+  expect(report.toString()).toMatch(/^ok: /);
+  expect(outside.observe().filter((line) => line.startsWith("deliver"))).toEqual(["deliver patient-3"]);
 });
