@@ -417,6 +417,25 @@ export interface CounterChange {
   readonly max: number | null;
   /** Given back when the run ends, whatever way it ends. */
   readonly held: boolean;
+  /**
+   * The run that the counter belongs to: it is kept as long as that run is, under the key that `counterKey` gives. Where the run is gone, nothing
+   * is counted any more and nothing refused.
+   */
+  readonly of?: string;
+  /** A counter of the same run whose value counts instead of `max` where it is higher: the limit was raised. */
+  readonly maxFrom?: string;
+  /** Raises the counter to `by`, where it is lower, instead of adding. */
+  readonly atLeast?: true;
+}
+
+/** The key that a counter is stored under, and listed by. Run ids have no slash. */
+export function counterKey({ key, of }: Pick<CounterChange, "key" | "of">): string {
+  return of === undefined ? key : `${countersOf(of)}${key}`;
+}
+
+/** What the keys of all counters that belong to a run begin with. */
+export function countersOf(run: string): string {
+  return `of/${run}/`;
 }
 
 export interface CounterRow {
@@ -431,9 +450,22 @@ export type Verdict =
   | { readonly run: string; readonly kind: "refused"; readonly why: "fenced" | "wake" | "cancel" | "consumed" }
   | { readonly run: string; readonly kind: "refused"; readonly why: "exists"; readonly holder: RunRow }
   | { readonly run: string; readonly kind: "refused"; readonly why: "key"; readonly holder: KeyRow }
-  | { readonly run: string; readonly kind: "refused"; readonly why: "counter"; readonly key: string }
+  | CounterRefusal
   /** This run's part broke a rule of the store itself; its neighbours were applied. */
   | { readonly run: string; readonly kind: "failed"; readonly error: unknown };
+
+export interface CounterRefusal {
+  readonly run: string;
+  readonly kind: "refused";
+  readonly why: "counter";
+  readonly key: string;
+  /** Which of the part's changes it was, counted from zero. */
+  readonly at: number;
+  /** The counter as it was before this change, with those of the part that precede it. */
+  readonly value: number;
+  /** The limit that held. */
+  readonly max: number | null;
+}
 
 export interface RunQuery {
   readonly workflow?: string;
