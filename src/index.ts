@@ -18,6 +18,8 @@ export type { Page, RunQuery } from "./client/run-list.ts";
 export type { ScheduleOptions, ScheduleSummary } from "./client/schedules.ts";
 export type { StartOptions } from "./client/start.ts";
 export type { WorkerHealth, WorkerStatus } from "./client/worker-health.ts";
+export type { BreakerOptions } from "./core/breaker.ts";
+export type { Amounts, BudgetOptions, BudgetStatus } from "./core/budget.ts";
 export type {
   CallOptions,
   Context,
@@ -30,9 +32,12 @@ export type {
   StepOptions,
   WaitOptions,
 } from "./core/context.ts";
+export { type CategoryRule, ERROR_CATEGORIES, type ErrorCategory, errorCategory } from "./core/error-category.ts";
 export type { ConcurrencyLimit, RateLimit } from "./core/flow-control.ts";
 export type { Entry, EntryType, Parked } from "./core/journal.ts";
+export type { NoProgress } from "./core/no-progress.ts";
 export type { Retry, RetryOptions } from "./core/retry.ts";
+export type { RetryBudgetOptions } from "./core/retry-budget.ts";
 export type { Misfire, Overlap } from "./core/schedule.ts";
 export type { StandardSchema } from "./core/schema.ts";
 export type {

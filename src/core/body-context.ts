@@ -5,6 +5,7 @@ import { toMs } from "../base/duration.ts";
 import { PawlError } from "../base/errors.ts";
 import { assertName } from "../base/ids.ts";
 import type { SeededRandom } from "../base/random.ts";
+import { amountsOf, budgetPlan } from "./budget.ts";
 import { ChildCall, SignalCall, StepCall, type StepPolicy, TimerCall, TransactionCall } from "./call.ts";
 import type {
   CallOptions,
@@ -27,6 +28,7 @@ import type { CallType } from "./journal.ts";
 import { KeyScope } from "./key-scope.ts";
 import { STEP_TIMEOUTS_MS } from "./limits.ts";
 import { mapItems } from "./map-items.ts";
+import { Streaks } from "./no-progress.ts";
 import type { Pass } from "./pass.ts";
 import { type Duration, retryPolicy } from "./retry.ts";
 import { type StandardSchema, validateNow } from "./schema.ts";
@@ -43,6 +45,7 @@ export class BodyContext implements Context {
   readonly #pass: Pass;
   #run: RunFacts | null = null;
   #log: Log | null = null;
+  #streaks: Streaks | null = null;
 
   constructor(pass: Pass) {
     this.#pass = pass;
@@ -94,14 +97,19 @@ export class BodyContext implements Context {
     input: { value: unknown; digest: string } | null,
   ): Promise<unknown> {
     const key = this.#key("step.started", name, options.key);
-    return this.#pass.issue(new StepCall(key, name, fn, this.#policy(name, options), input, this.#pass.seed));
+    const call = new StepCall(key, name, fn, this.#policy(name, options), input, this.#pass.seed);
+    if (options.noProgress === undefined) return this.#pass.issue(call);
+    this.#streaks ??= new Streaks(this.#pass.id, this.#pass.ports.host);
+    return this.#streaks.watch(this.#scope().prefix + name, options.noProgress, () => this.#pass.issue(call));
   }
 
-  #policy(name: string, { kind, timeout, retry, recovery }: StepOptions): StepPolicy {
+  #policy(name: string, { kind, timeout, retry, recovery, spend, breaker }: StepOptions): StepPolicy {
     const { definition } = this.#pass.workflow;
-    if (kind === undefined && timeout === undefined && retry === undefined && recovery === undefined) {
+    const isGuarded = spend !== undefined || breaker !== undefined;
+    if (kind === undefined && timeout === undefined && retry === undefined && recovery === undefined && !isGuarded) {
       return definition.stepPolicy;
     }
+    if (breaker !== undefined) assertName("breaker", breaker);
     return {
       timeoutMs:
         timeout === undefined
@@ -109,6 +117,8 @@ export class BodyContext implements Context {
           : toMs(timeout, `timeout of step "${name}"`),
       retry: retryPolicy(retry, definition.stepPolicy.retry),
       recovery: recovery ?? "rerun",
+      ...(spend !== undefined && { spend: amountsOf(spend, `spend of step "${name}"`) }),
+      ...(breaker !== undefined && { breaker }),
     };
   }
 
@@ -346,7 +356,8 @@ function isolationOf(given: Isolation = "read committed"): Isolation {
   throw new PawlError("invalid_argument", message, { fields: { isolation: given } });
 }
 
-function checkCallOptions({ tags, priority }: CallOptions): void {
+function checkCallOptions({ tags, priority, budget }: CallOptions): void {
+  budgetPlan(budget, "the child");
   for (const tag of tags ?? []) assertName("tag", tag);
   if (priority === undefined || Number.isInteger(priority)) return;
   throw new PawlError("invalid_argument", `priority is ${priority}. Give a whole number; higher goes first.`, {

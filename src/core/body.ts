@@ -1,12 +1,15 @@
 // The body
 // The user's code of one pass: how outcomes reach it, live and in replay alike, and what became of it.
 import { BodyContext } from "./body-context.ts";
+import { type Budget, budgetsFor } from "./budget.ts";
 import { Cancellation } from "./cancellation.ts";
 import type { BodyResult } from "./endings.ts";
 import type { Cancelling, Continued, OutcomeType, RunStarted } from "./journal.ts";
 import { deliverOutcome } from "./outcomes.ts";
 import type { Pass } from "./pass.ts";
 import { generationSeed, type Seeds } from "./seeds.ts";
+
+const NO_BUDGETS: readonly Budget[] = [];
 
 export class Body {
   readonly #pass: Pass;
@@ -16,6 +19,10 @@ export class Body {
   result: BodyResult | null = null;
   /** It ended while a turn was open, as it did when that was first recorded. */
   hasEndedInTurn = false;
+  /** Those that hold for the run, outermost first. */
+  budgets: readonly Budget[] = NO_BUDGETS;
+  /** Its own is nowhere recorded. */
+  hasImpliedBudget = false;
 
   constructor(pass: Pass, seeds: Seeds) {
     this.#pass = pass;
@@ -27,6 +34,7 @@ export class Body {
   deliver(type: OutcomeType, key: string | null, payload: unknown): boolean {
     if (type === "run.started") {
       this.#seeds.reseed((payload as RunStarted).seed);
+      this.#takeBudgets(payload as RunStarted);
       this.#start((payload as RunStarted).input);
     } else if (type === "run.continued") this.#continue(payload as Continued);
     else if (type === "run.cancelling") this.#cancel(payload as Cancelling);
@@ -37,7 +45,19 @@ export class Body {
   #continue(continued: Continued): void {
     this.#seeds.reseed(continued.seed ?? generationSeed(this.#pass.id, continued.generation));
     this.#pass.notes.inherit(continued);
+    this.#takeBudgets(continued);
     this.#start(continued.input);
+  }
+
+  /** Who knows no more than the name of a workflow starts its runs without: they have the budget that it says. */
+  #takeBudgets({ budgets }: Pick<RunStarted, "budgets">): void {
+    const { id, row, workflow } = this.#pass;
+    const { budget } = workflow.definition;
+    if (budgets !== undefined) this.budgets = budgets;
+    else if (budget !== null) {
+      this.budgets = budgetsFor(id, budget, row.createdAt);
+      this.hasImpliedBudget = true;
+    }
   }
 
   #cancel(cancelling: Cancelling): void {

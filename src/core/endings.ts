@@ -9,6 +9,7 @@ import type { Pass } from "./pass.ts";
 import type { PassEnd, PassPorts } from "./pass-ports.ts";
 import { freed } from "./rest.ts";
 import { validateNow } from "./schema.ts";
+import { settleOpen } from "./spending.ts";
 import type { ParentLink, RowPatch, RunRow } from "./store.ts";
 import { transition } from "./transition.ts";
 import { encodeFailure } from "./values.ts";
@@ -30,6 +31,7 @@ interface End {
 
 /** Writes the end of a run whose body has returned or thrown. */
 export function endRun(pass: Pass, result: BodyResult): PassEnd {
+  settleOpen(pass);
   const end = pass.cancelling === null ? endOf(pass, result) : endOfCancelled(pass.id, pass.cancelling);
   if (pass.cancelling === null) pass.draft.beginEnd();
   cancelChildren(pass, `Its parent ${pass.id} ${end.state}.`);
@@ -73,6 +75,7 @@ function endOfCancelled(run: string, cancelling: Cancelling): End {
 export function recordCancel(pass: Pass, cause: Cancelling["cause"]): Cancelling {
   const reason = cause === "cancel" ? recordableReason(pass.mailbox.cancel) : "The run's deadline has passed.";
   const cancelling: Cancelling = { cause, reason };
+  settleOpen(pass);
   pass.draft.append(pass.ports.clock.now(), "run.cancelling", null, cancelling);
   pass.draft.wait({ closeAll: true });
   cancelChildren(pass, reason);
@@ -145,14 +148,22 @@ function tellParent(draft: Draft, row: RunRow, parent: ParentLink, ports: Pick<P
 }
 
 /** What the next generation starts with; refuses what cannot be recorded. */
-export function continuedText({ generation, notes }: Pass, input: unknown): string {
-  const continued: Continued = { generation: generation + 1, input, state: notes.state, cost: notes.costs };
+export function continuedText({ generation, notes, body, workflow }: Pass, input: unknown): string {
+  const hasBudgets = body.budgets.length > 0 || workflow.definition.budget !== null;
+  const continued: Continued = {
+    generation: generation + 1,
+    input,
+    state: notes.state,
+    cost: notes.costs,
+    ...(hasBudgets && { budgets: body.budgets }),
+  };
   encodePayload(input, "input of continueAs");
   return encodeRecord(continued, "run state and input of continueAs");
 }
 
 /** Ends a generation: the next one keeps id, inbox and positions, and starts from this entry (P10). */
 export function continueRun(pass: Pass, text: string): PassEnd {
+  settleOpen(pass);
   cancelChildren(pass, `Its parent ${pass.id} continued as a new generation.`);
   pass.draft.wait({ closeAll: true });
   const seq = pass.draft.appendText(pass.ports.clock.now(), "run.continued", null, text);

@@ -1,10 +1,13 @@
 // Issuing
 // How a call looks in the journal, and how a recorded one is recognised.
-import type { Call, ChildCall } from "./call.ts";
+import { budgetPlan, budgetsFor } from "./budget.ts";
+import type { Call, ChildCall, StepCall } from "./call.ts";
 import { Draft } from "./draft.ts";
 import type { Host } from "./host.ts";
 import type { ChildStarted, Entry, RunStarted, SignalAwaited, StepStarted, TimerSet } from "./journal.ts";
 import type { Pass } from "./pass.ts";
+import { reserve } from "./spending.ts";
+import { adoptReserved } from "./spending-state.ts";
 import type { NewRun } from "./store.ts";
 
 /** Whether the recorded entry is this very call: kind, key and, where there is one, the digest of its input. */
@@ -21,6 +24,7 @@ export function matches(entry: Entry, call: Call): boolean {
 
 /** Takes over what was recorded when the call was first made: a due time is not computed twice (B44). */
 export function adoptRecorded(call: Call, entry: Entry): void {
+  if (call.type === "step.started") adoptReserved(call, entry.payload as StepStarted);
   if (call.type === "timer.set") call.due = (entry.payload as TimerSet).due;
   if (call.type === "signal.awaited") call.due = (entry.payload as SignalAwaited).due;
   if (call.type === "child.started") call.child = (entry.payload as ChildStarted).child;
@@ -36,12 +40,7 @@ export function recordCall(pass: Pass, call: Call): void {
   const at = pass.ports.clock.now();
   switch (call.type) {
     case "step.started":
-      pass.draft.append(
-        at,
-        call.type,
-        call.key,
-        call.input === null ? null : { attempt: 1, input: call.input.value, digest: call.input.digest },
-      );
+      pass.draft.append(at, call.type, call.key, stepStarted(pass, call));
       return;
     case "timer.set":
       if (call.afterMs !== null) call.due = Math.ceil(at + call.afterMs);
@@ -60,6 +59,16 @@ export function recordCall(pass: Pass, call: Call): void {
     case "child.started":
       recordChild(pass, call, at);
   }
+}
+
+function stepStarted(pass: Pass, call: StepCall): StepStarted {
+  const spend = call.spending === null ? null : reserve(pass, call);
+  if (call.input === null && spend === null) return null;
+  return {
+    attempt: 1,
+    ...(call.input !== null && { input: call.input.value, digest: call.input.digest }),
+    ...(spend !== null && { spend }),
+  };
 }
 
 function recordChild(pass: Pass, call: ChildCall, at: number): void {
@@ -96,6 +105,14 @@ function childRun(pass: Pass, call: ChildCall, at: number): NewRun {
   };
 }
 
+/** Those of the run that calls it hold for the child, and its own below them. */
+function childBudgets({ body }: Pass, { child, spec }: ChildCall, at: number): Pick<RunStarted, "budgets"> {
+  const { workflow, options } = spec;
+  const plan = budgetPlan(options.budget, `child "${workflow.name}"`) ?? workflow.definition.budget ?? undefined;
+  if (plan === undefined && body.budgets.length === 0) return {};
+  return { budgets: budgetsFor(child, plan, at, body.budgets) };
+}
+
 function firstEntry(pass: Pass, call: ChildCall, create: NewRun, at: number) {
   const draft = new Draft(call.child, { head: 0, hash: call.child, at: 0 }, pass.ports.host, pass.ports.codec);
   const started: RunStarted = {
@@ -104,6 +121,7 @@ function firstEntry(pass: Pass, call: ChildCall, create: NewRun, at: number) {
     input: call.input,
     seed: call.child,
     deadline: create.deadline,
+    ...childBudgets(pass, call, at),
   };
   draft.append(at, "run.started", null, started);
   const [entry] = draft.take().commit.entries;

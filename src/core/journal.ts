@@ -2,6 +2,8 @@
 // A run's entries, the only truth about it. Every entry is a call (matched by replay), an outcome (delivered to the body,
 // one per turn) or a mark (passed over); P1. Payloads are encoded values; the shapes below are what they decode to.
 
+import type { Amounts, Budget } from "./budget.ts";
+
 export const CALLS = ["step.started", "timer.set", "signal.awaited", "child.started"] as const;
 
 export const OUTCOMES = [
@@ -18,7 +20,15 @@ export const OUTCOMES = [
 /** Recorded within the turn that made them and matched there by kind and ordinal (P9). */
 export const NOTES = ["state.patched", "note", "cost", "patched"] as const;
 
-export const MARKS = ["version.changed", "run.parked", "run.resolved", "run.forked"] as const;
+export const MARKS = [
+  "version.changed",
+  "run.parked",
+  "run.resolved",
+  "run.forked",
+  "step.refused",
+  "step.reserved",
+  "step.spent",
+] as const;
 
 export const ENDS = ["run.succeeded", "run.failed", "run.cancelled"] as const;
 
@@ -57,6 +67,8 @@ export interface RunStarted {
   /** What random numbers and idempotency keys are derived from: the run's id, unless it is a fork. */
   readonly seed: string;
   readonly deadline: number | null;
+  /** Those that hold for the run, outermost first. Absent: the workflow's, if it has one. */
+  readonly budgets?: readonly Budget[];
 }
 
 /** `null` stands for the first attempt of a step without input. */
@@ -66,7 +78,25 @@ export type StepStarted = null | {
   readonly digest?: string;
   /** This attempt follows a crash, not a failure: it uses up no retry (P28). */
   readonly rerun?: true;
+  /** What this commit has reserved for the attempt. */
+  readonly spend?: Amounts;
 };
+
+/** A call that was refused before has what it needs now: it begins. */
+export interface Reserved {
+  readonly spend: Amounts | null;
+}
+
+/** A budget has no room for the call: what was to be reserved is not, and it does not begin. */
+export interface Refused {
+  /** The run that the budget was given to. */
+  readonly budget: string;
+  readonly unit: string;
+  readonly limit: number;
+  /** Spent or reserved. */
+  readonly used: number;
+  readonly asked: number;
+}
 
 export interface StepFailed {
   readonly attempt: number;
@@ -127,6 +157,7 @@ export interface Continued {
   readonly replaces?: true;
   /** With `replaces`: of the start that has taken the place. */
   readonly deadline?: number;
+  readonly budgets?: readonly Budget[];
 }
 
 export interface Parked {
@@ -137,6 +168,7 @@ export interface Parked {
 }
 
 export type ParkReason =
+  | "budget_exceeded"
   | "commit_refused"
   | "corrupted_journal"
   | "foreign_await"

@@ -7,9 +7,9 @@ export function counted({ by, atLeast }: CounterChange, value: number): number {
 }
 
 /** The limit that holds for a change: its own, or what that was raised to. */
-export function limitOf({ max, maxFrom, of }: CounterChange, valueOf: (key: string) => number): number | null {
+export function limitOf({ max, maxFrom, of }: CounterChange, current: (key: string) => number): number | null {
   if (max === null || maxFrom === undefined) return max;
-  return Math.max(max, valueOf(counterKey({ key: maxFrom, ...(of !== undefined && { of }) })));
+  return Math.max(max, current(counterKey({ key: maxFrom, ...(of !== undefined && { of }) })));
 }
 
 /** Giving back is always allowed, also above a limit that was lowered meanwhile. */

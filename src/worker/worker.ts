@@ -16,6 +16,7 @@ import type { Host } from "../core/host.ts";
 import type { Entry } from "../core/journal.ts";
 import { Pass } from "../core/pass.ts";
 import type { AdoptedChild, PassEnd, PassPorts } from "../core/pass-ports.ts";
+import { takeRefusal } from "../core/spending.ts";
 import type { ClaimedRun, NewRun, ProcessIdentity, RunCommit, Store, Verdict } from "../core/store.ts";
 import { Timeouts } from "../core/timeouts.ts";
 import { openEntry } from "../core/values.ts";
@@ -338,6 +339,7 @@ export class Worker {
     }
     if (verdict.kind === "refused" && (verdict.why === "wake" || (verdict.why === "cancel" && !pass.isParking)))
       return pass.overtaken(verdict.why);
+    if (verdict.kind === "refused" && verdict.why === "counter" && takeRefusal(pass, verdict)) return;
     started(startRefusal(pass.id, verdict));
     this.#passes.drop(pass);
     this.#options.log.warn(`Run ${pass.id} is loaded again: its commit was ${verdict.kind}.`, {

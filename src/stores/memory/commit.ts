@@ -72,14 +72,14 @@ function whyNotKeys(tables: Tables, part: RunCommit): Verdict | null {
 function whyNotCounters(tables: Tables, part: RunCommit): Verdict | null {
   const sums = new Map<string, number>();
   const holds = new Map(tables.runs.get(part.run)?.holds);
-  const valueOf = (key: string) => sums.get(key) ?? tables.counters.get(key) ?? 0;
+  const current = (key: string) => sums.get(key) ?? tables.counters.get(key) ?? 0;
   for (const [at, change] of (part.counters ?? []).entries()) {
     if (!isOfRun(tables, part, change)) continue;
     const key = counterKey(change);
-    const value = valueOf(key);
+    const value = current(key);
     const sum = counted(change, value);
     const hold = (holds.get(key) ?? 0) + (change.held ? change.by : 0);
-    const max = limitOf(change, valueOf);
+    const max = limitOf(change, current);
     if (isPast(change, sum, max) || hold < 0) return refusalOf(part, at, value, max);
     sums.set(key, sum);
     holds.set(key, hold);

@@ -110,15 +110,15 @@ export function heldBy(db: Connection, n: number, key: string): number {
 export function whyNotCounters(db: Connection, part: RunCommit, n: number | null): Verdict | null {
   const sums = new Map<string, number>();
   const holds = new Map<string, number>();
-  const valueOf = (key: string) => sums.get(key) ?? counterValue(db, key);
+  const current = (key: string) => sums.get(key) ?? counterValue(db, key);
   for (const [at, change] of (part.counters ?? []).entries()) {
     if (change.of !== part.run && !isOfRun(db, change)) continue;
     const key = counterKey(change);
-    const value = valueOf(key);
+    const value = current(key);
     const sum = counted(change, value);
     const held = holds.get(key) ?? (n === null ? 0 : heldBy(db, n, key));
     const hold = held + (change.held ? change.by : 0);
-    const max = limitOf(change, valueOf);
+    const max = limitOf(change, current);
     if (isPast(change, sum, max) || hold < 0) return refusalOf(part, at, value, max);
     sums.set(key, sum);
     holds.set(key, hold);

@@ -105,7 +105,9 @@ export function listStateRows(db: Connection, id: string): StateRow[] {
 const COUNTERS = `select key, value from counters where key >= ?1 and key < ?2 and substr(key, 1, length(?1)) = ?1 order by key`;
 
 export function listCounters(db: Connection, prefix: string): CounterRow[] {
-  return db.all(COUNTERS, prefix, endOfPrefix(prefix)).map((row) => ({ key: row.key as string, value: row.value as number }));
+  return db
+    .all(COUNTERS, prefix, endOfPrefix(prefix))
+    .map((row) => ({ key: row.key as string, value: row.value as number }));
 }
 
 /** SQLite reads a negative limit as none. */
