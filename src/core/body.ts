@@ -21,8 +21,6 @@ export class Body {
   hasEndedInTurn = false;
   /** Those that hold for the run, outermost first. */
   budgets: readonly Budget[] = NO_BUDGETS;
-  /** Its own is nowhere recorded. */
-  hasImpliedBudget = false;
 
   constructor(pass: Pass, seeds: Seeds) {
     this.#pass = pass;
@@ -54,10 +52,7 @@ export class Body {
     const { id, row, workflow } = this.#pass;
     const { budget } = workflow.definition;
     if (budgets !== undefined) this.budgets = budgets;
-    else if (budget !== null) {
-      this.budgets = budgetsFor(id, budget, row.createdAt);
-      this.hasImpliedBudget = true;
-    }
+    else if (budget !== null) this.budgets = budgetsFor(id, { ...budget, isImplied: true }, row.createdAt);
   }
 
   #cancel(cancelling: Cancelling): void {

@@ -40,6 +40,8 @@ export interface Budget extends BudgetPlan {
   readonly run: string;
   /** Store time from which `time` counts. */
   readonly since: number;
+  /** The first entry of its run does not name it: the run was started where the workflow was not known. */
+  readonly isImplied?: true;
 }
 
 /** How a budget stands. */
@@ -96,7 +98,7 @@ function invalid(what: string, value: unknown, advice: string): PawlError {
 /** The budgets of a new run: those of the run that starts it, and its own below them. */
 export function budgetsFor(
   run: string,
-  plan: BudgetPlan | undefined,
+  plan: (BudgetPlan & Pick<Budget, "isImplied">) | undefined,
   since: number,
   above: readonly Budget[] = [],
 ): readonly Budget[] {

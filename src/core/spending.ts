@@ -34,7 +34,7 @@ export function reserve(pass: Pass, call: StepCall): Amounts | null {
       pass.draft.counter(change);
     }
     // Nobody could record it when the run was started: who looks at the run finds the limits here.
-    if (pass.body.hasImpliedBudget && budget.run === pass.id) raise(pass, budget.run, budget.limits);
+    if (budget.isImplied) raise(pass, budget.run, budget.limits);
   }
   return amounts;
 }
