@@ -1,6 +1,7 @@
 // Each mutant: the rule that it takes away (P: PROTOCOL.md, D: a section of DESIGN.md), what the engine then does in its stead, the exact
 // changes of the sources, and the narrowest tests that must notice: one of `killers`, and each of `alsoKilledBy` as well.
 import { diskMutants } from "./ahead-of-the-disk.mjs";
+import { budgetMutants } from "./budgets.mjs";
 import { flowMutants } from "./flow.mjs";
 import { ownershipMutants } from "./ownership.mjs";
 import { postgresMutants } from "./postgres.mjs";
@@ -14,4 +15,5 @@ export const mutants = [
   ...storeMutants,
   ...postgresMutants,
   ...flowMutants,
+  ...budgetMutants,
 ];

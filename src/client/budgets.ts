@@ -1,4 +1,5 @@
 // Budgets, for those who look from outside: how one stands, and who waits for it to be raised.
+import { formatMs } from "../base/duration.ts";
 import { PawlError } from "../base/errors.ts";
 import {
   type Amounts,
@@ -8,9 +9,12 @@ import {
   limitsInCounters,
   limitsOf,
 } from "../core/budget.ts";
-import type { Parked, RunStarted } from "../core/journal.ts";
-import { countersOf, type RunRow, type Store } from "../core/store.ts";
+import type { Parked, Resolved, RunStarted } from "../core/journal.ts";
+import { BUDGET_DECISION } from "../core/spending.ts";
+import { countersOf } from "../core/counters.ts";
+import type { RunRow, Store } from "../core/store.ts";
 import { openEntry } from "../core/values.ts";
+import { sealDecision } from "./decision.ts";
 import type { RunSource } from "./run.ts";
 
 /** How the nearest budget of a run stands; `null` for a run that has none. */
@@ -18,15 +22,23 @@ export async function budgetOf(
   { store, codec }: Pick<RunSource, "store" | "codec">,
   row: RunRow,
 ): Promise<BudgetStatus | null> {
-  const [first] = await store.journal(row.id, { limit: 1 });
-  if (first === undefined || first.type !== "run.started") return null;
-  const { budgets } = openEntry(codec, row.id, first).payload as RunStarted;
-  const nearest = budgets === undefined ? null : (budgets.at(-1) ?? null);
+  const budgets = await recordedBudgets({ store, codec }, row.id);
+  const nearest = budgets?.at(-1) ?? null;
   if (budgets !== undefined && nearest === null) return null;
   const prefix = countersOf(nearest?.run ?? row.id);
   const counters = await store.counters(prefix);
   const budget = nearest ?? impliedBudget(row, limitsInCounters(counters, prefix));
   return budget === null ? null : budgetStatus(budget, counters, prefix, await endOf(store, budget, row));
+}
+
+/** Whoever has damaged the first entry, the rest of the run can still be looked at. */
+async function recordedBudgets({ store, codec }: Pick<RunSource, "store" | "codec">, run: string): Promise<RunStarted["budgets"]> {
+  const [first] = await store.journal(run, { limit: 1 });
+  try {
+    return first === undefined ? undefined : (openEntry(codec, run, first).payload as RunStarted).budgets;
+  } catch {
+    return undefined;
+  }
 }
 
 /** It was started where the workflow was not known, and what it has used tells of the limits. */
@@ -39,6 +51,16 @@ function impliedBudget({ id, createdAt }: RunRow, limits: Amounts): Budget | nul
 async function endOf(store: Store, { run }: Budget, row: RunRow): Promise<number> {
   const owner = run === row.id ? row : await store.run(run);
   return owner?.endedAt ?? store.clock.now();
+}
+
+/** For people: `0.8 of 1 usd spent, 0.1 reserved; 12 of 100 calls spent`. */
+export function budgetText({ limits, spent, reserved }: BudgetStatus): string {
+  const units = Object.entries(limits).map(([unit, limit]) => {
+    if (unit === "time") return `${formatMs(spent[unit] ?? 0)} of ${formatMs(limit)} passed`;
+    const open = reserved[unit] ?? 0;
+    return `${spent[unit] ?? 0} of ${limit} ${unit} spent${open === 0 ? "" : `, ${open} reserved`}`;
+  });
+  return units.join("; ");
 }
 
 /** Refuses what could not raise the budget that a run waits for. */
@@ -55,8 +77,23 @@ export function assertRaise(run: string, { detail }: Pick<Parked, "detail">, val
   );
 }
 
+/** A budget holds for a tree of runs: whoever else waits for the same one goes on as well. One that somebody has decided about keeps that. */
+export async function raiseForOthers(
+  { store, codec }: Pick<RunSource, "store" | "codec">,
+  run: string,
+  park: Parked,
+  decision: Resolved,
+): Promise<void> {
+  for (const other of await waitingForBudget(store, park, run)) {
+    const row = await store.run(other);
+    const id = `decision-${row?.head}`;
+    const data = sealDecision(codec, other, id, decision);
+    await store.deliver({ to: other, id, kind: "decision", name: BUDGET_DECISION, data });
+  }
+}
+
 /** The other runs that are parked because the same budget has no room. */
-export async function waitingForBudget(
+async function waitingForBudget(
   store: Store,
   { detail }: Pick<Parked, "detail">,
   but: string,

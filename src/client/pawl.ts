@@ -7,7 +7,7 @@ import { PawlError } from "../base/errors.ts";
 import { assertName, createIds, type Ids } from "../base/ids.ts";
 import { utf8Length } from "../base/utf8.ts";
 import type { Log } from "../core/context.ts";
-import { ENDS, type Entry, type Parked, type Resolved } from "../core/journal.ts";
+import { ENDS, type Entry, type Resolved } from "../core/journal.ts";
 import { DEFAULTS, LIMITS } from "../core/limits.ts";
 import { assertNoSchedule } from "../core/slot-run.ts";
 import { BUDGET_DECISION } from "../core/spending.ts";
@@ -17,7 +17,7 @@ import { openEntry, sealValue } from "../core/values.ts";
 import type { Workflow } from "../core/workflow.ts";
 import { Registry } from "../worker/registry.ts";
 import { Worker } from "../worker/worker.ts";
-import { assertRaise, waitingForBudget } from "./budgets.ts";
+import { assertRaise, raiseForOthers } from "./budgets.ts";
 import { Changes } from "./changes.ts";
 import { consoleLog, harmless } from "./console-log.ts";
 import { assertSameDecision, sealDecision } from "./decision.ts";
@@ -360,18 +360,7 @@ export class Pawl {
     const delivery = await this.store.deliver({ to: id, id: messageId, kind: "decision", name, data });
     if (delivery === "ended") throw runHasEnded(id, `the decision "${decision.choice}"`);
     if (delivery === "duplicate") await assertSameDecision(this.#source, id, messageId, resolved);
-    this.#worker.hint();
-    if (isBudget && decision.choice === "raise") await this.#raiseForOthers(id, park, decision);
-  }
-
-  /** A budget holds for a tree of runs: whoever else waits for the same one goes on as well. One that somebody has decided about keeps that. */
-  async #raiseForOthers(id: string, park: Parked, decision: Exclude<Choice, string>): Promise<void> {
-    for (const run of await waitingForBudget(this.store, park, id)) {
-      const row = await rowOf(run, this.store);
-      const messageId = `decision-${row.head}`;
-      const data = sealDecision(this.#codec, run, messageId, { choice: decision.choice, value: decision.value });
-      await this.store.deliver({ to: run, id: messageId, kind: "decision", name: BUDGET_DECISION, data });
-    }
+    if (isBudget && decision.choice === "raise") await raiseForOthers(this.#source, id, park, resolved);
     this.#worker.hint();
   }
 

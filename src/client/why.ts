@@ -3,6 +3,7 @@
 import { formatMs } from "../base/duration.ts";
 import type { InboxRow } from "../core/store.ts";
 import { isTerminal, type PublicStatus, type RunState } from "../core/transition.ts";
+import { budgetText } from "./budgets.ts";
 import { isStranded, neededVersion } from "./doctor.ts";
 import { type Line, lineOf } from "./line.ts";
 import type { Pawl } from "./pawl.ts";
@@ -255,6 +256,7 @@ function presentOf(facts: Facts): string[] {
       : []),
     ...(cancel === null ? [] : [`Its cancellation${reason} is recorded and takes effect when a worker has the run.`]),
     ...(status.progress === undefined ? [] : [`Latest progress: ${short(status.progress, 200)}`]),
+    ...(status.budget === undefined ? [] : [`Its budget: ${budgetText(status.budget)}.`]),
     ...(status.deadline === null ? [] : [`Its deadline is ${when(facts.now, status.deadline.getTime())}.`]),
   ];
 }
@@ -346,7 +348,7 @@ function nextOf(facts: Facts, faults: readonly string[]): string[] {
   const lines = [
     ...faults,
     ...choices.map(
-      (choice) => `pawl resolve ${status.id} ${choice}${choice === "complete" ? " --value '<result as JSON>'" : ""}`,
+      (choice) => `pawl resolve ${status.id} ${choice}${VALUES[choice] ?? ""}`,
     ),
     ...(status.state === "parked"
       ? []
@@ -361,6 +363,12 @@ function nextOf(facts: Facts, faults: readonly string[]): string[] {
   ];
   return lines.length > 0 ? lines : ["Nothing: it goes on by itself."];
 }
+
+/** What some choices need besides. */
+const VALUES: Readonly<Record<string, string>> = {
+  complete: " --value '<result as JSON>'",
+  raise: " --value '<new limits as JSON>'",
+};
 
 function stoppedAdvice({ owner }: Facts): string[] {
   if (owner?.health !== "stopped") return [];

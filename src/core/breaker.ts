@@ -16,9 +16,9 @@ import type { PassPorts } from "./pass-ports.ts";
 export interface BreakerOptions {
   /** Failures within the window that open it. Default 5. */
   readonly failures?: number;
-  /** Default "1m". */
+  /** How far back failures count. Default 60 s. */
   readonly window?: Duration;
-  /** How long nothing is let through. Default "30s". */
+  /** How long nothing is let through. Default 30 s. */
   readonly cooldown?: Duration;
 }
 
@@ -31,13 +31,17 @@ interface BreakerPolicy {
 /** Policies by the name of the breaker. */
 export type Breakers = ReadonlyMap<string, BreakerPolicy>;
 
-const DEFAULT: BreakerPolicy = { failures: 5, windowMs: 60_000, cooldownMs: 30_000 };
+export const DEFAULT_BREAKER: BreakerPolicy = {
+  failures: 5,
+  windowMs: 60_000,
+  cooldownMs: 30_000,
+};
 
 export function breakerPolicies(workflow: string, options: Readonly<Record<string, BreakerOptions>>): Breakers {
   return new Map(Object.entries(options).map(([name, given]) => [name, policyOf(workflow, name, given)]));
 }
 
-function policyOf(workflow: string, name: string, { failures = DEFAULT.failures, window, cooldown }: BreakerOptions) {
+function policyOf(workflow: string, name: string, { failures = DEFAULT_BREAKER.failures, window, cooldown }: BreakerOptions) {
   assertName(`breaker of workflow "${workflow}"`, name);
   if (!Number.isSafeInteger(failures) || failures < 1)
     throw new PawlError(
@@ -47,8 +51,8 @@ function policyOf(workflow: string, name: string, { failures = DEFAULT.failures,
     );
   return {
     failures,
-    windowMs: window === undefined ? DEFAULT.windowMs : toMs(window, `window of breaker "${name}"`),
-    cooldownMs: cooldown === undefined ? DEFAULT.cooldownMs : toMs(cooldown, `cooldown of breaker "${name}"`),
+    windowMs: window === undefined ? DEFAULT_BREAKER.windowMs : toMs(window, `window of breaker "${name}"`),
+    cooldownMs: cooldown === undefined ? DEFAULT_BREAKER.cooldownMs : toMs(cooldown, `cooldown of breaker "${name}"`),
   };
 }
 
@@ -57,8 +61,9 @@ interface Seen {
   /** Times of failures, within the window. */
   failures: number[];
   openUntil: number | null;
-  /** The call whose attempt was let through to find out. */
+  /** The call whose attempt was let through to find out, and until when others wait for what it finds: its process may have lost it. */
   trial: StepCall | null;
+  trialUntil: number;
 }
 
 // By the worker whose runs share it: of several engines in a process each sees for itself.
@@ -67,9 +72,13 @@ const seenBy = new WeakMap<PassPorts, Map<string, Seen>>();
 function seenOf({ ports }: Pass, name: string): Seen {
   const all = seenBy.get(ports) ?? new Map<string, Seen>();
   seenBy.set(ports, all);
-  const seen = all.get(name) ?? { failures: [], openUntil: null, trial: null };
+  const seen = all.get(name) ?? { failures: [], openUntil: null, trial: null, trialUntil: 0 };
   all.set(name, seen);
   return seen;
+}
+
+function policyIn({ workflow }: Pass, name: string): BreakerPolicy {
+  return workflow.definition.breakers?.get(name) ?? DEFAULT_BREAKER;
 }
 
 /** Why an attempt of this call is not begun now; `null`: it is. */
@@ -77,10 +86,11 @@ export function whyOpen(pass: Pass, call: StepCall): PawlError | null {
   const name = call.policy.breaker as string;
   const seen = seenOf(pass, name);
   if (seen.openUntil === null) return null;
-  const left = seen.openUntil - pass.ports.clock.now();
-  const isTried = seen.trial?.open === true && seen.trial !== call;
+  const now = pass.ports.clock.now();
+  const left = seen.openUntil - now;
+  const isTried = seen.trial?.open === true && seen.trial !== call && now < seen.trialUntil;
   if (left <= 0 && !isTried) {
-    seen.trial = call;
+    Object.assign(seen, { trial: call, trialUntil: now + policyIn(pass, name).cooldownMs });
     return null;
   }
   return circuitOpen(pass.id, call, name, Math.max(left, isTried ? 1000 : 1));
@@ -102,7 +112,7 @@ export function tellBreaker(pass: Pass, call: StepCall, error: unknown): void {
     if (isTrial) Object.assign(seen, { failures: [], openUntil: null });
     return;
   }
-  const policy = pass.workflow.definition.breakers?.get(name) ?? DEFAULT;
+  const policy = policyIn(pass, name);
   const now = pass.ports.clock.now();
   seen.failures = [...seen.failures.filter((at) => now - at < policy.windowMs), now];
   if (isTrial || (seen.openUntil === null && seen.failures.length >= policy.failures))

@@ -10,6 +10,7 @@ import { recordable } from "./values.ts";
 
 /** At most so many retries in any span of this length, in one process. */
 export interface RetryBudgetOptions {
+  /** Retries of all steps of the workflow together. */
   readonly max: number;
   /** The length of the span: "1m". */
   readonly per: Duration;

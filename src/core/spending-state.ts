@@ -13,6 +13,8 @@ export class Spending {
   said: Amounts | null = null;
   /** Why it does not begin. */
   refusal: Refused | null = null;
+  /** Something of what is reserved may be spent already. */
+  mayHaveBegun = false;
   /** A person has decided that it fails. */
   isGivenUp = false;
 
@@ -47,15 +49,16 @@ export function isRefused({ spending }: StepCall): boolean {
 
 /** Takes over what a recorded attempt has reserved. */
 export function adoptReserved(call: StepCall, started: StepStarted): void {
-  if (started?.spend !== undefined) spendingOf(call).reserved = started.spend;
+  if (started?.spend !== undefined) Object.assign(spendingOf(call), { reserved: started.spend, mayHaveBegun: true });
 }
 
 /** Takes over what a recorded mark says of a step that is open. */
 export function adoptSpendingMark(call: StepCall, { type, payload }: Entry): void {
   if (type === "step.started") adoptReserved(call, payload as StepStarted);
+  if (type === "step.failed" && call.spending !== null) call.spending.refusal = null;
   if (type === "step.spent") spendingOf(call).reserved = null;
   if (type === "step.reserved")
-    Object.assign(spendingOf(call), { reserved: (payload as Reserved).spend, refusal: null });
+    Object.assign(spendingOf(call), { reserved: (payload as Reserved).spend, refusal: null, mayHaveBegun: true });
   if (type === "step.refused") Object.assign(spendingOf(call), { reserved: null, refusal: payload as Refused });
 }
 

@@ -11,8 +11,9 @@ import type { StepCall } from "./call.ts";
 import type { Parked, Refused, Resolved } from "./journal.ts";
 import type { Pass } from "./pass.ts";
 import { wakeupOf } from "./pass-wakeup.ts";
-import { spendingOf } from "./spending-state.ts";
-import type { CounterChange, CounterRefusal } from "./store.ts";
+import { isRefused, sayNothingSpent, spendingOf } from "./spending-state.ts";
+import type { CounterRefusal } from "./counters.ts";
+import type { CounterChange } from "./store.ts";
 
 /** The name of decisions about a budget: no step has such a key. */
 export const BUDGET_DECISION = "#budget";
@@ -24,10 +25,11 @@ const askedBy = new WeakMap<CounterChange, StepCall>();
 export function reserve(pass: Pass, call: StepCall): Amounts | null {
   const { spending } = call;
   const { budgets } = pass.body;
-  if (spending === null || spending.asked === null || budgets.length === 0 || spending.reserved !== null) return null;
+  if (spending === null) return null;
+  spending.refusal = null;
+  if (spending.asked === null || budgets.length === 0 || spending.reserved !== null) return null;
   const amounts = { calls: 1, ...spending.asked };
   spending.reserved = amounts;
-  spending.refusal = null;
   for (const budget of budgets) {
     for (const change of reservation(budget, amounts, pass.ports.clock.now())) {
       askedBy.set(change, call);
@@ -68,6 +70,7 @@ export function settleSpending(pass: Pass, call: StepCall): void {
   const spent = { ...spending.asked, ...said };
   spending.reserved = null;
   spending.said = null;
+  spending.mayHaveBegun = false;
   pass.draft.append(pass.ports.clock.now(), "step.spent", call.key, spent);
   pass.notes.addSpent(spent, true);
   pass.steps.hasGivenBack();
@@ -86,7 +89,11 @@ export function settleSpending(pass: Pass, call: StepCall): void {
 /** What is under way when a run stops may have spent all that it reserved. */
 export function settleOpen(pass: Pass): void {
   if (pass.body.budgets.length === 0) return;
-  for (const call of pass.calls.steps()) if (call.retryAt === null) settleSpending(pass, call);
+  for (const call of pass.calls.steps()) {
+    if (call.retryAt !== null) continue;
+    if (call.spending?.mayHaveBegun === false) sayNothingSpent(call);
+    settleSpending(pass, call);
+  }
 }
 
 // Refusals
@@ -186,7 +193,7 @@ export class RefusedCalls {
 
   /** When nothing else is under way: tries once more if there may be room, or else parks the run. */
   goOn(): void {
-    const calls = [...this.#calls].filter((call) => call.open && call.spending?.refusal != null);
+    const calls = [...this.#calls].filter((call) => call.open && isRefused(call)).sort((a, b) => a.order - b.order);
     const [first] = calls;
     if (first === undefined || !this.#isAllElseStill()) return;
     if (this.mayTryAgain) {
@@ -222,7 +229,6 @@ function parkOf(run: string, calls: readonly StepCall[]): Parked {
 /** Reserves for a call that was refused before, and begins it behind that (SP1). */
 function beginRefused(pass: Pass, call: StepCall): void {
   const spend = reserve(pass, call);
-  if (call.spending !== null) call.spending.refusal = null;
   pass.draft.append(pass.ports.clock.now(), "step.reserved", call.key, { spend });
   pass.steps.startBehindBarrier(call);
   pass.ports.dirty(pass);

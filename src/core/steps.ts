@@ -70,7 +70,10 @@ export class Steps implements AttemptEvents {
 
   #begin(call: StepCall): void {
     const refusal = call.policy.breaker === undefined ? null : whyOpen(this.#pass, call);
-    if (refusal === null) return this.#attempts.start(call);
+    if (refusal === null) {
+      if (call.spending !== null) call.spending.mayHaveBegun = true;
+      return this.#attempts.start(call);
+    }
     sayNothingSpent(call);
     this.failed(call, refusal);
   }

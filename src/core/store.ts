@@ -9,6 +9,7 @@
 //   ST5. A rejected promise of `commit` with code `storage_unavailable` means: nothing was applied.
 //        Any other rejection means: the outcome is unknown, fence yourself before you look (P17).
 import type { Clock } from "../base/clock.ts";
+import type { CounterRefusal } from "./counters.ts";
 import type { StoredEntry } from "./journal.ts";
 import type { Isolation, Sql } from "./sql.ts";
 import type { RunState } from "./transition.ts";
@@ -428,16 +429,6 @@ export interface CounterChange {
   readonly atLeast?: true;
 }
 
-/** The key that a counter is stored under, and listed by. Run ids have no slash. */
-export function counterKey({ key, of }: Pick<CounterChange, "key" | "of">): string {
-  return of === undefined ? key : `${countersOf(of)}${key}`;
-}
-
-/** What the keys of all counters that belong to a run begin with. */
-export function countersOf(run: string): string {
-  return `of/${run}/`;
-}
-
 export interface CounterRow {
   readonly key: string;
   readonly value: number;
@@ -453,19 +444,6 @@ export type Verdict =
   | CounterRefusal
   /** This run's part broke a rule of the store itself; its neighbours were applied. */
   | { readonly run: string; readonly kind: "failed"; readonly error: unknown };
-
-export interface CounterRefusal {
-  readonly run: string;
-  readonly kind: "refused";
-  readonly why: "counter";
-  readonly key: string;
-  /** Which of the part's changes it was, counted from zero. */
-  readonly at: number;
-  /** The counter as it was before this change, with those of the part that precede it. */
-  readonly value: number;
-  /** The limit that held. */
-  readonly max: number | null;
-}
 
 export interface RunQuery {
   readonly workflow?: string;

@@ -1,5 +1,6 @@
 // What a change of a counter comes to: the same in every store that counts in this process.
-import { type CounterChange, type CounterRefusal, counterKey, countersOf, type RunCommit } from "../core/store.ts";
+import { type CounterRefusal, counterKey, countersOf } from "../core/counters.ts";
+import type { CounterChange, RunCommit } from "../core/store.ts";
 
 /** The value after a change. */
 export function counted({ by, atLeast }: CounterChange, value: number): number {

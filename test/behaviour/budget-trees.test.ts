@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Pawl } from "../../src/client/pawl.ts";
 import type { Context } from "../../src/core/context.ts";
-import { countersOf } from "../../src/core/store.ts";
+import { countersOf } from "../../src/core/counters.ts";
 import { workflow } from "../../src/core/workflow.ts";
 import { DAY, errorOf, gate, openWorld, STORES } from "./harness.ts";
 
@@ -188,6 +188,6 @@ describe.each(STORES)("a budget of a tree of runs on %s", (store) => {
     const pawl = await world.open([flow]);
     const run = await pawl.start(flow);
     expect(await run.result()).toBe("ended");
-    expect((await run.status()).budget?.reserved).toEqual({ usd: 0 });
+    expect((await run.status()).budget).toMatchObject({ spent: { usd: 0 }, reserved: { usd: 0 } });
   });
 });

@@ -1,15 +1,7 @@
 // Applying a commit, one run after the other
 // Every condition of a run is checked before anything of it is written, so a refusal leaves no trace (P18).
-import {
-  type Commit,
-  type CounterChange,
-  counterKey,
-  type KeyRow,
-  type NewKey,
-  type RunCommit,
-  type Verdict,
-  type WaitChange,
-} from "../../core/store.ts";
+import { counterKey } from "../../core/counters.ts";
+import type { Commit, CounterChange, KeyRow, NewKey, RunCommit, Verdict, WaitChange } from "../../core/store.ts";
 import { commitFault } from "../commit-fault.ts";
 import { counted, isPast, limitOf, refusalOf } from "../counters.ts";
 import { deliver } from "./deliver.ts";

@@ -1,5 +1,6 @@
 // The conditions of a run's part, all checked before anything of it is written, so that a refusal leaves no trace (P18).
-import { type CounterChange, counterKey, type KeyRow, type RunCommit, type Verdict } from "../../core/store.ts";
+import { counterKey } from "../../core/counters.ts";
+import type { CounterChange, KeyRow, RunCommit, Verdict } from "../../core/store.ts";
 import { counted, isPast, limitOf, refusalOf } from "../counters.ts";
 import type { Connection, Row } from "./connection.ts";
 import { RUN_COLUMNS, runRow } from "./rows.ts";

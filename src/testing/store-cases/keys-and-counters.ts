@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { type CounterChange, countersOf, type RunCommit } from "../../core/store.ts";
+import { countersOf } from "../../core/counters.ts";
+import type { CounterChange, RunCommit } from "../../core/store.ts";
 import { appending, apply, commitAll, creation, ending, headOf, rowOf, type StoreCase, storeCase } from "./case.ts";
 
 const keyed = (run: string, digest = "d"): RunCommit => ({
