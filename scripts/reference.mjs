@@ -196,7 +196,12 @@ const INTERFACES = [
     name: "CallOptions",
     file: "src/core/context.ts",
     about: "`ctx.call(workflow, input, options?)` and `ctx.spawn(…)`",
-    defaults: { key: "the workflow's name; `name#2` for its second use", tags: "none", priority: "the parent's", budget: "the workflow's" },
+    defaults: {
+      key: "the workflow's name; `name#2` for its second use",
+      tags: "none",
+      priority: "the parent's",
+      budget: "the workflow's",
+    },
   },
   {
     name: "MapOptions",

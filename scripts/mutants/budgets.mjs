@@ -56,19 +56,25 @@ export const budgetMutants = [
   {
     rule: "SP3",
     name: "what others have given back is not looked at before the run is parked",
-    changes: [{ file: "src/core/spending.ts", from: "    if (this.mayTryAgain) {", to: "    if (this.mayTryAgain && false) {" }],
+    changes: [
+      { file: "src/core/spending.ts", from: "    if (this.mayTryAgain) {", to: "    if (this.mayTryAgain && false) {" },
+    ],
     killers: [{ file: TREES, title: "room for the rest" }],
   },
   {
     rule: "SP4",
     name: "what was reserved and not spent is not given back",
-    changes: [{ file: "src/core/spending.ts", from: "      if (after !== before)\n", to: "      if (after > before)\n" }],
+    changes: [
+      { file: "src/core/spending.ts", from: "      if (after !== before)\n", to: "      if (after > before)\n" },
+    ],
     killers: [{ file: BUDGETS, title: "a step says what it really spent" }],
   },
   {
     rule: "SP4",
     name: "more than was reserved is not counted",
-    changes: [{ file: "src/core/spending.ts", from: "      if (after !== before)\n", to: "      if (after < before)\n" }],
+    changes: [
+      { file: "src/core/spending.ts", from: "      if (after !== before)\n", to: "      if (after < before)\n" },
+    ],
     killers: [{ file: BUDGETS, title: "a step says what it really spent" }],
   },
   {
@@ -105,7 +111,11 @@ export const budgetMutants = [
     rule: "X-29",
     name: "a breaker lets everybody through after its cooldown",
     changes: [
-      { file: "src/core/breaker.ts", from: "if (left <= 0 && !isTried) {", to: "if (left <= 0 || (isTried && false)) {" },
+      {
+        file: "src/core/breaker.ts",
+        from: "if (left <= 0 && !isTried) {",
+        to: "if (left <= 0 || (isTried && false)) {",
+      },
     ],
     killers: [{ file: RUNAWAYS, title: "of a breaker's trial" }],
   },

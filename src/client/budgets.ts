@@ -9,9 +9,9 @@ import {
   limitsInCounters,
   limitsOf,
 } from "../core/budget.ts";
+import { countersOf } from "../core/counters.ts";
 import type { Parked, Resolved, RunStarted } from "../core/journal.ts";
 import { BUDGET_DECISION } from "../core/spending.ts";
-import { countersOf } from "../core/counters.ts";
 import type { RunRow, Store } from "../core/store.ts";
 import { openEntry } from "../core/values.ts";
 import { sealDecision } from "./decision.ts";
@@ -32,7 +32,10 @@ export async function budgetOf(
 }
 
 /** Whoever has damaged the first entry, the rest of the run can still be looked at. */
-async function recordedBudgets({ store, codec }: Pick<RunSource, "store" | "codec">, run: string): Promise<RunStarted["budgets"]> {
+async function recordedBudgets(
+  { store, codec }: Pick<RunSource, "store" | "codec">,
+  run: string,
+): Promise<RunStarted["budgets"]> {
   const [first] = await store.journal(run, { limit: 1 });
   try {
     return first === undefined ? undefined : (openEntry(codec, run, first).payload as RunStarted).budgets;
@@ -93,11 +96,7 @@ export async function raiseForOthers(
 }
 
 /** The other runs that are parked because the same budget has no room. */
-async function waitingForBudget(
-  store: Store,
-  { detail }: Pick<Parked, "detail">,
-  but: string,
-): Promise<string[]> {
+async function waitingForBudget(store: Store, { detail }: Pick<Parked, "detail">, but: string): Promise<string[]> {
   const waits = await store.waits({ kind: "decision", name: "budget_exceeded" });
   return waits.filter((wait) => wait.run !== but && budgetIn(wait.detail) === detail?.["budget"]).map(({ run }) => run);
 }

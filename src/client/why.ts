@@ -347,9 +347,7 @@ function nextOf(facts: Facts, faults: readonly string[]): string[] {
   const choices = isDecided ? [] : (status.parked?.choices ?? []);
   const lines = [
     ...faults,
-    ...choices.map(
-      (choice) => `pawl resolve ${status.id} ${choice}${VALUES[choice] ?? ""}`,
-    ),
+    ...choices.map((choice) => `pawl resolve ${status.id} ${choice}${VALUES[choice] ?? ""}`),
     ...(status.state === "parked"
       ? []
       : signals.map((wait) => `To send it: pawl signal ${status.id} ${wait.name} '<payload as JSON>'`)),

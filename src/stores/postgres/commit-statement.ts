@@ -1,8 +1,9 @@
 // A commit as the arguments of one call
 // Entries travel as columns, new runs and plain ends as lists, everything else as one document per part; values of the codec go beside these,
 // as they are. Which way a part goes is decided here, by what it has and what is known of its run.
-import type { StoredEntry } from "../../core/journal.ts";
+
 import { counterKey } from "../../core/counters.ts";
+import type { StoredEntry } from "../../core/journal.ts";
 import type { CounterChange, NewChild, NewRun, RowPatch, RunCommit } from "../../core/store.ts";
 import type { OwnedRun, OwnedRuns } from "../owned-runs.ts";
 import { versionLine } from "../version-line.ts";

@@ -1,7 +1,7 @@
 // Writing a run's part, once its conditions hold.
 import { PawlError } from "../../base/errors.ts";
-import type { StoredEntry } from "../../core/journal.ts";
 import { counterKey } from "../../core/counters.ts";
+import type { StoredEntry } from "../../core/journal.ts";
 import type { CounterChange, NewChild, NewRun, RowPatch, RunCommit, WaitChange } from "../../core/store.ts";
 import { counted } from "../counters.ts";
 import { versionLine } from "../version-line.ts";
