@@ -233,7 +233,7 @@ function partHelpers(s: string): string {
     declare
       v_value double precision;
     begin
-      insert into ${s}.counters as counter (key, value) values (p_key, p_by)
+      insert into ${s}.counters as counter (key, value) values (p_key, case when p_at_least then greatest(p_by, 0) else p_by end)
         on conflict (key) do update
         set value = case when p_at_least then greatest(counter.value, excluded.value) else counter.value + excluded.value end
         returning value into v_value;
