@@ -27,7 +27,7 @@ export const budgetMutants = [
         to: "call.spending !== undefined",
       },
     ],
-    killers: [{ file: BUDGETS, title: "stops the run before the call" }],
+    killers: [{ file: TREES, title: "calls in parallel" }],
   },
   {
     rule: "SP2",
@@ -39,7 +39,7 @@ export const budgetMutants = [
         to: "    this.#after = [...batch.after];\n",
       },
     ],
-    killers: [{ file: TREES }],
+    killers: [{ file: BUDGETS, title: "follows the refused batch" }],
   },
   {
     rule: "SP3",

@@ -1,8 +1,11 @@
 import { describe, expect, it } from "vitest";
+import { Pawl } from "../../src/client/pawl.ts";
+import { why } from "../../src/client/why.ts";
 import type { BudgetOptions } from "../../src/core/budget.ts";
 import type { Context } from "../../src/core/context.ts";
 import { workflow } from "../../src/core/workflow.ts";
-import { errorOf, gate, HOUR, openWorld, STORES } from "./harness.ts";
+import { memoryStore } from "../../src/stores/memory/memory-store.ts";
+import { errorOf, gate, HOUR, nextRound, openWorld, STORES } from "./harness.ts";
 
 /** A workflow that pays for so many calls, one after the other; what it paid for is noted outside. */
 function paying(calls: number, budget: BudgetOptions | undefined, spend = { usd: 0.4, tokens: 100 }) {
@@ -64,6 +67,10 @@ describe.each(STORES)("a budget on %s", (store) => {
         "step.refused call-3",
         "run.parked",
       ]);
+      const { summary, present, next } = await why(pawl, "r");
+      expect(summary).toContain("is parked (budget_exceeded)");
+      expect(present).toContain(`Its budget: ${refusal.used} of ${refusal.limit} ${unit} spent.`);
+      expect(next[0]).toBe("pawl resolve r raise --value '<new limits as JSON>'");
     },
   );
 
@@ -250,4 +257,49 @@ describe.each(STORES)("a budget on %s", (store) => {
       cost: { usd: 0.8 },
     });
   });
+});
+
+it("SP2 P2 what a run has written while its reservation was under way follows the refused batch, and nothing of it is lost", async () => {
+  const asked = gate();
+  const answered = gate();
+  const slow = gate();
+  const inner = memoryStore();
+  const store = new Proxy(inner, {
+    get: (target, name: keyof typeof inner) =>
+      name !== "commit"
+        ? target[name]
+        : async (commit: Parameters<typeof inner.commit>[0]) => {
+            if (commit.runs.some(({ counters }) => counters !== undefined)) {
+              asked.open();
+              await answered.passed;
+            }
+            return inner.commit(commit);
+          },
+  });
+  const flow = workflow({ name: "flow", budget: { usd: 1, onExceeded: "fail" } }, async (ctx) => {
+    const slowly = ctx.step("slow", () => slow.passed);
+    await ctx.step("first", () => 0);
+    const dear = ctx.step("dear", () => 0, { spend: { usd: 2 } }).catch((error) => error.code);
+    await slowly;
+    ctx.set("seen", true);
+    return [await ctx.step("second", () => "second"), await dear];
+  });
+  const pawl = await Pawl.open(store, { workflows: [flow], handleSignals: false });
+  const run = await pawl.start(flow, undefined, { id: "r" });
+  await asked.passed;
+  slow.open();
+  for (let round = 0; round < 20; round++) await nextRound();
+  answered.open();
+  expect(await run.result()).toEqual(["second", "budget_exceeded"]);
+  expect((await run.journal()).map(({ type, key }) => `${type} ${key}`).slice(4)).toEqual([
+    "step.started dear",
+    "step.completed slow",
+    "state.patched seen",
+    "step.started second",
+    "step.refused dear",
+    ...["step.failed dear", "step.completed second"],
+    "run.succeeded null",
+  ]);
+  expect((await run.status()).data).toEqual({ seen: true });
+  await pawl.close();
 });
