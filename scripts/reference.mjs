@@ -19,6 +19,7 @@ const limits = read("src/core/limits.ts");
 const DEFAULTS = constantsIn(limits, "DEFAULTS");
 const LIMITS = constantsIn(limits, "LIMITS");
 const TIMEOUTS = constantsIn(limits, "STEP_TIMEOUTS_MS");
+const BREAKER = constantsIn(read("src/core/breaker.ts"), "DEFAULT_BREAKER");
 const RETRY = constantsIn(read("src/core/retry.ts"), "DEFAULT_RETRY");
 
 const timeouts = Object.entries(TIMEOUTS.values).map(([kind, ms]) => `${kind} ${duration(ms)}`);
@@ -60,8 +61,33 @@ const INTERFACES = [
       guard: '`"warn"`',
       onMissing: '`"park"`',
       concurrency: "any number",
+      budget: "no limit",
+      retryBudget: "no limit",
+      breakers: "see BreakerOptions",
       rate: "any number",
     },
+  },
+  {
+    name: "BudgetOptions",
+    file: "src/core/budget.ts",
+    about: "`budget` of a workflow, a start or a child. Any other name is a unit of your own.",
+    defaults: { usd: "no limit", tokens: "no limit", calls: "no limit", time: "no limit", onExceeded: '`"park"`' },
+  },
+  {
+    name: "BreakerOptions",
+    file: "src/core/breaker.ts",
+    about: "`breakers` of a workflow, by name",
+    defaults: {
+      failures: number(BREAKER.values.failures),
+      window: duration(BREAKER.values.windowMs),
+      cooldown: duration(BREAKER.values.cooldownMs),
+    },
+  },
+  {
+    name: "RetryBudgetOptions",
+    file: "src/core/retry-budget.ts",
+    about: "`retryBudget` of a workflow",
+    defaults: { max: "required", per: "required" },
   },
   {
     name: "ConcurrencyLimit",
@@ -85,6 +111,9 @@ const INTERFACES = [
       timeout: `the workflow's, else by kind: ${timeouts.join(", ")}`,
       retry: "the workflow's",
       recovery: '`"rerun"`',
+      spend: "nothing",
+      breaker: "none",
+      noProgress: "not looked at",
     },
   },
   {
@@ -111,8 +140,15 @@ const INTERFACES = [
   {
     name: "EffectOptions",
     file: "src/core/effect.ts",
-    about: '`ctx.effect(name, spec, options)`; also `kind` (default `"api"`), `timeout` and `retry` of StepOptions',
+    about:
+      '`ctx.effect(name, spec, options)`; also `kind` (default `"api"`), `timeout`, `retry`, `spend` and `breaker` of StepOptions',
     defaults: { recovery: 'by the guard: `"detect"`, `"rerun"` or `"ask"`' },
+  },
+  {
+    name: "NoProgress",
+    file: "src/core/no-progress.ts",
+    about: "`noProgress` of `ctx.step(name, fn, options?)`",
+    defaults: { repeats: "required", args: "`undefined`" },
   },
   {
     name: "TransactionOptions",
@@ -234,6 +270,7 @@ const INTERFACES = [
       debounce: "none: every start is by itself",
       priority: "0",
       transaction: "none",
+      budget: "the workflow's",
       version: "the newest of a live worker",
     },
   },
@@ -271,7 +308,12 @@ const INTERFACES = [
     name: "CallOptions",
     file: "src/core/context.ts",
     about: "`ctx.call(workflow, input, options?)` and `ctx.spawn(…)`",
-    defaults: { key: "the workflow's name; `name#2` for its second use", tags: "none", priority: "the parent's" },
+    defaults: {
+      key: "the workflow's name; `name#2` for its second use",
+      tags: "none",
+      priority: "the parent's",
+      budget: "the workflow's",
+    },
   },
   {
     name: "MapOptions",
@@ -368,6 +410,7 @@ const MEANINGS = {
   "StepOptions.retry": "Which errors are tried again, and when.",
   "StartOptions.tags": "To find the run by.",
   "WaitOptions.default": "What the wait resolves with when its time is over.",
+  "BudgetOptions.tokens": "Of models.",
   "CallOptions.tags": "To find the child by.",
   "CallOptions.priority": "Higher goes first.",
 };

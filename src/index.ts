@@ -39,6 +39,8 @@ export type {
   Risk,
   VoteDecision,
 } from "./core/approval.ts";
+export type { BreakerOptions } from "./core/breaker.ts";
+export type { Amounts, BudgetOptions, BudgetStatus } from "./core/budget.ts";
 export type {
   CallOptions,
   Context,
@@ -53,10 +55,13 @@ export type {
   WaitOptions,
 } from "./core/context.ts";
 export type { EffectOptions, EffectSpec, NeededApproval } from "./core/effect.ts";
+export { type CategoryRule, ERROR_CATEGORIES, type ErrorCategory, errorCategory } from "./core/error-category.ts";
 export type { ConcurrencyLimit, RateLimit } from "./core/flow-control.ts";
 export type { EffectClass, Entry, EntryType, Parked } from "./core/journal.ts";
+export type { NoProgress } from "./core/no-progress.ts";
 export type { Notification, Notifier } from "./core/notification.ts";
 export type { Retry, RetryOptions } from "./core/retry.ts";
+export type { RetryBudgetOptions } from "./core/retry-budget.ts";
 export type { Misfire, Overlap } from "./core/schedule.ts";
 export type { StandardSchema } from "./core/schema.ts";
 export type {

@@ -2,6 +2,7 @@
 // changes of the sources, and the narrowest tests that must notice: one of `killers`, and each of `alsoKilledBy` as well.
 import { diskMutants } from "./ahead-of-the-disk.mjs";
 import { approvalMutants } from "./approvals.mjs";
+import { budgetMutants } from "./budgets.mjs";
 import { flowMutants } from "./flow.mjs";
 import { guardMutants } from "./guards.mjs";
 import { ownershipMutants } from "./ownership.mjs";
@@ -18,4 +19,5 @@ export const mutants = [
   ...flowMutants,
   ...approvalMutants,
   ...guardMutants,
+  ...budgetMutants,
 ];

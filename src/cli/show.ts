@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { formatMs } from "../base/duration.ts";
+import { budgetText } from "../client/budgets.ts";
 import type { RunStatus } from "../client/run.ts";
 import {
   decisionText,
@@ -64,6 +65,7 @@ function factsOf(status: RunStatus, line: Timeline, now: number): [string, strin
     ...(status.origin === null ? [] : [["inherits", `the journal of ${status.origin}`] as [string, string]]),
     ["input", shortJson(line.input, 200)],
     ...(status.cost === undefined ? [] : [["cost", shortJson(status.cost)] as [string, string]]),
+    ...(status.budget === undefined ? [] : [["budget", clean(budgetText(status.budget))] as [string, string]]),
     ...(Object.keys(status.data).length === 0 ? [] : [["state", shortJson(status.data, 200)] as [string, string]]),
     ...(status.progress === undefined ? [] : [["progress", shortJson(status.progress, 200)] as [string, string]]),
     ["journal", countOf(line.entries, "entry", "entries")],

@@ -7,6 +7,7 @@ import { PawlError } from "../base/errors.ts";
 import type { ApprovalDecided, ApprovalRequested } from "../core/approval-request.ts";
 import { shifted } from "../core/approval-spec.ts";
 import { APPROVAL_SPACE, approvalId, approvalWait } from "../core/approvals.ts";
+import { budgetsOfCopy } from "../core/budget.ts";
 import type { Cost } from "../core/context.ts";
 import { Draft } from "../core/draft.ts";
 import type { Host } from "../core/host.ts";
@@ -171,7 +172,8 @@ function costOf(prefix: readonly Entry[]): Map<string, number> {
   const costs = new Map<string, number>();
   for (const { type, payload } of prefix) {
     if (type === "run.continued") costs.clear();
-    const amounts = type === "run.continued" ? (payload as Continued).cost : type === "cost" ? (payload as Cost) : {};
+    const isCost = type === "cost" || type === "step.spent";
+    const amounts = type === "run.continued" ? (payload as Continued).cost : isCost ? (payload as Cost) : {};
     for (const [unit, amount] of Object.entries(amounts)) costs.set(unit, (costs.get(unit) ?? 0) + amount);
   }
   return costs;
@@ -213,7 +215,10 @@ interface Inheritance {
 async function inherit(draft: Draft, entry: Entry, how: Inheritance): Promise<void> {
   const { type, key, at } = entry;
   const isOpen = how.open.has(`${type} ${key}`);
-  if (type === "run.started") return void draft.append(at, type, key, { ...how.started, deadline: how.deadline });
+  if (type === "run.started") {
+    const started = { ...how.started, deadline: how.deadline, ...copied(how.started, how) };
+    return void draft.append(at, type, key, started);
+  }
   if (type === "step.failed" && how.point.tryAgain && entry.seq === how.point.at - 1)
     return tryAgain(draft, entry, how.now);
   if (type === "child.started" && isOpen) return restartChild(draft, entry, how);
@@ -224,7 +229,7 @@ async function inherit(draft: Draft, entry: Entry, how: Inheritance): Promise<vo
     at,
     type,
     key,
-    type === "run.continued" ? keepSeed(entry.payload as Continued, how.source) : entry.payload,
+    type === "run.continued" ? continuedCopy(entry.payload as Continued, how) : entry.payload,
   );
   if (type === "state.patched" && key !== null) {
     draft.state({
@@ -265,6 +270,21 @@ function waitForRetry(draft: Draft, key: string | null, due: number | null): voi
   draft.wait({ open: { key: `retry:${key}`, kind: "retry", name: nameOf(key), due, detail: null } });
 }
 
+/** A budget that was given to the source is one of the fork's own: it begins anew. Those of runs above hold for both. */
+function copied(
+  { budgets }: Pick<RunStarted, "budgets">,
+  { id, source, now }: Pick<Inheritance, "id" | "source" | "now">,
+  child?: { readonly from: string; readonly to: string },
+): Pick<RunStarted, "budgets"> {
+  if (budgets === undefined) return {};
+  const copies = new Map([[source, id], ...(child === undefined ? [] : [[child.from, child.to] as const])]);
+  return { budgets: budgetsOfCopy(budgets, copies, now) };
+}
+
+function continuedCopy(continued: Continued, how: Inheritance): Continued {
+  return { ...keepSeed(continued, how.source), ...copied(continued, how) };
+}
+
 /** The fork has another id, but its prefix was drawn from what the source's generations were seeded with (P10). */
 function keepSeed(continued: Continued, source: string): Continued {
   return { ...continued, seed: continued.seed ?? generationSeed(source, continued.generation) };
@@ -278,7 +298,8 @@ function tryAgain(draft: Draft, entry: Entry, now: number): void {
 }
 
 /** A child that the source still waits for answers the source alone: the fork starts its own. */
-async function restartChild(draft: Draft, entry: Entry, { id, now, ports }: Inheritance): Promise<void> {
+async function restartChild(draft: Draft, entry: Entry, how: Inheritance): Promise<void> {
+  const { id, now, ports } = how;
   const { store, host, codec } = ports;
   const old = entry.payload as ChildStarted;
   const row = await store.run(old.child);
@@ -296,7 +317,8 @@ async function restartChild(draft: Draft, entry: Entry, { id, now, ports }: Inhe
   const started = openEntry(codec, old.child, first).payload as RunStarted;
   const deadline = row.deadline === null ? null : now + (row.deadline - row.createdAt);
   const begun = new Draft(child, { head: 0, hash: child, at: 0 }, host, codec);
-  begun.append(now, "run.started", null, { ...started, seed: child, deadline } satisfies RunStarted);
+  const budgets = copied(started, how, { from: old.child, to: child });
+  begun.append(now, "run.started", null, { ...started, seed: child, deadline, ...budgets } satisfies RunStarted);
   const [stored] = begun.take().commit.entries;
   if (stored === undefined) throw new Error("a draft gives back what was appended");
   draft.append(entry.at, "child.started", entry.key, { ...old, child } satisfies ChildStarted);

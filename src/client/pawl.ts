@@ -12,6 +12,7 @@ import { ENDS, type Entry, type Resolved } from "../core/journal.ts";
 import { DEFAULTS, LIMITS } from "../core/limits.ts";
 import type { Notifier } from "../core/notification.ts";
 import { assertNoSchedule } from "../core/slot-run.ts";
+import { BUDGET_DECISION } from "../core/spending.ts";
 import type { Store } from "../core/store.ts";
 import { isTerminal, publicStatus } from "../core/transition.ts";
 import { openEntry, sealValue } from "../core/values.ts";
@@ -19,6 +20,7 @@ import type { Workflow } from "../core/workflow.ts";
 import { Registry } from "../worker/registry.ts";
 import { Worker } from "../worker/worker.ts";
 import { Approvals } from "./approvals.ts";
+import { assertRaise, raiseForOthers } from "./budgets.ts";
 import { Changes } from "./changes.ts";
 import { consoleLog, harmless } from "./console-log.ts";
 import { assertSameDecision, sealDecision } from "./decision.ts";
@@ -352,7 +354,9 @@ export class Pawl {
         { fields: { run: id, state: row.state } },
       );
     }
-    const { choices, detail } = parkOf(id, wait.detail);
+    const park = parkOf(id, wait.detail);
+    const { choices, detail } = park;
+    const isBudget = park.reason === "budget_exceeded";
     if (!choices.includes(decision.choice)) {
       throw new PawlError(
         "invalid_argument",
@@ -362,14 +366,16 @@ export class Pawl {
     }
     if (decision.choice === "cancel" || decision.choice === "abort") return void (await this.cancel(id));
     if (decision.choice === "compensate") return void (await this.cancel(id, { compensate: true }));
+    if (isBudget && decision.choice === "raise") assertRaise(id, park, decision.value);
     // One decision per park: a second caller's is the same message.
     const messageId = `decision-${row.head}`;
     const resolved: Resolved = { choice: decision.choice, value: decision.value };
-    const name = decision.step ?? textOf(detail?.["step"]) ?? "";
+    const name = isBudget ? BUDGET_DECISION : (decision.step ?? textOf(detail?.["step"]) ?? "");
     const data = sealDecision(this.#codec, id, messageId, resolved);
     const delivery = await this.store.deliver({ to: id, id: messageId, kind: "decision", name, data });
     if (delivery === "ended") throw runHasEnded(id, `the decision "${decision.choice}"`);
     if (delivery === "duplicate") await assertSameDecision(this.#source, id, messageId, resolved);
+    if (isBudget && decision.choice === "raise") await raiseForOthers(this.#source, id, park, resolved);
     this.#worker.hint();
   }
 

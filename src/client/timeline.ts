@@ -77,6 +77,7 @@ export interface TimelineMark {
     | "note"
     | "state"
     | "cost"
+    | "refused"
     | "patched"
     | "version"
     | "parked"
@@ -353,6 +354,8 @@ const MARK_KINDS: Readonly<Record<string, TimelineMark["kind"]>> = {
   note: "note",
   "state.patched": "state",
   cost: "cost",
+  "step.spent": "cost",
+  "step.refused": "refused",
   patched: "patched",
   "version.changed": "version",
   "run.parked": "parked",
@@ -371,9 +374,11 @@ function markText(kind: TimelineMark["kind"], key: string | null, payload: unkno
     case "state":
       return `${key} = ${short((payload as StatePatched).value)}`;
     case "cost":
-      return Object.entries(facts)
+      return `${key === null ? "" : `${key}: `}${Object.entries(facts)
         .map(([unit, amount]) => `${amount} ${unit}`)
-        .join(", ");
+        .join(", ")}`;
+    case "refused":
+      return `${key}: ${facts.used} of ${facts.limit} ${facts.unit} are used, and it needs ${facts.asked}`;
     case "patched":
       return String(key ?? "");
     case "version":

@@ -5,6 +5,7 @@ import { formatMs } from "../base/duration.ts";
 import type { InboxRow } from "../core/store.ts";
 import { isTerminal, type PublicStatus, type RunState } from "../core/transition.ts";
 import type { ApprovalSummary } from "./approvals.ts";
+import { budgetText } from "./budgets.ts";
 import { isStranded, neededVersion } from "./doctor.ts";
 import { type EffectRecord, ledgerOf } from "./ledger.ts";
 import { type Line, lineOf } from "./line.ts";
@@ -276,6 +277,7 @@ function presentOf(facts: Facts): string[] {
       : []),
     ...(cancel === null ? [] : [`Its cancellation${reason} is recorded and takes effect when a worker has the run.`]),
     ...(status.progress === undefined ? [] : [`Latest progress: ${short(status.progress, 200)}`]),
+    ...(status.budget === undefined ? [] : [`Its budget: ${budgetText(status.budget)}.`]),
     ...(status.deadline === null ? [] : [`Its deadline is ${when(facts.now, status.deadline.getTime())}.`]),
   ];
 }
@@ -368,10 +370,7 @@ function nextOf(facts: Facts, faults: readonly string[]): string[] {
   const choices = isDecided ? [] : (status.parked?.choices ?? []);
   const lines = [
     ...faults,
-    ...choices.map(
-      (choice) =>
-        `pawl resolve ${status.id} ${choice}${choice === "complete" || choice === "happened" ? " --value '<result as JSON>'" : ""}`,
-    ),
+    ...choices.map((choice) => `pawl resolve ${status.id} ${choice}${VALUES[choice] ?? ""}`),
     ...(status.state === "parked"
       ? []
       : signals.map((wait) => `To send it: pawl signal ${status.id} ${wait.name} '<payload as JSON>'`)),
@@ -386,6 +385,13 @@ function nextOf(facts: Facts, faults: readonly string[]): string[] {
   ];
   return lines.length > 0 ? lines : ["Nothing: it goes on by itself."];
 }
+
+/** What some choices need besides. */
+const VALUES: Readonly<Record<string, string>> = {
+  happened: " --value '<result as JSON>'",
+  complete: " --value '<result as JSON>'",
+  raise: " --value '<new limits as JSON>'",
+};
 
 function stoppedAdvice({ owner }: Facts): string[] {
   if (owner?.health !== "stopped") return [];

@@ -9,6 +9,7 @@ import type { Approved, ApproveOptions } from "./approval.ts";
 import { matchApproval } from "./approval-match.ts";
 import { approvalSpec } from "./approval-spec.ts";
 import { newApprovalCall } from "./approvals.ts";
+import { amountsOf, budgetPlan } from "./budget.ts";
 import { ChildCall, SignalCall, StepCall, type StepPolicy, TimerCall, TransactionCall } from "./call.ts";
 import type {
   CallOptions,
@@ -33,6 +34,7 @@ import type { CallType } from "./journal.ts";
 import { KeyScope } from "./key-scope.ts";
 import { STEP_TIMEOUTS_MS } from "./limits.ts";
 import { mapItems } from "./map-items.ts";
+import { Streaks } from "./no-progress.ts";
 import type { Pass } from "./pass.ts";
 import { type Duration, retryPolicy } from "./retry.ts";
 import { type StandardSchema, validateNow } from "./schema.ts";
@@ -52,6 +54,7 @@ export class BodyContext implements Context {
   #log: Log | null = null;
   /** Approvals that something was done with. */
   #used: Set<string> | null = null;
+  #streaks: Streaks | null = null;
 
   constructor(pass: Pass) {
     this.#pass = pass;
@@ -107,8 +110,14 @@ export class BodyContext implements Context {
     const key = this.#key("step.started", name, options.key);
     const policy = this.#policy(name, options);
     const { seed } = this.#pass;
-    if (undo === undefined) return this.#pass.issue(new StepCall(key, name, fn, policy, input, seed));
-    return this.#undoable(new UndoableCall(key, name, fn, policy, input, seed, undo));
+    const call =
+      undo === undefined
+        ? new StepCall(key, name, fn, policy, input, seed)
+        : new UndoableCall(key, name, fn, policy, input, seed, undo);
+    const issue = () => (call instanceof UndoableCall ? this.#undoable(call) : this.#pass.issue(call));
+    if (options.noProgress === undefined) return issue();
+    this.#streaks ??= new Streaks(this.#pass.id, this.#pass.ports.host);
+    return this.#streaks.watch(this.#scope().prefix + name, options.noProgress, issue);
   }
 
   #undoable(call: UndoableCall): Promise<unknown> {
@@ -128,11 +137,13 @@ export class BodyContext implements Context {
     return this.#undoable(new EffectCall(key, name, run, policy, seed, undo, plan)) as Promise<T>;
   }
 
-  #policy(name: string, { kind, timeout, retry, recovery }: StepOptions): StepPolicy {
+  #policy(name: string, { kind, timeout, retry, recovery, spend, breaker }: StepOptions): StepPolicy {
     const { definition } = this.#pass.workflow;
-    if (kind === undefined && timeout === undefined && retry === undefined && recovery === undefined) {
+    const isGuarded = spend !== undefined || breaker !== undefined;
+    if (kind === undefined && timeout === undefined && retry === undefined && recovery === undefined && !isGuarded) {
       return definition.stepPolicy;
     }
+    if (breaker !== undefined) assertName("breaker", breaker);
     return {
       timeoutMs:
         timeout === undefined
@@ -140,6 +151,8 @@ export class BodyContext implements Context {
           : toMs(timeout, `timeout of step "${name}"`),
       retry: retryPolicy(retry, definition.stepPolicy.retry),
       recovery: recovery ?? "rerun",
+      ...(spend !== undefined && { spend: amountsOf(spend, `spend of step "${name}"`) }),
+      ...(breaker !== undefined && { breaker }),
     };
   }
 
@@ -399,7 +412,8 @@ function isolationOf(given: Isolation = "read committed"): Isolation {
   throw new PawlError("invalid_argument", message, { fields: { isolation: given } });
 }
 
-function checkCallOptions({ tags, priority }: CallOptions): void {
+function checkCallOptions({ tags, priority, budget }: CallOptions): void {
+  budgetPlan(budget, "the child");
   for (const tag of tags ?? []) assertName("tag", tag);
   if (priority === undefined || Number.isInteger(priority)) return;
   throw new PawlError("invalid_argument", `priority is ${priority}. Give a whole number; higher goes first.`, {

@@ -1,6 +1,7 @@
 // The body
 // The user's code of one pass: how outcomes reach it, live and in replay alike, and what became of it.
 import { BodyContext } from "./body-context.ts";
+import { type Budget, budgetsFor } from "./budget.ts";
 import { Cancellation } from "./cancellation.ts";
 import { Compensation } from "./compensation.ts";
 import type { BodyResult } from "./endings.ts";
@@ -15,6 +16,8 @@ export function mayFollowEnd(type: string): boolean {
   return type === "run.cancelling" || type === "run.compensating";
 }
 
+const NO_BUDGETS: readonly Budget[] = [];
+
 export class Body {
   readonly #pass: Pass;
   readonly #seeds: Seeds;
@@ -27,6 +30,8 @@ export class Body {
   #compensation: Compensation | null = null;
   /** It ended while a turn was open, as it did when that was first recorded. */
   hasEndedInTurn = false;
+  /** Those that hold for the run, outermost first. */
+  budgets: readonly Budget[] = NO_BUDGETS;
 
   constructor(pass: Pass, seeds: Seeds) {
     this.#pass = pass;
@@ -38,6 +43,7 @@ export class Body {
   deliver(type: OutcomeType, key: string | null, payload: unknown): boolean {
     if (type === "run.started") {
       this.#seeds.reseed((payload as RunStarted).seed);
+      this.#takeBudgets(payload as RunStarted);
       this.#start((payload as RunStarted).input);
     } else if (type === "run.continued") this.#continue(payload as Continued);
     else if (type === "run.cancelling") this.#cancel(payload as Cancelling);
@@ -49,7 +55,16 @@ export class Body {
   #continue(continued: Continued): void {
     this.#seeds.reseed(continued.seed ?? generationSeed(this.#pass.id, continued.generation));
     this.#pass.notes.inherit(continued);
+    this.#takeBudgets(continued);
     this.#start(continued.input);
+  }
+
+  /** Who knows no more than the name of a workflow starts its runs without: they have the budget that it says. */
+  #takeBudgets({ budgets }: Pick<RunStarted, "budgets">): void {
+    const { id, row, workflow } = this.#pass;
+    const { budget } = workflow.definition;
+    if (budgets !== undefined) this.budgets = budgets;
+    else if (budget !== null) this.budgets = budgetsFor(id, { ...budget, isImplied: true }, row.createdAt);
   }
 
   #cancel(cancelling: Cancelling): void {

@@ -3,11 +3,13 @@
 // are the whole of a run's waiting (P1). Classes, not literals: a step is issued a hundred thousand times a second.
 import type { ApprovalDecided, ApprovalRequested, ApprovalSpec } from "./approval-request.ts";
 import { type CastVote, decisionOf, votesIn } from "./approval-votes.ts";
+import type { Amounts } from "./budget.ts";
 import type { CallOptions, StepInfo } from "./context.ts";
 import type { StepStarted } from "./journal.ts";
 import type { RetryPolicy } from "./retry.ts";
 import type { StandardSchema } from "./schema.ts";
 import { idempotencyKey } from "./seeds.ts";
+import { isRefused, Spending } from "./spending-state.ts";
 import type { Isolation, Sql } from "./sql.ts";
 import type { InboxRow, Needs } from "./store.ts";
 import { assertNoPromise, type TransactionFunction } from "./transaction-function.ts";
@@ -36,6 +38,10 @@ export interface StepPolicy {
   readonly timeoutMs: number;
   readonly retry: RetryPolicy;
   readonly recovery: "rerun" | "detect" | "ask" | "compensate" | "fail";
+  /** What each attempt reserves of the run's budgets. */
+  readonly spend?: Amounts;
+  /** The circuit breaker that its attempts go through. */
+  readonly breaker?: string;
 }
 
 export class StepCall extends OpenCall {
@@ -50,6 +56,8 @@ export class StepCall extends OpenCall {
   attempt = 1;
   failures = 0;
   retryAt: number | null = null;
+  /** Of a step that has to do with budgets. */
+  spending: Spending | null = null;
 
   constructor(
     key: string,
@@ -65,6 +73,7 @@ export class StepCall extends OpenCall {
     this.policy = policy;
     this.input = input;
     this.#seed = seed;
+    if (policy.spend !== undefined) this.spending = new Spending(policy.spend);
   }
 
   /** What outside systems may use to recognise a repeated attempt. */
@@ -223,7 +232,7 @@ export function rejectCall(call: Call, error: unknown): void {
 
 /** A call that needs nothing done in this process. */
 export function isWaiting(call: Call): boolean {
-  return call.type !== "step.started" || call.retryAt !== null;
+  return call.type !== "step.started" || call.retryAt !== null || isRefused(call);
 }
 
 /** When a call is due by itself, if ever. */

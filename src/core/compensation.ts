@@ -11,6 +11,7 @@ import { decodePayload } from "./draft.ts";
 import { type BodyResult, cancelChildren } from "./endings.ts";
 import type { Cancelling, Compensating } from "./journal.ts";
 import type { Pass } from "./pass.ts";
+import { settleOpen } from "./spending.ts";
 import { transition } from "./transition.ts";
 import { type UndoableCall, UndoCall } from "./undoable-call.ts";
 import { encodeFailure } from "./values.ts";
@@ -82,6 +83,7 @@ export function recordCompensating(pass: Pass, { ok, ...failed }: BodyResult): C
   const error = ok ? null : (failed as { error: unknown }).error;
   const text = encodeFailure({ error } satisfies Compensating);
   const { draft, ports, row, id } = pass;
+  settleOpen(pass);
   draft.appendText(ports.clock.now(), "run.compensating", null, text);
   draft.wait({ closeAll: true });
   draft.row({ state: transition(id, row.state, "compensating") });

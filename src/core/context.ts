@@ -1,5 +1,7 @@
 import type { ApprovalRecord, Approved, ApproveOptions } from "./approval.ts";
+import type { Amounts, BudgetOptions } from "./budget.ts";
 import type { EffectOptions, EffectSpec } from "./effect.ts";
+import type { NoProgress } from "./no-progress.ts";
 import type { Duration, Retry } from "./retry.ts";
 import type { SchemaOutput, StandardSchema } from "./schema.ts";
 import type { Sql, TransactionOptions } from "./sql.ts";
@@ -16,6 +18,8 @@ export interface StepInfo {
   readonly attempt: number;
   /** Says that the step is alive: its timeout counts from the last call. `detail` shows as the run's progress. */
   heartbeat(detail?: unknown): void;
+  /** Says what this attempt has really spent: `{ usd: 0.03, tokens: 1200 }`. The last word counts; default: what was reserved. */
+  spent(amounts: Amounts): void;
 }
 
 export type StepKind = "code" | "model" | "api" | "database";
@@ -30,6 +34,12 @@ export interface StepOptions {
   readonly retry?: Retry;
   /** What happens to a step that a crash interrupted: run it again (default), ask a person, fail it, or fail it and undo it. */
   readonly recovery?: "rerun" | "ask" | "fail" | "compensate";
+  /** What each attempt reserves of the run's budgets before it begins: `{ usd: 0.05, tokens: 2000 }`. It counts as one of `calls`. */
+  readonly spend?: Amounts;
+  /** The name of a circuit breaker: while it is open, attempts are not begun and fail with `circuit_open`. */
+  readonly breaker?: string;
+  /** Refuses the step once it has had the same result this often in a row, for the same `args`. */
+  readonly noProgress?: NoProgress;
 }
 
 /** With what takes it back. */
@@ -54,6 +64,8 @@ export interface CallOptions {
   readonly key?: string;
   readonly tags?: readonly string[];
   readonly priority?: number;
+  /** What the child and all runs below it may spend, beside the budgets that hold here. Default: the workflow's. */
+  readonly budget?: BudgetOptions;
 }
 
 export interface MapOptions {

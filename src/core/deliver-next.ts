@@ -4,6 +4,7 @@ import { recordCancel } from "./endings.ts";
 import type { OutcomeType } from "./journal.ts";
 import type { Pass } from "./pass.ts";
 import { wakeupOf } from "./pass-wakeup.ts";
+import { settleSpending } from "./spending.ts";
 import { recordWakeup } from "./wakeup-delivery.ts";
 
 /**
@@ -14,6 +15,7 @@ import { recordWakeup } from "./wakeup-delivery.ts";
 export function deliverNext(pass: Pass): void {
   const committed = pass.steps.takeCommitted();
   if (committed !== null) {
+    if (committed.call.spending !== null) settleSpending(pass, committed.call);
     pass.delivered("step.completed", committed.call.key, committed.payload);
     pass.now = committed.at;
     return;
@@ -35,6 +37,7 @@ export function deliverNext(pass: Pass): void {
   pass.steps.hadTurn = outcome !== undefined;
   if (outcome !== undefined) {
     const { call, type, text, payload } = outcome;
+    if (call.spending !== null) settleSpending(pass, call);
     pass.draft.appendText(pass.ports.clock.now(), type, call.key, text);
     pass.delivered(type, call.key, payload);
   } else if (wakeup !== null) {

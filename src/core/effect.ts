@@ -39,7 +39,7 @@ export interface NeededApproval {
 }
 
 /** How an effect is run. */
-export interface EffectOptions extends Pick<StepOptions, "kind" | "timeout" | "retry"> {
+export interface EffectOptions extends Pick<StepOptions, "kind" | "timeout" | "retry" | "spend" | "breaker"> {
   /**
    * What happens if a crash interrupts it. Default: "detect" with a `detect`; "rerun" if it is idempotent, reads or drafts; otherwise "ask", which
    * parks the run until a person has looked.

@@ -10,6 +10,7 @@ import type { Pass } from "./pass.ts";
 import type { PassEnd, PassPorts } from "./pass-ports.ts";
 import { freed } from "./rest.ts";
 import { validateNow } from "./schema.ts";
+import { settleOpen } from "./spending.ts";
 import type { ParentLink, RowPatch, RunRow } from "./store.ts";
 import { transition } from "./transition.ts";
 import { encodeFailure } from "./values.ts";
@@ -31,6 +32,7 @@ interface End {
 
 /** Writes the end of a run whose body has returned or thrown. */
 export function endRun(pass: Pass, result: BodyResult): PassEnd {
+  settleOpen(pass);
   const end = endWith(pass, result);
   if (pass.cancelling === null) pass.draft.beginEnd();
   cancelChildren(pass, { reason: `Its parent ${pass.id} ${end.state}.`, compensate: end.state === "failed" });
@@ -85,6 +87,7 @@ export function recordCancel(
     cause === "cancel"
       ? recordableCancel(asked)
       : { cause, reason: "The run's deadline has passed.", compensate: true };
+  settleOpen(pass);
   pass.draft.append(pass.ports.clock.now(), "run.cancelling", null, cancelling);
   // What is being undone is undone (CO4).
   if (pass.body.isCompensating) return cancelling;
@@ -161,14 +164,22 @@ function tellParent(draft: Draft, row: RunRow, parent: ParentLink, ports: Pick<P
 }
 
 /** What the next generation starts with; refuses what cannot be recorded. */
-export function continuedText({ generation, notes }: Pass, input: unknown): string {
-  const continued: Continued = { generation: generation + 1, input, state: notes.state, cost: notes.costs };
+export function continuedText({ generation, notes, body, workflow }: Pass, input: unknown): string {
+  const hasBudgets = body.budgets.length > 0 || workflow.definition.budget !== null;
+  const continued: Continued = {
+    generation: generation + 1,
+    input,
+    state: notes.state,
+    cost: notes.costs,
+    ...(hasBudgets && { budgets: body.budgets }),
+  };
   encodePayload(input, "input of continueAs");
   return encodeRecord(continued, "run state and input of continueAs");
 }
 
 /** Ends a generation: the next one keeps id, inbox and positions, and starts from this entry (P10). */
 export function continueRun(pass: Pass, text: string): PassEnd {
+  settleOpen(pass);
   cancelChildren(pass, { reason: `Its parent ${pass.id} continued as a new generation.`, compensate: true });
   pass.draft.wait({ closeAll: true });
   const seq = pass.draft.appendText(pass.ports.clock.now(), "run.continued", null, text);

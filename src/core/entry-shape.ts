@@ -8,6 +8,9 @@ const isNumber = (value: unknown): boolean => typeof value === "number" && Numbe
 const isText = (value: unknown): boolean => typeof value === "string";
 const isDue = (value: unknown): boolean => value === null || isNumber(value);
 
+const areAmounts = (value: unknown): boolean =>
+  typeof value === "object" && value !== null && Object.values(value).every(isNumber);
+
 /** Types that carry an object, and what must be in it. Types that are not here may carry anything. */
 const SHAPES: ReadonlyMap<string, Check> = new Map<string, Check>([
   ["run.started", (p) => isText(p["workflow"]) && isText(p["version"]) && isText(p["seed"])],
@@ -23,6 +26,9 @@ const SHAPES: ReadonlyMap<string, Check> = new Map<string, Check>([
   ["run.parked", (p) => isText(p["reason"]) && isText(p["message"])],
   ["run.resolved", (p) => isText(p["choice"])],
   ["step.failed", (p) => isNumber(p["attempt"]) && isDue(p["retryAt"]) && "error" in p],
+  ["step.refused", (p) => isText(p["budget"]) && isText(p["unit"])],
+  ["step.reserved", (p) => p["spend"] === null || areAmounts(p["spend"])],
+  ["step.spent", areAmounts],
   ["timer.set", (p) => isNumber(p["due"])],
   ["signal.awaited", (p) => isDue(p["due"])],
   ["signal.received", (p) => isText(p["id"])],

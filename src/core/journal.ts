@@ -2,6 +2,8 @@
 // A run's entries, the only truth about it. Every entry is a call (matched by replay), an outcome (delivered to the body,
 // one per turn) or a mark (passed over); P1. Payloads are encoded values; the shapes below are what they decode to.
 
+import type { Amounts, Budget } from "./budget.ts";
+
 export const CALLS = [
   "step.started",
   "effect.planned",
@@ -36,6 +38,9 @@ export const MARKS = [
   "run.resolved",
   "run.forked",
   "approval.escalated",
+  "step.refused",
+  "step.reserved",
+  "step.spent",
 ] as const;
 
 export const ENDS = ["run.succeeded", "run.failed", "run.cancelled"] as const;
@@ -75,6 +80,8 @@ export interface RunStarted {
   /** What random numbers and idempotency keys are derived from: the run's id, unless it is a fork. */
   readonly seed: string;
   readonly deadline: number | null;
+  /** Those that hold for the run, outermost first. Absent: the workflow's, if it has one. */
+  readonly budgets?: readonly Budget[];
 }
 
 /** `null` stands for the first attempt of a step without input. */
@@ -86,7 +93,25 @@ export type StepStarted = null | {
   readonly rerun?: true;
   /** It can be undone. */
   readonly undo?: true;
+  /** What this commit has reserved for the attempt. */
+  readonly spend?: Amounts;
 };
+
+/** A call that was refused before has what it needs now: it begins. */
+export interface Reserved {
+  readonly spend: Amounts | null;
+}
+
+/** A budget has no room for the call: what was to be reserved is not, and it does not begin. */
+export interface Refused {
+  /** The run that the budget was given to. */
+  readonly budget: string;
+  readonly unit: string;
+  readonly limit: number;
+  /** Spent or reserved. */
+  readonly used: number;
+  readonly asked: number;
+}
 
 /** What an outside action may change: nothing, something that nobody acts on yet, or the world. */
 export type EffectClass = "read" | "draft" | "write" | "execute";
@@ -102,6 +127,8 @@ export interface EffectPlanned {
   readonly undo: boolean;
   /** The id of the approval that it rests on. */
   readonly approval?: string;
+  /** What this commit has reserved for the attempt. */
+  readonly spend?: Amounts;
 }
 
 /** Nobody can tell whether the action took place: a crash or a lost answer hid it. */
@@ -178,6 +205,7 @@ export interface Continued {
   readonly replaces?: true;
   /** With `replaces`: of the start that has taken the place. */
   readonly deadline?: number;
+  readonly budgets?: readonly Budget[];
 }
 
 export interface Parked {
@@ -188,6 +216,7 @@ export interface Parked {
 }
 
 export type ParkReason =
+  | "budget_exceeded"
   | "commit_refused"
   | "corrupted_journal"
   | "foreign_await"

@@ -1,4 +1,5 @@
 import type { Batch, Draft } from "./draft.ts";
+import type { CounterChange } from "./store.ts";
 
 /** The way of a run's batches to the store: at most one in flight, a refused one offered again before anything newer (P15). */
 export class Outgoing {
@@ -63,6 +64,16 @@ export class Outgoing {
       return;
     }
     this.#draft.reopen(this.#inFlight);
+    this.land();
+  }
+
+  /** Takes back a batch that counters have refused, without these changes; the outcome of a transaction was rolled back with it. */
+  takeBack(dropped: ReadonlySet<CounterChange>): void {
+    const batch = this.#inFlight;
+    if (batch === null) return;
+    if (batch.isTransaction) this.#draft.reopen(batch);
+    else this.#draft.putBack(batch);
+    this.#draft.dropCounters(dropped);
     this.land();
   }
 

@@ -328,7 +328,7 @@ export class Pass implements TurnTaker {
     if (!this.#isLive || this.#turnOpen || this.isClosed || this.#hasForgotten) return;
     try {
       this.steps.goOn();
-      if (!this.draft.isHeld) this.#evaluate();
+      if (!this.draft.isHeld && !this.isClosed) this.#evaluate();
     } catch (error) {
       this.#break(error);
     }

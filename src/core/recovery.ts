@@ -6,6 +6,8 @@ import { describeCall } from "./divergence.ts";
 import { decodePayload, encodeRecord } from "./draft.ts";
 import type { EffectUnknown, Resolved, StepFailed } from "./journal.ts";
 import type { Pass } from "./pass.ts";
+import { BUDGET_DECISION, recoverRefused } from "./spending.ts";
+import { isRefused } from "./spending-state.ts";
 import type { Outcome } from "./steps.ts";
 import type { InboxRow } from "./store.ts";
 import { encodeFailure, recordable } from "./values.ts";
@@ -16,13 +18,15 @@ export const UNKNOWN_OUTCOME_CHOICES = ["rerun", "complete", "fail", "cancel"] a
 export const UNKNOWN_EFFECT_CHOICES = ["happened", "did-not-happen", "compensate", "abort"] as const;
 
 /** Reruns, asks or fails each interrupted step by its `recovery`. One that asks parks the whole run before anything else starts. */
-export function recoverSteps(pass: Pass, interrupted: readonly StepCall[]): void {
+export function recoverSteps(pass: Pass, calls: readonly StepCall[]): void {
   // A cancel has its turn next: nobody needs to know any more, unless to undo it.
   if (pass.isStopping) return;
   const decided = new Map<StepCall, Decision>();
+  const refused = calls.filter(isRefused);
+  const interrupted = refused.length === 0 ? calls : calls.filter((call) => !isRefused(call));
   for (const call of interrupted) {
     if (call.policy.recovery !== "ask") continue;
-    const decision = decisionFor(pass, call);
+    const decision = decisionFor(pass, [call.key, ""]);
     if (decision === undefined) return ask(pass, call, null);
     decided.set(call, decision);
   }
@@ -33,6 +37,10 @@ export function recoverSteps(pass: Pass, interrupted: readonly StepCall[]): void
       pass.steps.settle(interruptedFailure(pass, call));
     else pass.steps.startAgain(call, { rerun: true });
   }
+  if (refused.length === 0) return;
+  const found = decisionFor(pass, [BUDGET_DECISION]);
+  if (found !== undefined) pass.resolved(found.row, found.decision);
+  recoverRefused(pass, refused, found?.decision ?? null);
 }
 
 interface Decision {
@@ -40,10 +48,10 @@ interface Decision {
   readonly decision: Resolved;
 }
 
-/** What a person has decided about this step. One that cannot be read is used up: the person is asked again. */
-function decisionFor(pass: Pass, call: StepCall): Decision | undefined {
+/** What a person has decided about a step, by one of these names. One that cannot be read is used up: the person is asked again. */
+function decisionFor(pass: Pass, names: readonly string[]): Decision | undefined {
   for (const row of pass.mailbox.rows) {
-    if (row.kind !== "decision" || (row.name !== call.key && row.name !== "")) continue;
+    if (row.kind !== "decision" || !names.includes(row.name)) continue;
     const mail = readMail(pass.ports.codec, pass.id, row);
     if (mail.error === undefined) return { row, decision: mail.value as Resolved };
     pass.ports.log.error(mail.error.message, { run: pass.id });

@@ -102,7 +102,7 @@ function asked(on: (error: unknown) => boolean, error: unknown): boolean {
 /** Errors of the program, not of the moment: another attempt would end the same way. */
 const NEVER: ReadonlySet<unknown> = new Set(["not_serializable", "too_large", "call_in_step", "cancelled"]);
 
-const NETWORK_CODES: ReadonlySet<unknown> = new Set([
+export const NETWORK_CODES: ReadonlySet<unknown> = new Set([
   "ECONNREFUSED",
   "ECONNRESET",
   "ECONNABORTED",
@@ -122,7 +122,7 @@ const NETWORK_CODES: ReadonlySet<unknown> = new Set([
 /** A database could not bring this transaction into line with others, and has undone it: serialization failure and deadlock. */
 const CONFLICT_CODES: ReadonlySet<unknown> = new Set(["40001", "40P01"]);
 
-interface ErrorFacts {
+export interface ErrorFacts {
   readonly name: unknown;
   readonly code: unknown;
   readonly status: unknown;
@@ -130,14 +130,15 @@ interface ErrorFacts {
 }
 
 /** Somebody else's object: a getter or proxy that throws tells nothing, and the error counts without that fact (B66). */
-function factsOf(error: unknown): ErrorFacts {
+export function factsOf(error: unknown): ErrorFacts {
   const read = (key: string) => readProperty(error, key);
   const status = read("status") ?? read("statusCode") ?? readProperty(read("response"), "status");
   return { name: read("name"), code: read("code"), status, cause: read("cause") };
 }
 
-function isTransient(facts: ErrorFacts): boolean {
-  if (facts.name === "RetryableError" || facts.name === "TimeoutError" || facts.code === "step_timeout") return true;
+export function isTransient(facts: ErrorFacts): boolean {
+  if (facts.name === "RetryableError" || facts.name === "TimeoutError") return true;
+  if (facts.code === "step_timeout" || facts.code === "circuit_open") return true;
   if (NETWORK_CODES.has(facts.code) || isTransientStatus(facts.status)) return true;
   // fetch reports a refused connection as TypeError("fetch failed") with the network error as its cause; query builders do the like.
   const causeCode = readProperty(facts.cause, "code");

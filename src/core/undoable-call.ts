@@ -71,11 +71,12 @@ export class UndoableCall extends StepCall {
 }
 
 function undoInfo(info: StepInfo, undoes: string): UndoInfo {
-  const { key, attempt, heartbeat } = info;
+  const { key, attempt, heartbeat, spent } = info;
   return {
     key,
     attempt,
     heartbeat,
+    spent,
     undoes,
     // Made on demand, as for every step.
     get signal() {

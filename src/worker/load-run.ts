@@ -111,11 +111,14 @@ function endOf({ run, journal }: ClaimedRun): Chain {
 
 type Decision = { readonly row: InboxRow } & ReturnType<typeof readMail>;
 
-/** What a person has said about an open park. An unknown outcome is decided later, when replay has reached the step. */
+/** Decided later, when replay has reached the steps in question. */
+const ABOUT_STEPS: readonly string[] = ["unknown_outcome", "budget_exceeded"];
+
+/** What a person has said about an open park. */
 function decisionOf(claimed: ClaimedRun, ports: PassPorts, wasParked: Parked | null): Decision | undefined {
   const row = claimed.inbox.find(({ kind }) => kind === "decision");
   if (row === undefined || wasParked === null) return undefined;
-  if (wasParked.reason === "unknown_outcome") return { row, value: null };
+  if (ABOUT_STEPS.includes(wasParked.reason)) return { row, value: null };
   return { row, ...readMail(ports.codec, claimed.run, row) };
 }
 
@@ -192,7 +195,7 @@ function passOf(
     },
     ports,
   );
-  // A park is over once a person says "retry"; an unknown outcome has no value here yet.
+  // A park is over once a person says "retry"; one about steps has no value here yet.
   if (decision?.error === undefined && decision?.value != null) pass.resolved(decision.row, decision.value as Resolved);
   return pass;
 }

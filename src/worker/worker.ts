@@ -17,6 +17,7 @@ import type { Entry } from "../core/journal.ts";
 import { NOTIFY_WORKFLOW } from "../core/notification.ts";
 import { Pass } from "../core/pass.ts";
 import type { AdoptedChild, PassEnd, PassPorts } from "../core/pass-ports.ts";
+import { takeRefusal } from "../core/spending.ts";
 import type { ClaimedRun, NewRun, ProcessIdentity, RunCommit, Store, Verdict } from "../core/store.ts";
 import { Timeouts } from "../core/timeouts.ts";
 import { openEntry } from "../core/values.ts";
@@ -339,6 +340,7 @@ export class Worker {
     }
     if (verdict.kind === "refused" && (verdict.why === "wake" || (verdict.why === "cancel" && !pass.isParking)))
       return pass.overtaken(verdict.why);
+    if (verdict.kind === "refused" && verdict.why === "counter" && takeRefusal(pass, verdict)) return;
     started(startRefusal(pass.id, verdict));
     this.#passes.drop(pass);
     this.#options.log.warn(`Run ${pass.id} is loaded again: its commit was ${verdict.kind}.`, {

@@ -9,6 +9,7 @@ import type { UndoInfo } from "../../src/core/undoable-call.ts";
 
 export function infoOf(key: string, attempt = 1, signal: AbortSignal = new AbortController().signal): StepInfo {
   return { key, attempt, signal, heartbeat() {} };
+spent() };
 }
 
 /** What undoes the effect of this key is given. */

@@ -90,6 +90,7 @@ export class FoldedRun {
       case "state.patched":
         return void this.state.set(key as string, (payload as StatePatched).value);
       case "cost":
+      case "step.spent":
         for (const [unit, by] of Object.entries(payload as Record<string, number>))
           this.cost.set(unit, (this.cost.get(unit) ?? 0) + by);
         return;

@@ -1,0 +1,128 @@
+// Budgets and guards against runaways: SP1 to SP4, BU1 to BU3, X-13, X-29.
+
+const BUDGETS = "test/behaviour/budgets.test.ts";
+const TREES = "test/behaviour/budget-trees.test.ts";
+const RUNAWAYS = "test/behaviour/runaways.test.ts";
+
+export const budgetMutants = [
+  {
+    rule: "SP1",
+    name: "a rerun reserves once more",
+    changes: [
+      {
+        file: "src/core/spending.ts",
+        from: "budgets.length === 0 || spending.reserved !== null) return null;",
+        to: "budgets.length === 0) return null;",
+      },
+    ],
+    killers: [{ file: BUDGETS, title: "after a crash between reserving and outcome" }],
+  },
+  {
+    rule: "SP2",
+    name: "a call that was refused begins all the same",
+    changes: [
+      {
+        file: "src/core/steps.ts",
+        from: "(call.spending.reserved === reserved && !isRefused(call))",
+        to: "call.spending !== undefined",
+      },
+    ],
+    killers: [{ file: TREES, title: "calls in parallel" }],
+  },
+  {
+    rule: "SP2",
+    name: "what has joined since a refused batch is lost",
+    changes: [
+      {
+        file: "src/core/draft.ts",
+        from: "    this.#after = [...batch.after, ...this.#after];\n",
+        to: "    this.#after = [...batch.after];\n",
+      },
+    ],
+    killers: [{ file: BUDGETS, title: "follows the refused batch" }],
+  },
+  {
+    rule: "SP3",
+    name: "a run is parked while other calls of it are under way",
+    changes: [
+      {
+        file: "src/core/spending.ts",
+        from: "return pass.steps.isQuiet && pass.calls.areAllWaiting && wakeupOf(pass) === null;",
+        to: "return wakeupOf(pass) === null;",
+      },
+    ],
+    killers: [{ file: TREES, title: "calls in parallel" }],
+  },
+  {
+    rule: "SP3",
+    name: "what others have given back is not looked at before the run is parked",
+    changes: [
+      { file: "src/core/spending.ts", from: "    if (this.mayTryAgain) {", to: "    if (this.mayTryAgain && false) {" },
+    ],
+    killers: [{ file: TREES, title: "room for the rest" }],
+  },
+  {
+    rule: "SP4",
+    name: "what was reserved and not spent is not given back",
+    changes: [
+      { file: "src/core/spending.ts", from: "      if (after !== before)\n", to: "      if (after > before)\n" },
+    ],
+    killers: [{ file: BUDGETS, title: "a step says what it really spent" }],
+  },
+  {
+    rule: "SP4",
+    name: "more than was reserved is not counted",
+    changes: [
+      { file: "src/core/spending.ts", from: "      if (after !== before)\n", to: "      if (after < before)\n" },
+    ],
+    killers: [{ file: BUDGETS, title: "a step says what it really spent" }],
+  },
+  {
+    rule: "BU3",
+    name: "a raised limit holds for nobody",
+    changes: [{ file: "src/core/spending.ts", from: "      maxFrom: COUNTERS.limit(unit),\n", to: "" }],
+    killers: [{ file: BUDGETS, title: "raised after a restart" }],
+  },
+  {
+    rule: "X-13",
+    name: "a child has no part in the budgets of its parent",
+    changes: [
+      {
+        file: "src/core/issue.ts",
+        from: "return { budgets: budgetsFor(child, plan, at, body.budgets) };",
+        to: "return { budgets: budgetsFor(child, plan, at) };",
+      },
+    ],
+    killers: [{ file: TREES, title: "holds for all children" }],
+  },
+  {
+    rule: "X-13",
+    name: "a fork believes that it has reserved what its source has",
+    changes: [
+      {
+        file: "src/core/spending-state.ts",
+        from: '    if (type === "run.forked") spending.reserved = null;\n',
+        to: "",
+      },
+    ],
+    killers: [{ file: TREES, title: "a fork has the budget anew" }],
+  },
+  {
+    rule: "X-29",
+    name: "a breaker lets everybody through after its cooldown",
+    changes: [
+      {
+        file: "src/core/breaker.ts",
+        from: "if (left <= 0 && !isTried) {",
+        to: "if (left <= 0 || (isTried && false)) {",
+      },
+    ],
+    killers: [{ file: RUNAWAYS, title: "of a breaker's trial" }],
+  },
+  {
+    rule: "X-29",
+    name: "a failure counts as a result of its own",
+    changes: [{ file: "src/core/no-progress.ts", from: "        streak.length = 0;\n", to: "" }],
+    killers: [{ file: RUNAWAYS, title: "a failure is no result" }],
+  },
+];
