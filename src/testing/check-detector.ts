@@ -97,8 +97,7 @@ export async function actOnce<T>({ effect, key }: DetectorTest<T>): Promise<stri
 }
 
 function infoFor(key = "run-1/effect", attempt: number): StepInfo {
-  return { key, attempt, signal: new AbortController().signal, heartbeat() {} };
-spent() };
+  return { key, attempt, signal: new AbortController().signal, heartbeat() {}, spent() {} };
 }
 
 async function answerOf(ask: () => Promise<{ readonly found: boolean; readonly value?: unknown }>) {
