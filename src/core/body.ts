@@ -70,9 +70,17 @@ export class Body {
   #cancel(cancelling: Cancelling): void {
     this.cancellation.begin(cancelling);
     const ended = this.result ?? this.failed;
-    if (ended !== null && this.#pass.isLive) return this.#isDue(ended) ? this.#put(ended) : this.#pass.end(ended);
+    if (ended !== null) return this.#takeBack(ended);
     if (this.isCompensating) return;
     this.cancellation.giveGrace((error) => this.#pass.guarded(() => this.#close({ ok: false, error })));
+  }
+
+  /** A cancel overtook the end: there may be something to undo now, or not any more. In replay the journal says what followed. */
+  #takeBack(ended: BodyResult): void {
+    if (this.#isDue(ended)) return this.#put(ended);
+    this.result = ended;
+    this.failed = null;
+    if (this.#pass.isLive) this.#pass.end(ended);
   }
 
   /** Waits for nothing more of the body. */

@@ -1,4 +1,5 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
+import { cancelText } from "../../src/base/cancel-text.ts";
 import type { Context } from "../../src/core/context.ts";
 import { workflow } from "../../src/core/workflow.ts";
 import { withoutColdStart } from "../cold-start.ts";
@@ -236,6 +237,41 @@ describe.each(STORES)("compensation on %s", (store) => {
     expect(await errorOf(run.result())).toMatchObject({ code: "cancelled" });
     expect(outside.log.slice(2)).toEqual(["undo b: b done", "undo a: a done"]);
   });
+
+  it.each([
+    ["it undoes", "run.compensating"],
+    ["it begins to", "run.cancelling"],
+  ] as const)(
+    "P19 I5 I6 a cancel with compensate that overtakes the end of a body undoes its work, also if the process is killed when %s",
+    async (_, last) => {
+      const world = await openWorld(store);
+      const outside = new Outside();
+      const flow = workflow("flow", async (ctx) => {
+        await outside.effect(ctx, "a");
+        await outside.effect(ctx, "b");
+      });
+      const commit = world.store.commit.bind(world.store);
+      let cancels = 0;
+      let kills = 0;
+      vi.spyOn(world.store, "commit").mockImplementation(async (batch) => {
+        const types = batch.runs.flatMap(({ entries }) => entries.map(({ type }) => type));
+        const data = cancelText({ reason: "", compensate: true });
+        if (types.includes("run.succeeded") && cancels++ === 0)
+          await world.store.deliver({ to: "r", id: "cancel", kind: "cancel", name: "", data });
+        const verdicts = await commit(batch);
+        if (types.includes(last) && kills++ === 0) world.killAll();
+        return verdicts;
+      });
+      const pawl = await world.open([flow]);
+      await pawl.start(flow, undefined, { id: "r" });
+      await world.settle();
+      expect([cancels, kills]).toEqual([1, 1]);
+      const second = await world.restart([flow]);
+      await world.settle();
+      expect(await second.get("r").status()).toMatchObject({ state: "cancelled", stopReason: "cancelled" });
+      expect(outside.log).toEqual(["do a", "do b", "undo b: b done", "undo a: a done"]);
+    },
+  );
 
   it("P12 P19 what the body left pending is dropped, and its children undo what they did", async () => {
     const world = await openWorld(store);
