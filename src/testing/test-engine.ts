@@ -13,7 +13,7 @@ import type { Workflow } from "../core/workflow.ts";
 import { memoryStore } from "../stores/memory/memory-store.ts";
 import { watchTimers } from "./explorer/step-timers.ts";
 import { nextRound, Stillness } from "./explorer/stillness.ts";
-import { LEASE_MS, LEASE_STEP_MS, VirtualTime } from "./explorer/virtual-time.ts";
+import { type ClientTime, LEASE_MS, LEASE_STEP_MS, VirtualTime } from "./explorer/virtual-time.ts";
 
 export interface TestEngineOptions
   extends Pick<PawlOptions, "codec" | "concurrency" | "logger" | "notifiers" | "retention"> {
@@ -67,7 +67,11 @@ export async function testEngine(options: TestEngineOptions): Promise<TestEngine
     handleSignals: false,
   });
   const driver = new Driver(time, stillness);
-  const handle = handleOf(pawl, time, driver);
+  const handle = handleOf(
+    pawl,
+    time.for(() => true),
+    driver,
+  );
   const known = <W extends { readonly name: string }>(workflow: W): W => assertKnown(workflow, options.workflows);
   return {
     ...handle,
@@ -101,7 +105,7 @@ function assertKnown<W extends { readonly name: string }>(workflow: W, known: Te
 /** What a script or a test does with an engine, over the engine's own methods. */
 export function handleOf(
   pawl: Pawl,
-  time: VirtualTime,
+  time: ClientTime,
   driver: Pick<Driver, "drive">,
 ): Omit<TestEngine, "store" | "clock" | "close"> {
   const watched = <O>(run: Run<O>): Run<O> => ({

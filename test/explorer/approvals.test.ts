@@ -53,6 +53,40 @@ describe("a run that asks people, crashed at every point", () => {
   });
 });
 
+it("I15 S4-16 a script that waits for its approval is made again with fakes of the test's own, though its process dies while it waits", async () => {
+  const issued: string[] = [];
+  const refund = workflow("refund", async (ctx) => {
+    await ctx.step("draft", () => 1);
+    await ctx.approve("refund", { approvers: ["ann"], action: { tool: "issue", arguments: 1 } });
+    await ctx.effect("issue", {
+      do: ({ key }) => void issued.push(key),
+      detect: ({ key }) => (issued.includes(key) ? { found: true, value: undefined } : { found: false }),
+    });
+  });
+  const report = await crashEverywhere(refund, undefined, {
+    fresh: () => void issued.splice(0),
+    observe: () => issued.length,
+    script: (run, engine) => engine.decide(run.id, "refund", { decision: "approved", by: "ann" }),
+  });
+  expect(report.toString()).toMatch(/^ok: /);
+  expect(report.outcome).toMatch(/^succeeded/);
+  expect(issued).toHaveLength(1);
+});
+
+it("S4-16 a script's condition that its process dies over is asked again by the next one", async () => {
+  const waiting = workflow("waiting", async (ctx) => ctx.waitFor<number>("go"));
+  const report = await crashEverywhere(waiting, undefined, {
+    fresh: () => {},
+    script: (run, engine) =>
+      engine.until(async () => {
+        await run.signal("go", 1, { id: "once" });
+        return true;
+      }),
+  });
+  expect(report.toString()).toMatch(/^ok: /);
+  expect(report.points.some(({ kind }) => kind === "signal")).toBe(true);
+});
+
 it("S4-35 a level that cancels the run does so once, whatever crashes, and nothing is issued", async () => {
   const outside = recorder();
   const refund = workflow("refund", async (ctx, cents: number) => {

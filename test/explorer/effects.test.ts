@@ -52,3 +52,40 @@ it("S0-34 its unguarded twin, declared idempotent against the truth, is caught",
   const report = await crashEverywhere(mailing, undefined, { recorder: outside });
   expect(report.failures[0]).toMatchObject({ kind: "effects", step: "send" });
 });
+
+it("C-3 I6 S2-36 an effect that nothing guards happens once, wherever it crashes: the run asks, and a person looks outside", async () => {
+  const outside = recorder();
+  const mailing = workflow("mailing", async (ctx: Context) => {
+    const sent = await ctx.effect("send", {
+      do: async () => {
+        outside.record("mail");
+        return "sent";
+      },
+    });
+    return { sent, answer: await ctx.waitFor<string>("answer") };
+  });
+  const report = await crashEverywhere(mailing, undefined, {
+    recorder: outside,
+    // It waits until the run does: meanwhile no time passes, and the person is asked.
+    script: async (run, engine) => {
+      await engine.until(async () => (await run.status()).state === "waiting");
+      await run.signal("answer", "thanks");
+    },
+  });
+  expect(report.toString()).toMatch(/^ok: /);
+  expect(report.isComplete).toBe(true);
+  expect(report.outcome).toContain("sent");
+});
+
+it("S0-34 an effect that nothing guards and that only ever breaks off is given up by the person who is asked", async () => {
+  const mailing = workflow("mailing", async (ctx: Context) =>
+    ctx.effect("send", {
+      do: () => {
+        throw Object.assign(new Error("the connection broke"), { code: "ECONNRESET" });
+      },
+    }),
+  );
+  const report = await crashEverywhere(mailing, undefined);
+  expect(report.toString()).toMatch(/^ok: /);
+  expect(report.outcome).toContain("cancelled");
+});
