@@ -42,6 +42,9 @@ export interface Order {
 export const bank = {
   charge: (order: Order, key: string) =>
     ask("charge", order.id, key, () => ({ payment: `pay-${order.id}`, cents: order.cents })),
+  /** Whether it has a charge with this key. */
+  charged: (key: string) => lookUp<{ payment: string; cents: number }>("charge", key),
+  payBack: (payment: string, key: string) => ask("pay back", payment, key, () => ({ payment })),
 };
 
 export const mailer = {
@@ -104,12 +107,7 @@ export const clinic = {
   deliver: (patient: string, report: string, key: string) =>
     ask("deliver", patient, key, () => ({ delivered: `report of ${report.length} signs` })),
   /** Whether it has a report with this key. */
-  delivered: (key: string) => {
-    const line = Ledger.open().find("deliver", key);
-    return line === undefined
-      ? { found: false as const }
-      : { found: true as const, value: line.answer as { delivered: string } };
-  },
+  delivered: (key: string) => lookUp<{ delivered: string }>("deliver", key),
 };
 
 async function ask<T>(action: string, about: string, key: string, act: () => T): Promise<T> {
@@ -120,6 +118,15 @@ async function ask<T>(action: string, about: string, key: string, act: () => T):
   ledger.append(line);
   await wayBack.travel(line);
   return answer;
+}
+
+/** What a service says that is asked whether it knows a key. Nothing is changed by it. */
+function lookUp<T>(
+  action: string,
+  key: string,
+): { readonly found: true; readonly value: T } | { readonly found: false } {
+  const line = Ledger.open().find(action, key);
+  return line === undefined ? { found: false } : { found: true, value: line.answer as T };
 }
 
 class Ledger {
