@@ -2,7 +2,7 @@
 import { readdirSync } from "node:fs";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { drawPoints } from "../src/cli/fresh-processes.ts";
-import { begin, errorOf, pawl, project, type Result } from "./fixtures/cli/command.ts";
+import { begin, errorOf, hosted, pawl, project, type Result } from "./fixtures/cli/command.ts";
 
 // Each point takes two processes.
 vi.setConfig({ testTimeout: 120_000 });
@@ -351,7 +351,7 @@ describe("bad usage of pawl test", () => {
       /no point 99: `at` is one of 1 to \d+/,
     ],
   ] as const)("ends %j with %i and says what to do", async (args, code, message) => {
-    const result = await pawl(folder(), ...args);
+    const result = await hosted(folder(), args);
     expect({ code: result.code, stdout: result.stdout }).toEqual({ code, stdout: "" });
     expect(result.stderr).toMatch(message);
   });
