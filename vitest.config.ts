@@ -35,7 +35,7 @@ const common = {
 };
 
 /** They replace modules, change or kill processes, or want a core to themselves, unlike the others of their folders. */
-const ALONE = ["crash", "examples", "huge-run", "limits", "outside-memory", "process-identity", "user-code"];
+const ALONE = ["crash", "examples", "guard", "huge-run", "limits", "outside-memory", "process-identity", "user-code"];
 
 /** They leave nothing behind, so they share a process: to load the engine takes longer than most of them. */
 const TOGETHER = `{src/**,test/{attacks,behaviour,determinism,explorer,replay,transactions}}/!(${ALONE.join("|")}).test.ts`;
