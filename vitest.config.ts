@@ -5,7 +5,16 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 const source = (path: string): string => fileURLToPath(new URL(`./src/${path}`, import.meta.url));
 
 /** They come first, so that none of them is left to run alone on one core at the end. */
-const LONGEST = ["simulation/fresh-seeds", "crash/every-point", "cli-test", "cli-run", "cli-fleet", "docs"];
+const LONGEST = [
+  "simulation/fresh-seeds",
+  "crash/every-point",
+  "explorer/examples",
+  "cli-test",
+  "cli-run",
+  "cli-fleet",
+  "docs",
+  "crash/zombie",
+];
 
 /** Those that share a process come last, one after the other: it ends when one of the others is next. */
 class LongestFirst extends BaseSequencer {
