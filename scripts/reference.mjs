@@ -1,11 +1,11 @@
 // Writes docs/reference/options.md from the sources and docs/reference/cli.md from the built command's own help.
 // With `--print docs/reference/options.md` it prints that page instead; a test compares it with the file.
 
-import { execFile } from "node:child_process";
+import { spawn } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { text as readAll } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const read = (path) => readFileSync(join(root, path), "utf8");
@@ -546,10 +546,10 @@ function duration(ms) {
 }
 
 async function cliPage() {
-  const top = await help([]);
+  const [top] = await helpOf([[]]);
   const commands = [...top.matchAll(/^ {2}([a-z][a-z-]*) .*$/gm)].map((match) => match[1]);
   const known = [...new Set(commands)].filter((name) => name !== "help");
-  const pages = await Promise.all(known.map((name) => help([name])));
+  const pages = await helpOf(known.map((name) => [name]));
   const [overview = "", codes = ""] = top.split(/\n(?=Exit codes:)/);
   return `${[
     "# Command line",
@@ -561,13 +561,15 @@ async function cliPage() {
   ].join("\n\n")}\n`;
 }
 
-async function help(args) {
-  const { PAWL_STORE: _, ...env } = process.env;
-  const command = [join(root, "dist", "cli", "main.js"), ...args, "--help"];
-  const { stdout } = await promisify(execFile)(process.execPath, command, {
-    env: { ...env, NO_COLOR: "1", COLUMNS: "80" },
-  });
-  return stdout.trim();
+/** What commands print when they are asked for help, all of them in one process. */
+async function helpOf(commands) {
+  const { PAWL_STORE: _, ...rest } = process.env;
+  const env = { ...rest, NO_COLOR: "1", COLUMNS: "80" };
+  const words = [join(root, "scripts", "command-host.mjs"), join(root, "dist", "cli", "main.js")];
+  const host = spawn(process.execPath, words, { stdio: ["pipe", "pipe", "inherit"] });
+  host.stdin.end(commands.map((args) => JSON.stringify({ folder: root, env, args: [...args, "--help"] })).join("\n"));
+  const answers = (await readAll(host.stdout)).trim().split("\n");
+  return answers.map((answer) => JSON.parse(answer).stdout.trim());
 }
 
 function fenced(text) {

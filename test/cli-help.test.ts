@@ -13,6 +13,7 @@ const COMMANDS = [
   "show",
   "why",
   "journal",
+  "effects",
   "export",
   "signal",
   "cancel",

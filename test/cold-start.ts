@@ -267,4 +267,6 @@ function report(ms: number): void {
     appendFileSync(path, `${JSON.stringify({ file, ms: Math.round(ms), ...tally, reasons: [...optedOut] })}\n`);
   for (const count of Object.keys(tally) as (keyof typeof tally)[]) tally[count] = 0;
   optedOut.clear();
+  // Those that nobody has closed are as good as killed: what the next file of this process closes does not answer for them.
+  engines.clear();
 }

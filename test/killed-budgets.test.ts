@@ -3,7 +3,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it, onTestFinished, vi } from "vitest";
 import { Pawl } from "../src/client/pawl.ts";
 import { built, type Child, startChild } from "./child.ts";
 import { postgresUrl } from "./fixtures/cli/postgres-url.ts";
@@ -114,8 +114,7 @@ it("I26 X-13 E-9 a budget of 1 USD over fifty concurrent children is never excee
       ? runs
       : null;
   };
-  let runs = await stopped();
-  while (runs === null) runs = await stopped();
+  const runs = await vi.waitUntil(stopped, { timeout: 50_000, interval: 50 });
   const parked = runs.filter(({ state }) => state === "parked");
   const { budget } = await run.status();
   const first = accountOf(readLedger(ledger));

@@ -1,5 +1,6 @@
-// Empty PostgreSQL stores for tests. A schema takes longer to create than to empty, so those of a file are used again.
-import { afterAll, inject } from "vitest";
+// Empty PostgreSQL stores for tests. A schema takes longer to create than to empty, so those of a process are used again; they go with the run
+// of all tests (postgres-setup.ts).
+import { inject } from "vitest";
 import type { Store } from "../src/core/store.ts";
 import { loadDriver, type PgClient } from "../src/stores/postgres/driver.ts";
 import { type PostgresStoreOptions, postgresStore } from "../src/stores/postgres/postgres-store.ts";
@@ -16,7 +17,7 @@ export const database: { pending: number } = { pending: 0 };
 /** A store in an empty schema, not opened yet; `leave` gives the schema back. */
 export async function emptyPostgresStore(options: PostgresStoreOptions): Promise<{ store: Store; leave(): void }> {
   const url = inject("postgresUrl");
-  const schema = free.pop() ?? `test_${process.pid}_${++created}`;
+  const schema = free.pop() ?? `${inject("postgresSchemas")}${process.pid}_${++created}`;
   const client = await adminOf(url);
   const { rows } = await client.query({
     text: "select to_regclass($1) is not null as found",
@@ -60,10 +61,3 @@ async function adminOf(url: string): Promise<PgClient> {
   admin = client;
   return client;
 }
-
-afterAll(async () => {
-  const schemas = Array.from({ length: created }, (_, i) => `test_${process.pid}_${i + 1}`);
-  for (const schema of schemas) await admin?.query({ text: `drop schema if exists ${schema} cascade` });
-  await admin?.end();
-  admin = null;
-});

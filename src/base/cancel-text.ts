@@ -11,7 +11,9 @@ export function cancelText({ reason, compensate }: Cancel): string {
   return compensate ? COMPENSATE + text : text;
 }
 
-export function readCancel(text: string): Cancel {
+/** What is stored may have got there past every check: what is no text is a cancel without a reason (I20). */
+export function readCancel(stored: string | null): Cancel {
+  const text = typeof stored === "string" ? stored : "";
   const compensate = text.startsWith(COMPENSATE);
   return { compensate, reason: compensate ? text.slice(1) : text };
 }

@@ -99,7 +99,6 @@ export function recordCancel(
 
 /** What is stored as a reason may have got there past every check: it is mended, or nothing could cancel the run (I20, P19). */
 export function recordableCancel(stored: string | null): Cancelling {
-  if (typeof stored !== "string") return { cause: "cancel", reason: "" };
   const { reason, compensate } = readCancel(stored);
   const short = utf8Length(reason) > LIMITS.reasonBytes ? `${reason.slice(0, LIMITS.reasonBytes / 4)}…` : reason;
   const sound = short.replaceAll(/[\0\ud800-\udfff]/gu, "\ufffd");

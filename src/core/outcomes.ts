@@ -20,7 +20,7 @@ export function deliverOutcome(
   payload: unknown,
 ): boolean {
   const call = key === null ? undefined : calls.settle(callTypeOf(type, payload), key);
-  if (call === undefined) return false;
+  if (call === undefined || !mayEndAs(call, type)) return false;
   if (call instanceof UndoableCall) call.ended(type, payload);
   switch (type) {
     case "step.completed":
@@ -45,6 +45,11 @@ export function deliverOutcome(
       settleApproval(run, call as ApprovalCall, payload as ApprovalDecided);
   }
   return true;
+}
+
+/** Whether such a call ends like that: what an effect has done is not the result of a step, nor the other way round (B63). */
+function mayEndAs(call: Call, type: CallOutcome): boolean {
+  return call.type !== "step.started" || type === "step.failed" || type === call.endsAs;
 }
 
 /** The type of the call that an outcome ends. */
