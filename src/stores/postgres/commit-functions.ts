@@ -216,12 +216,16 @@ function partHelpers(s: string): string {
       end if;
     end $$;
 
-    /* Limits how long locks are waited for, and says how it was before. In a transaction of the user's nobody else waits. */
+    /*
+     * Limits how long locks are waited for, and says how it was before. In a transaction of the user's nobody else waits. A migration that has the
+     * tables for itself is waited for in any case: nobody is in the way there.
+     */
     create function ${s}.hurry_1() returns text language plpgsql as $$
     declare
       v_before text := current_setting('lock_timeout');
     begin
       if coalesce(current_setting('pawl.enlisted', true), '') = '' and coalesce(current_setting('pawl.transaction', true), '') = '' then
+        lock table ${s}.runs, ${s}.keys, ${s}.tags in row exclusive mode;
         perform set_config('lock_timeout', '${CREATE_LOCK_LIMIT}', true);
       end if;
       return v_before;
