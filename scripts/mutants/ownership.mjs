@@ -216,8 +216,8 @@ export const ownershipMutants = [
     changes: [
       {
         file: "src/worker/load-run.ts",
-        from: "if (claimed.row.claims > LIMITS.deathsAmongOthers + LIMITS.deathsAlone)",
-        to: "if (claimed.row.claims > 1000 * (LIMITS.deathsAmongOthers + LIMITS.deathsAlone))",
+        from: "return row.claims > LIMITS.deathsAmongOthers + LIMITS.deathsAlone;",
+        to: "return row.claims > 1000 * (LIMITS.deathsAmongOthers + LIMITS.deathsAlone);",
       },
     ],
     killers: [{ file: "test/behaviour/versions.test.ts", title: "P28" }],

@@ -3,6 +3,7 @@
 import { messageOf } from "../base/errors.ts";
 import type { EffectClass, EffectPlanned, EffectUnknown, Entry, StepFailed, StepStarted } from "../core/journal.ts";
 import { mayHaveHappened } from "../core/retry.ts";
+import { UNDO_SUFFIX } from "../core/undoable-call.ts";
 
 /** One action of a run: an effect, or a step that can be undone. */
 export interface EffectRecord {
@@ -27,8 +28,6 @@ export interface EffectRecord {
   readonly error?: string;
 }
 
-const UNDO = "/undo";
-
 /** All actions, in the order in which they were planned. */
 export function ledgerOf(entries: readonly Entry[]): EffectRecord[] {
   const ledger = new Map<string, EffectRecord>();
@@ -36,7 +35,8 @@ export function ledgerOf(entries: readonly Entry[]): EffectRecord[] {
     const { key } = entry;
     if (key === null) continue;
     if (isPlan(entry)) ledger.set(key, planned(entry, key));
-    else if (key.endsWith(UNDO)) change(ledger, key.slice(0, -UNDO.length), (record) => undone(record, entry));
+    else if (key.endsWith(UNDO_SUFFIX))
+      change(ledger, key.slice(0, -UNDO_SUFFIX.length), (record) => undone(record, entry));
     else change(ledger, key, (record) => changed(record, entry));
   }
   return [...ledger.values()];

@@ -9,11 +9,12 @@ import { messageOf, PawlError, readProperty } from "../base/errors.ts";
 import type { StepPolicy } from "./call.ts";
 import { decodePayload } from "./draft.ts";
 import { type BodyResult, cancelChildren } from "./endings.ts";
-import type { Cancelling, Compensating } from "./journal.ts";
+import type { Cancelling, Compensating, Entry, StepFailed } from "./journal.ts";
 import type { Pass } from "./pass.ts";
+import { mayHaveHappened } from "./retry.ts";
 import { settleOpen } from "./spending.ts";
 import { transition } from "./transition.ts";
-import { type UndoableCall, UndoCall } from "./undoable-call.ts";
+import { UNDO_SUFFIX, type UndoableCall, UndoCall } from "./undoable-call.ts";
 import { encodeFailure } from "./values.ts";
 
 interface Left {
@@ -93,6 +94,18 @@ export function recordCompensating(pass: Pass, { ok, ...failed }: BodyResult): C
   });
   draft.onDurable(() => pass.steps.abortAll(() => ended));
   return decodePayload(text) as Compensating;
+}
+
+/** What stays of a run that is to be undone and whose body cannot do that, and why; `null` if there is nothing. */
+export function leftUndone(run: string, entries: readonly Entry[], error: string, cause: unknown): PawlError | null {
+  const left = new Map<string, Left>();
+  for (const { type, key, payload } of entries) {
+    if (key === null) continue;
+    if ((payload as { undo?: unknown } | null)?.undo === true) left.set(key, { effect: key, error });
+    if (type === "effect.compensated") left.delete(key.slice(0, -UNDO_SUFFIX.length));
+    if (type === "step.failed" && !mayHaveHappened((payload as StepFailed).error)) left.delete(key);
+  }
+  return left.size === 0 ? null : incomplete(run, [...left.values()], cause);
 }
 
 function incomplete(run: string, left: readonly Left[], cause: unknown): PawlError {

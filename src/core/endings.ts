@@ -114,18 +114,22 @@ export function cancelChildren(pass: Pass, cancel: Cancel): void {
   }
 }
 
-/** Ends a run that has no body in memory: parked, stranded, or never begun (P19). Its open children go with it (P12). */
+/**
+ * Ends a run that has no body in memory: parked, stranded, or never begun (P19). Its open children go with it (P12). With `left`, what it has
+ * done was to be undone and cannot be.
+ */
 export function cancelWithoutBody(
   draft: Draft,
   row: RunRow,
   ports: Pick<PassPorts, "clock" | "codec">,
   cancelling: Cancelling,
   children: readonly string[],
+  left: PawlError | null = null,
 ): PassEnd {
   draft.append(ports.clock.now(), "run.cancelling", null, cancelling);
   const data = cancelText({ reason: cancelling.reason, compensate: cancelling.compensate === true });
   for (const to of children) draft.send({ to, id: `cancel:${row.id}`, kind: "cancel", name: "", data });
-  const end = endOfCancelled(row.id, cancelling);
+  const end = left === null ? endOfCancelled(row.id, cancelling) : failedEnd(left);
   writeEnd(draft, row, ports, end);
   return { kind: "ended", state: end.state, text: end.text };
 }

@@ -154,11 +154,14 @@ export function isUnsafe({ class: kind, guard }: Pick<EffectPlan, "class" | "gua
   return guard === "none" && (kind === "write" || kind === "execute");
 }
 
+/** What the key of an undo has more than that of its action. */
+export const UNDO_SUFFIX = "/undo";
+
 /** Takes back what a call has done. */
 export class UndoCall extends StepCall {
   constructor(undone: UndoableCall, policy: StepPolicy) {
     const fn = (info: StepInfo) => undone.takeBack(info);
-    super(`${undone.key}/undo`, undone.name, fn, policy, null, "");
+    super(`${undone.key}${UNDO_SUFFIX}`, undone.name, fn, policy, null, "");
     this.#undoes = undone.idempotencyKey;
   }
 
@@ -169,6 +172,6 @@ export class UndoCall extends StepCall {
   }
 
   override get idempotencyKey(): string {
-    return `${this.#undoes}/undo`;
+    return `${this.#undoes}${UNDO_SUFFIX}`;
   }
 }

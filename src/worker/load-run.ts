@@ -2,8 +2,9 @@
 // Decides what a claim leads to: a pass, or an end that needs no body (corrupted, poisoned, cancelled while nothing of it was running).
 import { readCancel } from "../base/cancel-text.ts";
 import { messageOf, PawlError, readProperty } from "../base/errors.ts";
+import { leftUndone } from "../core/compensation.ts";
 import { type Chain, Draft } from "../core/draft.ts";
-import { cancelWithoutBody, recordableCancel, writePark } from "../core/endings.ts";
+import { cancelError, cancelWithoutBody, recordableCancel, writePark } from "../core/endings.ts";
 import { needsOf } from "../core/flow-control.ts";
 import type { ChildEnded, ChildStarted, Continued, Entry, Parked, Resolved, RunStarted } from "../core/journal.ts";
 import { LIMITS } from "../core/limits.ts";
@@ -25,13 +26,17 @@ export type Loaded =
   /** Whoever created it did not know what it needs: it has to stand in line first. */
   | { readonly kind: "needy"; readonly needs: Needs };
 
-/** `children` are those that the run waits for as the store knows them; its journal knows them better, if it can be read. */
+/**
+ * `children` are those that the run waits for as the store knows them; its journal knows them better, if it can be read. With `isLost`, its code does
+ * not follow its journal: it cannot undo anything either.
+ */
 export function loadRun(
   claimed: ClaimedRun,
   workflow: Workflow | undefined,
   ports: PassPorts,
   readAt: number,
   children?: readonly string[],
+  isLost = false,
 ): Loaded {
   const draft = new Draft(claimed.run, endOf(claimed), ports.host, ports.codec);
   const mayBeTrimmed = workflow?.definition.onMissing === "execute";
@@ -46,14 +51,19 @@ export function loadRun(
   const decision = decisionOf(claimed, ports, wasParked);
   const hasBegun = entries.length > lastStart(entries) + 1;
   const isUndone = undoes(claimed, entries);
+  // One that kills its process is not begun again for what it would undo.
+  if (isUndone && (isLost || isPoison(claimed))) {
+    const why = isLost ? "its code does not follow the journal any more" : "it ends its process again and again";
+    const left = leftUndone(claimed.run, entries, why, cancelError(claimed.run, recordableCancel(claimed.cancel)));
+    return cancelled(draft, claimed, ports, openChildren(entries), left);
+  }
   if (isUndone && workflow === undefined) return { kind: "bodied" };
   if (claimed.cancel !== null && !isUndone && (!hasBegun || wasParked !== null || workflow === undefined))
     return cancelled(draft, claimed, ports, openChildren(entries));
   if (wasParked !== null && decision === undefined && claimed.cancel === null)
     return parked(draft, claimed, ports, null);
   if (decision?.error !== undefined) return askAgain(draft, claimed, ports, wasParked as Parked, decision);
-  if (claimed.row.claims > LIMITS.deathsAmongOthers + LIMITS.deathsAlone)
-    return parked(draft, claimed, ports, poisoned(claimed));
+  if (isPoison(claimed)) return parked(draft, claimed, ports, poisoned(claimed));
   if (workflow === undefined)
     throw new PawlError(
       "unknown_workflow",
@@ -63,6 +73,10 @@ export function loadRun(
   if (needs !== null) return { kind: "needy", needs };
   const inbox = mendTrimmed(claimed, entries, draft, ports);
   return { kind: "pass", pass: passOf({ ...claimed, inbox }, workflow, entries, draft, ports, readAt, decision) };
+}
+
+function isPoison({ row }: ClaimedRun): boolean {
+  return row.claims > LIMITS.deathsAmongOthers + LIMITS.deathsAlone;
 }
 
 /** It is cancelled, and only its body knows how to take back what it has done. */
@@ -217,8 +231,15 @@ function openChildren(entries: readonly Entry[]): string[] {
   return [...open];
 }
 
-function cancelled(draft: Draft, claimed: ClaimedRun, ports: PassPorts, children: readonly string[]): Loaded {
-  cancelWithoutBody(draft, claimed.row, ports, recordableCancel(claimed.cancel), children);
+function cancelled(
+  draft: Draft,
+  claimed: ClaimedRun,
+  ports: PassPorts,
+  children: readonly string[],
+  left: PawlError | null = null,
+): Loaded {
+  if (left !== null) ports.log.error(left.message, { run: claimed.run, reason: left.code });
+  cancelWithoutBody(draft, claimed.row, ports, recordableCancel(claimed.cancel), children, left);
   return { kind: "write", commit: draft.take().commit, ended: "cancelled" };
 }
 

@@ -130,7 +130,7 @@ export class RunLoader {
   }
 
   /** Takes a run that nobody is working on, to end it without its body (P19). False: it cannot be had. */
-  async cancelWithoutBody(run: string): Promise<boolean> {
+  async cancelWithoutBody(run: string, isLost = false): Promise<boolean> {
     const { store, lease, passes, committer, ports, changed } = this.#parts;
     const worker = lease.id;
     const claimed = worker === null || passes.has(run) ? null : await this.#takeAs(worker, run);
@@ -139,7 +139,7 @@ export class RunLoader {
     this.#held.add(run);
     try {
       const children = (await store.waits({ run, kind: "child" })).map((wait) => wait.name);
-      const loaded = loadRun(claimed, undefined, ports, store.clock.now(), children);
+      const loaded = loadRun(claimed, undefined, ports, store.clock.now(), children, isLost);
       if (loaded.kind === "bodied") await this.handBack(run, claimed.head, claimed.row.claims);
       if (loaded.kind !== "write") return false;
       const verdict = await committer.write(loaded.commit);
@@ -174,10 +174,10 @@ export class RunLoader {
     }
   }
 
-  /** Goes on with a run whose commit was refused and whose pass was dropped for it. */
-  async afterRefusal(run: string, verdict: Verdict): Promise<void> {
+  /** Goes on with a run whose commit was refused and whose pass was dropped for it; `isLost`: it had not come to the end of its journal. */
+  async afterRefusal(run: string, verdict: Verdict, isLost: boolean): Promise<void> {
     // A park that a cancel has overtaken: nobody is left to decide anything (P19).
-    if (verdict.kind === "refused" && verdict.why === "cancel") return void (await this.cancelWithoutBody(run));
+    if (verdict.kind === "refused" && verdict.why === "cancel") return void (await this.cancelWithoutBody(run, isLost));
     if (verdict.kind !== "failed") return this.#reload(run);
     // Replay would lead to the same commit, again and again.
     const claimed = await this.#take(run);

@@ -347,7 +347,7 @@ export class Worker {
       run: pass.id,
       verdict: JSON.stringify(verdict),
     });
-    void this.#guarded("reload", () => this.#loader.afterRefusal(pass.id, verdict));
+    void this.#guarded("reload", () => this.#loader.afterRefusal(pass.id, verdict, !pass.isLive));
   }
 
   async #unavailable(error: unknown, failures: number): Promise<void> {

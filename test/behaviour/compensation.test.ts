@@ -1,5 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 import { cancelText } from "../../src/base/cancel-text.ts";
+import type { Pawl } from "../../src/client/pawl.ts";
 import type { Context } from "../../src/core/context.ts";
 import { workflow } from "../../src/core/workflow.ts";
 import { withoutColdStart } from "../cold-start.ts";
@@ -272,6 +273,67 @@ describe.each(STORES)("compensation on %s", (store) => {
       expect(outside.log).toEqual(["do a", "do b", "undo b: b done", "undo a: a done"]);
     },
   );
+
+  it.each([
+    ["while it undoes", "undoing"],
+    ["while it is parked", "parked"],
+  ] as const)(
+    "P19 E-15 I20 code that does not follow the journal of a run that is cancelled with compensate, %s: the run ends, and lists what nobody undid",
+    async (_, when) => {
+      withoutColdStart("its code leaves the journal on purpose");
+      const world = await openWorld(store);
+      const flowOf = (name: string) =>
+        workflow("flow", async (ctx) => {
+          await ctx.step(name, () => 1, { undo: () => new Promise<never>(() => {}) });
+          await ctx.waitFor("never");
+        });
+      const first = await world.open([flowOf("a")]);
+      await first.start(flowOf("a"), undefined, { id: "r" });
+      await world.settle();
+      const cancel = (pawl: Pawl) => pawl.cancel("r", { compensate: true });
+      if (when === "undoing") await cancel(first);
+      await world.settle();
+      const second = await world.restart([flowOf("b")]);
+      await world.settle();
+      if (when === "parked") await cancel(second);
+      await world.settle();
+      expect(await errorOf(second.get("r").result())).toMatchObject({
+        code: "compensation_incomplete",
+        fields: { remaining: [{ effect: "a", error: "its code does not follow the journal any more" }] },
+        cause: { code: "cancelled" },
+      });
+      expect(await second.get("r").status()).toMatchObject({ state: "failed", stopReason: "compensation_incomplete" });
+    },
+  );
+
+  it("P19 P28 I19 an undo that ends its process again and again is not begun for ever: the run ends, and lists it", async () => {
+    withoutColdStart("its end was written without its body");
+    const world = await openWorld(store);
+    let undos = 0;
+    const flow = workflow("flow", async (ctx) => {
+      await ctx.step("a", () => 1, {
+        undo: () => {
+          undos++;
+          return new Promise<never>(() => {});
+        },
+      });
+      await ctx.waitFor("never");
+    });
+    let pawl = await world.open([flow]);
+    await pawl.start(flow, undefined, { id: "r" });
+    await world.settle();
+    await pawl.cancel("r", { compensate: true });
+    for (let deaths = 0; deaths < 8; deaths++) {
+      await world.settle();
+      pawl = await world.restart([flow]);
+    }
+    await world.settle();
+    expect(await pawl.get("r").status()).toMatchObject({ state: "failed", stopReason: "compensation_incomplete" });
+    expect(await errorOf(pawl.get("r").result())).toMatchObject({
+      fields: { remaining: [{ effect: "a", error: "it ends its process again and again" }] },
+    });
+    expect(undos).toBeLessThan(8);
+  });
 
   it("P12 P19 what the body left pending is dropped, and its children undo what they did", async () => {
     const world = await openWorld(store);
