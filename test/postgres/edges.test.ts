@@ -69,8 +69,6 @@ async function rowsOf(what: string): Promise<number> {
   return (await admin.query({ text, values: [what] })).rows[0]?.["n"] as number;
 }
 
-const KEY = { space: "start", key: "k", digest: "d" };
-
 const insert = (sql: Sql, what: string) => sql.query(`insert into ${TABLE} values ($1)`, [what]);
 
 it("I7 X-4 a statement that nobody waits for is part of the transaction, or refused: none lands behind its COMMIT", async () => {
@@ -355,26 +353,6 @@ function transactOn(answer: (text: string) => unknown, commit: RunCommit) {
   const to = { schema: "s", owned: new OwnedRuns(), now: () => null, sessions } as never;
   return { sent, verdict: transact(to, SEALED, async () => ({ worker: "w1", commit })) };
 }
-
-it("I23 P16 a start waits for a migration that has the tables for itself, longer than for anybody else, and fails for neither reason", async () => {
-  const schema = newSchema();
-  const store = postgresStore(URL_OF_SERVER, { schema });
-  await store.open();
-  onTestFinished(() => store.close());
-  await store.register(newWorker("w1"));
-  const holder = await connect();
-  for (const commit of [creation("plain", { claimed: true }), { ...creation("careful"), keys: [KEY] }]) {
-    await holder.query({ text: "begin" });
-    await holder.query({ text: `lock table "${schema}".runs, "${schema}".keys in access exclusive mode` });
-    const committing = apply(store, commit);
-    // Longer than a start waits for somebody who has its id or its key, twice over.
-    await holder.query({ text: "select pg_sleep(1.3)" });
-    await holder.query({ text: "commit" });
-    await committing;
-    expect(await store.run(commit.run)).not.toBe(null);
-  }
-  await holder.end();
-});
 
 it("I7 P17 if COMMIT was answered and the statement before it was not, the outcome is unknown, and never taken for a failure", async () => {
   const { verdict } = transactOn(

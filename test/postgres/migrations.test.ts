@@ -8,6 +8,7 @@ import { migrate } from "../../src/stores/postgres/migrate.ts";
 import type { PgPool } from "../../src/stores/postgres/pooled-client.ts";
 import { postgresStore } from "../../src/stores/postgres/postgres-store.ts";
 import { LATEST_SCHEMA, MIGRATIONS, type Migration } from "../../src/stores/postgres/schema.ts";
+import { apply, creation, newWorker } from "../../src/testing/store-cases/case.ts";
 
 const PATIENCE = { timeout: 20_000 };
 
@@ -145,6 +146,27 @@ it("I23 the next migration runs while workers are busy; old and new ones work si
   expect([...calledByNew]).toEqual(expect.arrayContaining(["register_1", "claim_1", "commit_1", "retire_1"]));
   expect(errors).toEqual([]);
 }, 60_000);
+
+it("I23 P16 a start waits for a migration that has the tables for itself, longer than for whoever has its id or its key", async () => {
+  const schema = newSchema();
+  const store = postgresStore(inject("postgresUrl"), { schema });
+  await store.open();
+  await store.register(newWorker("w1"));
+  const holder = await connect();
+  const keys = [{ space: "start", key: "k", digest: "d" }];
+  for (const commit of [creation("plain", { claimed: true }), { ...creation("careful"), keys }]) {
+    await holder.query({ text: "begin" });
+    await holder.query({ text: `lock table "${schema}".runs, "${schema}".keys in access exclusive mode` });
+    const committing = apply(store, commit);
+    // The limit for those twice over, and more.
+    await holder.query({ text: "select pg_sleep(1.3)" });
+    await holder.query({ text: "commit" });
+    await committing;
+    expect(await store.run(commit.run)).not.toBe(null);
+  }
+  await holder.end();
+  await store.close();
+});
 
 /** Which workers did the first and the last part of a run. */
 interface Worked {
