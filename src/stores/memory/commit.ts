@@ -40,15 +40,16 @@ function whyNotNow(tables: Tables, part: RunCommit): Verdict | null {
   const refuse = (why: "wake" | "cancel" | "consumed"): Verdict => ({ run: part.run, kind: "refused", why });
   if (part.ifWake !== undefined && part.ifWake !== (run?.row.wake ?? 0)) return refuse("wake");
   if (part.ifNotCancelled === true && (run?.row.cancel ?? null) !== null) return refuse("cancel");
-  const ids = part.consumes ?? [];
+  const ids = part.consumes;
+  if (ids === undefined) return null;
   const isUnread = (id: string) => run?.inbox.some(({ row, isConsumed }) => row.id === id && !isConsumed) ?? false;
-  if (new Set(ids).size < ids.length || !ids.every(isUnread)) return refuse("consumed");
-  return null;
+  return new Set(ids).size < ids.length || !ids.every(isUnread) ? refuse("consumed") : null;
 }
 
 function whyNotKeys(tables: Tables, part: RunCommit): Verdict | null {
+  if (part.keys === undefined) return null;
   const asked = new Set<string>();
-  for (const key of part.keys ?? []) {
+  for (const key of part.keys) {
     const holder = holderOf(tables, key);
     const name = JSON.stringify([key.space, key.key]);
     if (asked.has(name))
@@ -60,9 +61,10 @@ function whyNotKeys(tables: Tables, part: RunCommit): Verdict | null {
 }
 
 function whyNotCounters(tables: Tables, part: RunCommit): Verdict | null {
+  if (part.counters === undefined) return null;
   const sums = new Map<string, number>();
   const holds = new Map(tables.runs.get(part.run)?.holds);
-  for (const { key, by, max, held } of part.counters ?? []) {
+  for (const { key, by, max, held } of part.counters) {
     const sum = (sums.get(key) ?? tables.counters.get(key) ?? 0) + by;
     const hold = (holds.get(key) ?? 0) + (held ? by : 0);
     const isPast = by > 0 && max !== null && sum > max;
@@ -75,8 +77,7 @@ function whyNotCounters(tables: Tables, part: RunCommit): Verdict | null {
 
 function apply(tables: Tables, worker: string | null, part: RunCommit, now: number): void {
   const run = openRun(tables, worker, part, now);
-  const consumed = new Set(part.consumes);
-  for (const letter of run.inbox) if (consumed.has(letter.row.id)) letter.isConsumed = true;
+  for (const letter of run.inbox) if (part.consumes?.includes(letter.row.id)) letter.isConsumed = true;
   for (const key of part.keys ?? []) setKey(tables, key, { run: part.run, digest: key.digest });
   for (const change of part.counters ?? []) count(tables, run, change);
   for (const change of part.waits ?? []) changeWaits(run, change);
