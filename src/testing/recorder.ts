@@ -45,7 +45,8 @@ export function recorder(): Recorder {
 export class RecordBook implements Recorder {
   readonly #memory = outsideFile<Effect>("effects");
   #requests: Effect[] = [];
-  #keys = new Set<string>();
+  /** Those that were seen, by the name of their effect. */
+  #keys = new Map<string, Set<string>>();
 
   constructor() {
     this.restore(this.#memory?.items ?? []);
@@ -61,9 +62,7 @@ export class RecordBook implements Recorder {
 
   // No answer: a step that returned whether it was the first would give another result when it runs again.
   record(name: string, details?: unknown, key?: string): void {
-    const known = key === undefined ? null : keyOf(name, key);
-    const did = known === null || !this.#keys.has(known);
-    if (known !== null) this.#keys.add(known);
+    const did = key === undefined || this.#isNew(name, key);
     const effect = { name, details: copyOf(details), key: key ?? null, did, ...whereabouts() };
     this.#requests.push(effect);
     this.#memory?.add(effect);
@@ -83,14 +82,18 @@ export class RecordBook implements Recorder {
 
   restore(requests: readonly Effect[]): void {
     this.#requests = [...requests];
-    this.#keys = new Set();
-    for (const { name, key } of requests) if (key !== null) this.#keys.add(keyOf(name, key));
+    this.#keys = new Map();
+    for (const { name, key } of requests) if (key !== null) this.#isNew(name, key);
   }
-}
 
-/** The length tells where the name ends. */
-function keyOf(name: string, key: string): string {
-  return `${name.length} ${name}${key}`;
+  /** Whether this key was not seen before. It is now. */
+  #isNew(name: string, key: string): boolean {
+    const keys = this.#keys.get(name);
+    if (keys === undefined) this.#keys.set(name, new Set([key]));
+    else if (keys.has(key)) return false;
+    else keys.add(key);
+    return true;
+  }
 }
 
 function whereabouts(): Pick<Effect, "where" | "run" | "step" | "line" | "isAfterCancel"> {

@@ -156,6 +156,26 @@ it("I5 names the clock that a body reads, though nothing differed because of it"
   expect((await crashEverywhere(silenced, undefined)).hazards).toEqual([]);
 });
 
+it("I10 what never comes to rest in the process, as somebody's timers and immediates, is waited for once and not at every moment", async () => {
+  const outside = recorder();
+  let isOver = false;
+  let timer: NodeJS.Timeout | undefined;
+  const spin = () => void (isOver || setImmediate(spin));
+  spin();
+  const sequence = workflow("sequence", async (ctx: Context) => {
+    await ctx.step("one", ({ key }) => {
+      timer ??= setTimeout(() => {}, 3_600_000);
+      outside.record("one", {}, key);
+    });
+    await ctx.sleep("1 day");
+    await ctx.step("two", ({ key }) => outside.record("two", {}, key));
+  });
+  const report = await crashEverywhere(sequence, undefined, { recorder: outside, modes: ["kill"] });
+  isOver = true;
+  clearTimeout(timer);
+  expect(report.toString()).toMatch(/^ok: /);
+});
+
 it("I5 the process is as it was before: clock, dice and the handling of rejections", async () => {
   const { Date: date } = globalThis;
   const { now } = Date;

@@ -42,15 +42,16 @@ function whyNotNow(tables: Tables, part: RunCommit): Verdict | null {
   const refuse = (why: "wake" | "cancel" | "consumed"): Verdict => ({ run: part.run, kind: "refused", why });
   if (part.ifWake !== undefined && part.ifWake !== (run?.row.wake ?? 0)) return refuse("wake");
   if (part.ifNotCancelled === true && (run?.row.cancel ?? null) !== null) return refuse("cancel");
-  const ids = part.consumes ?? [];
+  const ids = part.consumes;
+  if (ids === undefined) return null;
   const isUnread = (id: string) => run?.inbox.some(({ row, isConsumed }) => row.id === id && !isConsumed) ?? false;
-  if (new Set(ids).size < ids.length || !ids.every(isUnread)) return refuse("consumed");
-  return null;
+  return new Set(ids).size < ids.length || !ids.every(isUnread) ? refuse("consumed") : null;
 }
 
 function whyNotKeys(tables: Tables, part: RunCommit): Verdict | null {
+  if (part.keys === undefined) return null;
   const asked = new Set<string>();
-  for (const key of part.keys ?? []) {
+  for (const key of part.keys) {
     const holder = holderOf(tables, key);
     const name = JSON.stringify([key.space, key.key]);
     if (asked.has(name))
@@ -62,10 +63,11 @@ function whyNotKeys(tables: Tables, part: RunCommit): Verdict | null {
 }
 
 function whyNotCounters(tables: Tables, part: RunCommit): Verdict | null {
+  if (part.counters === undefined) return null;
   const sums = new Map<string, number>();
   const holds = new Map(tables.runs.get(part.run)?.holds);
   const current = (key: string) => sums.get(key) ?? tables.counters.get(key) ?? 0;
-  for (const [at, change] of (part.counters ?? []).entries()) {
+  for (const [at, change] of part.counters.entries()) {
     if (!isOfRun(tables, part, change)) continue;
     const key = counterKey(change);
     const value = current(key);
@@ -86,8 +88,7 @@ function isOfRun(tables: Tables, part: RunCommit, { of }: CounterChange): boolea
 
 function apply(tables: Tables, worker: string | null, part: RunCommit, now: number): void {
   const run = openRun(tables, worker, part, now);
-  const consumed = new Set(part.consumes);
-  for (const letter of run.inbox) if (consumed.has(letter.row.id)) letter.isConsumed = true;
+  for (const letter of run.inbox) if (part.consumes?.includes(letter.row.id)) letter.isConsumed = true;
   for (const key of part.keys ?? []) setKey(tables, key, { run: part.run, digest: key.digest });
   for (const change of part.counters ?? []) count(tables, part, run, change);
   for (const change of part.waits ?? []) changeWaits(run, change);

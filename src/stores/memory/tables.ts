@@ -148,7 +148,7 @@ export function insertRun(
 
 export function append(run: MemoryRun, entries: readonly StoredEntry[]): void {
   for (const entry of entries) {
-    run.journal.push(Object.freeze({ ...entry, data: copyData(entry.data) }));
+    run.journal.push(Object.freeze(copyEntry(entry)));
     if (entry.type === "run.cancelling") run.isCancelling = true;
   }
 }
@@ -186,7 +186,7 @@ export function copyData<T extends string | Uint8Array | null>(data: T): T {
   return data instanceof Uint8Array ? (data.slice() as T) : data;
 }
 
-/** A kept entry is frozen: only its bytes could be changed by whoever gets it. */
+/** An entry is frozen as it comes in: only its bytes could be changed by whoever has it. */
 export function copyEntry(entry: StoredEntry): StoredEntry {
   return entry.data instanceof Uint8Array ? { ...entry, data: copyData(entry.data) } : entry;
 }

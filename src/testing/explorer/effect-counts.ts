@@ -26,6 +26,13 @@ export function hasSameEffects(first: readonly Effect[], second: readonly Effect
   return !second.slice(at).some(({ did }) => did);
 }
 
+/** Whether one step has asked for the same in the same way, with the same answer. */
+export function isSameRequest(a: Effect, b: Effect | undefined): boolean {
+  if (a === b) return true;
+  if (b === undefined || a.key !== b.key || a.did !== b.did || a.isAfterCancel !== b.isAfterCancel) return false;
+  return a.run === b.run && a.step === b.step && a.line === b.line && isSameEffect(a, b);
+}
+
 function isSameEffect(a: Effect, b: Effect): boolean {
   if (a === b) return true;
   if (a.name !== b.name || !isFlat(a.details) || !isFlat(b.details)) return false;

@@ -6,6 +6,7 @@ import { seededRandom } from "../../base/random.ts";
 import type { Effect, RecordBook } from "../recorder.ts";
 import { Choices } from "./choices.ts";
 import { CRASH_MODES, type CrashMode, type CrashPoint, modesAt } from "./crash-point.ts";
+import { Crossroads } from "./crossroads.ts";
 import type { BodyWorlds } from "./hazards.ts";
 import { type Ending, History, type Scene } from "./history.ts";
 import type { Stillness } from "./stillness.ts";
@@ -51,11 +52,15 @@ export class Explorer {
   #histories = 0;
   #outcomes = 0;
   #undisturbed: World | null = null;
+  /** `null`: what is outside, or what a script does, cannot be compared. */
+  readonly #crossroads: Crossroads | null;
   /** Every history is replayed without its last entry, however long. */
   isReplayingAll = false;
 
   constructor(explored: Explored) {
     this.#explored = explored;
+    const { isForkable, scene, book } = explored;
+    this.#crossroads = isForkable && scene.script === undefined ? new Crossroads(book) : null;
   }
 
   /** The history that the others are compared with, and its points. */
@@ -63,7 +68,7 @@ export class Explorer {
     const { book, isForkable } = this.#explored;
     const points: RecordedPoint[] = [];
     let writes = 0;
-    const outcome = await this.#play(({ n, kind, label, isSync }, world) => {
+    const note: WorldSetup["inject"] = ({ n, kind, label, isSync }, world) => {
       if (kind === "after-commit" || kind === "wake" || kind === "signal") writes++;
       const state = [writes, world.starts.length, world.ends.length, book?.requests.length, world.clock.now()].join();
       const last = points.at(-1);
@@ -71,15 +76,35 @@ export class Explorer {
       if (last !== undefined && isSync) points[points.length - 1] = { ...last, endState: state };
       points.push({ n, kind, label: label(), state, moment, effects: book?.save() ?? (() => []) });
       return null;
-    });
+    };
+    const outcome = await this.#play(this.#joining(note));
     this.#undisturbed ??= outcome.ending.world;
+    this.#crossroads?.remember(outcome);
     return { outcome, points };
   }
 
   /** Plays the history in which this goes wrong. */
   async strike({ point, mode }: Blow): Promise<Outcome> {
-    if (mode === "kill" && point.moment !== null && this.#undisturbed !== null) return this.#fork(point, point.moment);
-    return this.#play(({ n }) => (n === point.n ? mode : null));
+    if (mode !== "kill") return this.#play(this.#joining(({ n }) => (n === point.n ? mode : null)));
+    const outcome = await this.#kill(point);
+    this.#crossroads?.remember(outcome);
+    return outcome;
+  }
+
+  #kill(point: RecordedPoint): Promise<Outcome> {
+    if (point.moment !== null && this.#undisturbed !== null) return this.#fork(point, point.moment);
+    return this.#play(this.#joining(({ n }) => (n === point.n ? "kill" : null)));
+  }
+
+  /** The same, in a history that ends where it comes to an earlier one. */
+  #joining(inject: WorldSetup["inject"]): WorldSetup["inject"] {
+    const crossroads = this.#crossroads;
+    if (crossroads === null) return inject;
+    return (point, world) => {
+      const mode = inject(point, world);
+      if (mode === null && point.kind === "after-commit") crossroads.reach(world);
+      return mode;
+    };
   }
 
   /** Plays histories with two blows each, all of them, for as long as `isMore` says so. */
@@ -110,7 +135,8 @@ export class Explorer {
     const { book, scene } = this.#explored;
     const { starts = [], ends = [] } = this.#undisturbed ?? {};
     book?.restore(point.effects());
-    const world = this.#world(() => null, { moment, starts, ends });
+    const undisturbed = this.#joining(() => null);
+    const world = this.#world(undisturbed, { moment, starts, ends });
     world.strikes.push({ point, mode: "kill", engine: null });
     const history = new History(world, scene);
     return this.#outcome(await history.resume());
@@ -135,6 +161,8 @@ export class Explorer {
   }
 
   async #outcome(ending: Ending): Promise<Outcome> {
+    const joined = this.#crossroads?.outcomeOf(ending.world) ?? null;
+    if (joined !== null) return joined;
     const { book, scene } = this.#explored;
     const requests = book?.save()() ?? [];
     const observed = await this.#explored.observe();
@@ -168,7 +196,18 @@ export function blowsAt(
       seen.add(state);
     }
   }
-  return { blows, skipped };
+  return { blows: killsFirst(blows, points), skipped };
+}
+
+/** What a take-over or a lost answer leads back to is remembered for as long as the same state is struck (CR3). */
+function killsFirst(blows: readonly Blow[], points: readonly RecordedPoint[]): readonly Blow[] {
+  const places = new Map<string, number>();
+  for (const { state, n } of points) if (!places.has(state)) places.set(state, n);
+  const placeOf = ({ point, mode }: Blow) => places.get(stateFor(point, mode)) ?? places.get(point.state) ?? point.n;
+  return blows
+    .map((blow) => ({ blow, place: placeOf(blow), rank: CRASH_MODES.indexOf(blow.mode) }))
+    .sort((a, b) => a.place - b.place || a.rank - b.rank)
+    .map(({ blow }) => blow);
 }
 
 /**

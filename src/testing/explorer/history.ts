@@ -83,6 +83,7 @@ export class History {
   async #goOn(): Promise<Ending> {
     for (;;) {
       await this.#world.settle(() => this.#isInterrupted());
+      if (this.#world.isLeft) return this.#ending();
       if (this.#world.isEndless) throw this.#endless();
       if (this.#recovered < this.#world.strikes.length) await this.#recover();
       else if (this.#thawFenced()) continue;
@@ -97,7 +98,7 @@ export class History {
   }
 
   #isInterrupted(): boolean {
-    if (this.#world.isEndless) return true;
+    if (this.#world.isEndless || this.#world.isLeft) return true;
     return this.#recovered < this.#world.strikes.length || this.#world.engines.some((one) => this.#isFenced(one));
   }
 
@@ -151,10 +152,10 @@ export class History {
     const pawl = await engine.open();
     const { workflow, input, script } = this.#scene;
     await pawl.start(workflow as unknown as Workflow, input, { id: RUN_ID });
-    for (;;) {
+    while (script !== undefined) {
       const handle = this.#handle(pawl, engine);
       try {
-        return await script?.(handle.get(RUN_ID), handle, input);
+        return await script(handle.get(RUN_ID), handle, input);
       } catch (error) {
         // Whoever is not told what became of a request makes it again, under the same id.
         if (!hasCode(error, "unknown_outcome")) throw error;

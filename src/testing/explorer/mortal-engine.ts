@@ -14,7 +14,7 @@ import { Pawl } from "../../client/pawl.ts";
 import type { StepCall } from "../../core/call.ts";
 import type { Log, StepInfo } from "../../core/context.ts";
 import type { Frame, Host } from "../../core/host.ts";
-import type { Store } from "../../core/store.ts";
+import type { Commit, Store, Verdict } from "../../core/store.ts";
 import type { Workflow } from "../../core/workflow.ts";
 import { nodeHost } from "../../worker/node-host.ts";
 import { processIdentity } from "../../worker/process-identity.ts";
@@ -42,7 +42,7 @@ export interface EngineEvents {
   started(engine: MortalEngine, body: BodyStart): void;
   ended(body: BodyStart, outcome: { readonly value: unknown } | null): void;
   /** Code of a body runs in this engine. */
-  body(engine: MortalEngine, pass: object): void;
+  body(engine: MortalEngine, frame: Frame): void;
   readonly log: Log;
 }
 
@@ -191,19 +191,23 @@ export class MortalEngine {
         const label = () => (message.kind === "signal" ? `signal "${message.name}"` : message.kind);
         return this.#answer(delivery, this.#events.point(this, "signal", label));
       },
-      commit: async (commit) => {
-        if (this.#state !== "alive") await this.#revived();
-        const number = this.#setup.commitNumber();
-        const label = () => `commit ${number} (${describeCommit(commit)})`;
-        const mode = this.#events.point(this, "before-commit", () => `before ${label()}`);
-        if (mode !== null) await this.#answer(undefined, mode);
-        const verdicts = await store.commit(commit);
-        return this.#answer(
-          verdicts,
-          this.#events.point(this, "after-commit", () => `after ${label()}`),
-        );
-      },
+      commit: (commit) =>
+        this.#state === "alive" ? this.#commit(commit) : this.#revived().then(() => this.#commit(commit)),
     };
+  }
+
+  /** Most of what an engine does to its store: it makes as few promises as it can. */
+  #commit(commit: Commit): Promise<Verdict[]> {
+    const { store, commitNumber } = this.#setup;
+    const number = commitNumber();
+    const label = () => `commit ${number} (${describeCommit(commit)})`;
+    const carryOut = () =>
+      store.commit(commit).then((verdicts) => {
+        const mode = this.#events.point(this, "after-commit", () => `after ${label()}`);
+        return this.#answer(verdicts, mode);
+      });
+    const mode = this.#events.point(this, "before-commit", () => `before ${label()}`);
+    return mode === null ? carryOut() : Promise.resolve(this.#answer(undefined, mode)).then(carryOut);
   }
 
   /** The store's answer, after what is to happen at the point. Without anything to wait for it is given at once: that is the usual case. */
@@ -240,7 +244,7 @@ export class MortalEngine {
         if (frame?.where === "step" && arg !== undefined) {
           return nodeHost.enter(frame, () => this.#runStep(frame, fn as (info: unknown) => unknown, arg) as T);
         }
-        if (frame?.where === "body") this.#events.body(this, frame.pass);
+        if (frame?.where === "body") this.#events.body(this, frame);
         return nodeHost.enter(frame, fn, arg as A);
       },
     };

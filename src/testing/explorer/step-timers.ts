@@ -14,6 +14,11 @@ export function hasPendingTimers(): boolean {
   return false;
 }
 
+/** Those that are pending do not count any more. */
+export function forgetTimers(): void {
+  pending.clear();
+}
+
 /** Keeps count of timers until the returned function is called. */
 export function watchTimers(): () => void {
   if (watchers++ === 0) unwatch = wrapGlobals();
@@ -47,7 +52,7 @@ function wrapGlobals(): () => void {
   });
   Object.assign(globalThis, { setTimeout: setWatched, clearTimeout: clearWatched });
   return () => {
-    pending.clear();
+    forgetTimers();
     // Somebody who has wrapped them since puts back what was there, or has done so already.
     if (globalThis.setTimeout === setWatched) globalThis.setTimeout = setTimeout;
     if (globalThis.clearTimeout === clearWatched) globalThis.clearTimeout = clearTimeout;

@@ -2,7 +2,7 @@
 // Virtual time may only move when nothing is left to do at the present moment. Engines tell what they have under way; whatever else the
 // process waits for (timers, files, sockets of a step) Node tells. Without that a step that takes a real millisecond would be timed out.
 // Node tells kinds and numbers only, so timers are watched besides (see step-timers.ts).
-import { hasPendingTimers } from "./step-timers.ts";
+import { forgetTimers, hasPendingTimers } from "./step-timers.ts";
 
 // Captured at load: the determinism guard replaces the globals later.
 const { setImmediate: startImmediate, performance } = globalThis;
@@ -32,11 +32,12 @@ export function roundsUntil(isOver: () => boolean): Promise<void> {
 
 export class Stillness {
   /** What the process waits for anyway: the test runner's own timers and pipes. */
-  readonly #usual: Map<string, number>;
+  #usual: Map<string, number>;
   #busySince: number | null = null;
 
   constructor() {
     this.#usual = resources();
+    this.#usual.delete("Immediate");
   }
 
   /** To be asked from a fresh round: whether the process waits for nothing that it did not wait for in the beginning. */
@@ -49,6 +50,9 @@ export class Stillness {
     this.#busySince ??= now;
     if (now - this.#busySince < PATIENCE_MS) return false;
     this.#busySince = null;
+    // It is not waited for again: there are thousands of moments, and what has outlasted this one outlasts them all.
+    this.#usual = resources();
+    forgetTimers();
     return true;
   }
 
@@ -56,7 +60,7 @@ export class Stillness {
     const current = resources();
     let isBusy = hasPendingTimers();
     for (const [kind, count] of current) {
-      if (kind === "Immediate" || count > (this.#usual.get(kind) ?? 0)) isBusy = true;
+      if (count > (this.#usual.get(kind) ?? 0)) isBusy = true;
     }
     for (const [kind, count] of this.#usual) {
       const left = current.get(kind) ?? 0;

@@ -375,6 +375,8 @@ function repeatWords(step: string, world: World, hasKey = false): string {
 
 /** Bodies that started again though no failure of theirs asked for it: the last start of each. */
 export function repeatsIn({ starts }: World): (BodyStart & { readonly times: number })[] {
+  const [first] = starts;
+  if (starts.every(({ engine }) => engine === first?.engine)) return [];
   const seen = new Map<string, { body: BodyStart; times: number; isRepeated: boolean }>();
   for (const body of starts) {
     const known = seen.get(body.key);

@@ -42,20 +42,29 @@ function watchedContext(
 ): Context {
   let lateCalls = 0;
   const target = ctx as unknown as Record<string | symbol, unknown>;
+  const watchedCall =
+    (name: string | symbol, call: (...args: readonly unknown[]) => unknown) =>
+    (...args: readonly unknown[]): unknown => {
+      const frame = nodeHost.frame();
+      if (frame !== undefined && isCancelling(frame)) {
+        if (lateCalls++ === 0) late({ run: frame.run, call: describe(String(name), args), line: callSite() });
+        if (lateCalls > ENDLESS) return new Promise(() => {});
+      }
+      const given = name === "call" || name === "spawn" ? [watched.get(args[0]) ?? args[0], ...args.slice(1)] : args;
+      return Reflect.apply(call, ctx, given);
+    };
+  // A body calls the same few thousands of times.
+  const methods = new Map<string | symbol, unknown>();
   return new Proxy(ctx, {
     get(_, name) {
+      const known = methods.get(name);
+      if (known !== undefined) return known;
       const value = target[name];
       if (typeof value !== "function") return value;
-      if (!CALLS.has(name)) return value.bind(ctx) as unknown;
-      return (...args: readonly unknown[]): unknown => {
-        const frame = nodeHost.frame();
-        if (frame !== undefined && isCancelling(frame)) {
-          if (lateCalls++ === 0) late({ run: frame.run, call: describe(String(name), args), line: callSite() });
-          if (lateCalls > ENDLESS) return new Promise(() => {});
-        }
-        const given = name === "call" || name === "spawn" ? [watched.get(args[0]) ?? args[0], ...args.slice(1)] : args;
-        return Reflect.apply(value, ctx, given) as unknown;
-      };
+      const call = value as (...args: readonly unknown[]) => unknown;
+      const method = CALLS.has(name) ? watchedCall(name, call) : (call.bind(ctx) as unknown);
+      methods.set(name, method);
+      return method;
     },
   });
 }

@@ -7,6 +7,7 @@
 import { type ManualClock, manualClock } from "../../base/clock.ts";
 import { seededRandom } from "../../base/random.ts";
 import type { Log } from "../../core/context.ts";
+import type { Frame } from "../../core/host.ts";
 import type { StoredEntry } from "../../core/journal.ts";
 import type { Store } from "../../core/store.ts";
 import { storeOver } from "../../stores/memory/memory-store.ts";
@@ -20,6 +21,8 @@ import { type LateCall, type Workflows, watchedWorkflows } from "./watched-workf
 const START = Date.UTC(2026, 0, 1);
 /** A run of 10,000 steps has less than half of them. */
 const MOST_POINTS = 100_000;
+/** A place is looked at whenever so many entries were added: to find out what is there takes longer than a step. */
+const SECTION = 8;
 /** Before anything has happened. */
 export const NOTHING: Moment = { tables: emptyTables, now: START, commits: 0, points: 0, starts: 0, ends: 0 };
 
@@ -91,8 +94,13 @@ export class World {
   readonly errors: string[] = [];
   readonly #setup: WorldSetup;
   readonly #tables: Tables;
+  readonly #inFlight = new Set<BodyStart>();
+  /** By run: how long its journal was when its body began. */
+  readonly #begun = new Map<string, number>();
   #commits: number;
   #points: number;
+  #section = 0;
+  #isLeft = false;
 
   constructor(setup: WorldSetup) {
     this.#setup = setup;
@@ -131,6 +139,32 @@ export class World {
       starts: this.starts.length,
       ends: this.ends.length,
     };
+  }
+
+  /** Whether this history is not played any further. */
+  get isLeft(): boolean {
+    return this.#isLeft;
+  }
+
+  /** Nothing happens here any more. */
+  leave(): void {
+    this.#isLeft = true;
+    for (const engine of this.engines) engine.die();
+  }
+
+  /** Where its runs are: equal in worlds that have the same before them. `null`: nobody looks now, or something is in flight. */
+  place(): string | null {
+    let entries = 0;
+    for (const { journal } of this.#tables.runs.values()) entries += journal.length;
+    const section = Math.floor(entries / SECTION);
+    if (section === this.#section) return null;
+    this.#section = section;
+    if (this.#inFlight.size > 0 || this.engines.some(({ state }) => state === "frozen")) return null;
+    const runs = [...this.#tables.runs.values()].map(({ row, journal, inbox, waits }) => {
+      const { id, state, cancel } = row;
+      return [id, state, cancel, journal.length, journal.at(-1)?.hash, inbox, [...waits.values()], this.#begun.get(id)];
+    });
+    return JSON.stringify([this.clock.now(), runs, [...this.#tables.counters]]);
   }
 
   /** A run's entries, not copied. */
@@ -173,8 +207,8 @@ export class World {
       {
         point: (acting, kind, label, isSync) => this.#point(acting, kind, label, isSync),
         started: (acting, body) => this.#started(acting, body),
-        ended: (body, outcome) => void this.ends.push({ body, outcome }),
-        body: (acting, pass) => this.#watch(acting, pass),
+        ended: (body, outcome) => this.#ended(body, outcome),
+        body: (acting, frame) => this.#watch(acting, frame),
         log: this.#log(),
       },
     );
@@ -197,13 +231,20 @@ export class World {
 
   #started(engine: MortalEngine, body: BodyStart): void {
     this.starts.push(body);
+    this.#inFlight.add(body);
     const owner = this.#tables.runs.get(body.run)?.row.owner ?? null;
     if (owner === null || !engine.workers.includes(owner)) this.stale.push(body);
   }
 
-  #watch({ number }: MortalEngine, pass: object): void {
+  #ended(body: BodyStart, outcome: BodyEnd["outcome"]): void {
+    this.ends.push({ body, outcome });
+    this.#inFlight.delete(body);
+  }
+
+  #watch({ number }: MortalEngine, { pass, run }: Frame): void {
     const { bodies, history } = this.#setup;
     if (bodies.has(pass)) return;
+    this.#begun.set(run, this.journal(run).length);
     const chance = seededRandom(number === 0 ? "body" : `body ${history} ${number}`);
     // Half a turn further in every second engine: a branch at one half always takes the other way there.
     const turn = (number % 2) / 2;
