@@ -45,19 +45,17 @@ it("S0-25 S0-35 X-33 lists the class of every operation, joins the tests of a wo
   const folder = project({ "shop.crash.ts": TESTS });
   const { code, stdout } = await lint(folder, "shop.crash.ts");
   expect(code).toBe(1);
-  const [sound, careless = ""] = stdout.split(/(?=^careless$)/m);
+  const [careless = "", sound] = stdout.split(/(?=^sound$)/m);
   expect(sound).toBe(
     [
       "sound",
-      "  OPERATION  KIND    CLASS    IDEMPOTENCY  SECOND RUN     DETECTED BY  DETECTION",
-      "  charge     effect  execute  detection    effects, seen  detect       only looks",
-      "  thank      step    -        -            none, seen     -            -",
-      "  fine       effect  write    conditional  none, seen     key          -",
+      "  OPERATION  KIND    CLASS    IDEMPOTENCY  SECOND RUN         DETECTED BY  DETECTION",
+      "  charge     effect  execute  detection    effects, declared  detect       only looks",
+      "  thank      step    -        -            none, seen         -            -",
+      "  fine       effect  write    conditional  none, seen         key          -",
       "",
       "  Played \"early\": the run succeeded with 'thanks'.",
-      "",
       "  Played \"late\": the run succeeded with 'thanks'.",
-      "",
       "  Only what these plays came to is judged.",
       "",
       "  No finding.",
@@ -65,7 +63,7 @@ it("S0-25 S0-35 X-33 lists the class of every operation, joins the tests of a wo
       "",
     ].join("\n"),
   );
-  expect(careless).toContain("  post       effect  -      not idempotent  effects, seen  person       -\n");
+  expect(careless).toContain("  post       effect  -      not idempotent  effects, declared  person       -\n");
   expect(careless).toContain(
     '\n  finding  Step "mail" did "mail" outside and has no class; run again, it did "mail" again.',
   );

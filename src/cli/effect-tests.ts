@@ -36,7 +36,8 @@ export function printLint(out: Output, name: string, report: LintReport): void {
   out.print(color.bold(clean(name)));
   const rows = [[...HEADER], ...report.operations.map((one) => cellsOf(one, report).map(clean))];
   for (const line of table(rows, { indent: 2, width: out.width, header: color.dim })) out.print(line);
-  for (const remark of remarksOf(report)) out.print(`\n  ${clean(remark)}`);
+  out.print("");
+  for (const remark of remarksOf(report)) out.print(`  ${clean(remark)}`);
   for (const finding of report.findings) {
     out.print(`\n  ${color.red("finding")}  ${clean(finding.message)}`);
     out.print(`           ${color.dim(questionsOf(finding))}`);

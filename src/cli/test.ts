@@ -58,7 +58,7 @@ export interface TestReport {
 const TESTS = ["--crash-everywhere", "--effects", "--detectors"] as const;
 
 export function addTest(program: Command): void {
-  addCommand(program, "test <file> [workflow]", "crash a workflow everywhere, or see what keeps its effects single", [
+  addCommand(program, "test <file> [workflow]", "crash a workflow everywhere, or lint its effects", [
     `pawl test --crash-everywhere workflows/shop.ts order --input '{"id":"order-17"}'`,
     "pawl test --crash-everywhere checkout.crash.ts              # the crash tests that it exports",
     "pawl test --crash-everywhere checkout.crash.ts --at 17      # one point, to look into it",

@@ -12,7 +12,7 @@ import type { TestEngine } from "./test-engine.ts";
 
 /** Another way through a workflow. */
 export interface LintPlay<I, O> {
-  /** Default: that of the first play. */
+  /** What the run is started with. Default: that of the first play. */
   readonly input?: I;
   /** What comes from outside. Default: nothing. */
   readonly script?: (run: Run<O>, engine: TestEngine, input: I) => Promise<void>;

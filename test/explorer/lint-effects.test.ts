@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Context, type EffectSpec, type Run, workflow } from "pawl";
+import { type Context, type EffectSpec, type Run, type StepInfo, workflow } from "pawl";
 import { repeatable, writeFile } from "pawl/guards";
 import { fakeModel, type LintOptions, type LintReport, lintEffects, recorder, type TestEngine } from "pawl/testing";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
@@ -50,7 +50,7 @@ describe("what is fine", () => {
     expect(answers(detected)).toEqual({
       level: "execute",
       idempotency: "detection",
-      secondRun: ["effects", true],
+      secondRun: ["effects", false],
       detectedBy: "detect",
       detection: "only looks",
     });
@@ -343,6 +343,60 @@ describe("what is found", () => {
 });
 
 describe("what was played", () => {
+  it("S0-25 a transaction happens with its record; a play on the store in memory ends there, and says so", async () => {
+    const report = await lint((ctx) => ctx.transaction("book", () => 1));
+    expect(answers(report)).toMatchObject({ idempotency: "conditional", detectedBy: "transaction" });
+    expect(report.plays[0]?.outcome).toMatch(/^failed with ".*transaction/);
+  });
+
+  it("S0-35 what succeeds at its second attempt is asked and repeated then", async () => {
+    const flaky = (attempt: number) => {
+      if (attempt === 1) throw Object.assign(new Error("busy"), { code: "ECONNREFUSED" });
+    };
+    const report = await lint(async (ctx) => {
+      await ctx.effect("charge", {
+        class: "write",
+        idempotent: true,
+        do: ({ attempt }) => {
+          flaky(attempt);
+          charge();
+        },
+      });
+      await ctx.effect("look", {
+        class: "write",
+        do: ({ attempt }) => flaky(attempt),
+        detect: ({ key }) => found(hasCharge(key)),
+      });
+    });
+    expect(report.findings.map(({ operation, kind }) => [operation, kind])).toEqual([
+      ["charge", "acts_again"],
+      ["look", "detector"],
+    ]);
+  });
+
+  it("S0-35 an effect whose methods use fields of a class of its own is played as it is", async () => {
+    class Payment implements EffectSpec<unknown> {
+      readonly class = "execute";
+      readonly #charged = new Set<string>();
+      do({ key }: StepInfo) {
+        this.#charged.add(key);
+        charge(key);
+      }
+      detect({ key }: StepInfo) {
+        return found(this.#charged.has(key));
+      }
+      undo() {
+        this.#charged.clear();
+      }
+    }
+    const report = await lint(async (ctx) => {
+      await ctx.effect("charge", Object.freeze(new Payment()));
+      throw new Error("sold out");
+    });
+    expect([report.ok, report.plays[0]?.outcome]).toEqual([true, 'failed with "sold out"']);
+    expect(report.operations[0]).toMatchObject({ class: "execute", detection: "only looks", undo: "played" });
+  });
+
   const branching = workflow("branching", async (ctx, isPaid: boolean) => {
     if (isPaid) return await ctx.effect("thank", { class: "write", idempotent: true, do: ({ key }) => charge(key) });
     return await ctx.effect("remind", { class: "write", do: () => charge() });

@@ -13,7 +13,7 @@ export interface LintedOperation {
   readonly idempotency: "natural" | "detection" | "conditional" | "not idempotent" | null;
   /** Question 1: whether a second run has effects outside. */
   readonly secondRun: "none" | "effects" | "unknown";
-  /** Whether the first answer was seen; otherwise it is what the code says. */
+  /** Whether that was seen; otherwise it is what the code says, or leaves open. */
   readonly isSeen: boolean;
   /** Question 2: how it is noticed that it was done already; `null`: there is nothing to notice. */
   readonly detectedBy: "detect" | "key" | "overwrite" | "transaction" | "person" | "not repeated" | "nothing" | null;
@@ -67,12 +67,12 @@ function isNatural({ declared, places, usedKey }: Operation): boolean {
 }
 
 function secondRunOf(operation: Operation): Pick<LintedOperation, "secondRun" | "isSeen"> {
-  const { declared, isRepeated, again, did, isWatched } = operation;
+  const { declared, isRepeated, again, isWatched } = operation;
   const { kind, guard, class: level } = declared;
   if (isRepeated) return { secondRun: again.size === 0 ? "none" : "effects", isSeen: true };
   if (isPure(operation)) return { secondRun: isWatched ? "none" : "unknown", isSeen: isWatched };
   const isHarmless = kind === "transaction" || guard === "idempotent" || guard === "natural" || level === "read";
-  return { secondRun: isHarmless ? "none" : "effects", isSeen: did.size > 0 && !isHarmless };
+  return { secondRun: isHarmless ? "none" : "effects", isSeen: false };
 }
 
 function detectedBy(operation: Operation): LintedOperation["detectedBy"] {

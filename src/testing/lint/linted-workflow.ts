@@ -11,6 +11,8 @@ import type { Stage } from "./stage.ts";
 type AnyFunction = (...args: readonly unknown[]) => unknown;
 type Undo = NonNullable<EffectSpec<unknown>["undo"]>;
 
+const WATCHED: ReadonlySet<string | symbol> = new Set(["step", "effect", "transaction", "call", "spawn"]);
+
 /** Wraps each workflow, by its original: an engine goes on with the very one that it was told to start. */
 export function lintedWorkflows(workflows: Workflows, stage: Stage): Map<unknown, Workflow<never, unknown>> {
   const linted = new Map<unknown, Workflow<never, unknown>>();
@@ -31,7 +33,7 @@ export function lintedWorkflows(workflows: Workflows, stage: Stage): Map<unknown
 function lintedContext(ctx: Context, watched: Watched): Context {
   return new Proxy(ctx, {
     get(_, name) {
-      const owner = (name in watched ? watched : ctx) as unknown as Readonly<Record<string | symbol, unknown>>;
+      const owner = (WATCHED.has(name) ? watched : ctx) as unknown as Readonly<Record<string | symbol, unknown>>;
       const value = owner[name];
       return typeof value === "function" ? (value.bind(owner) as unknown) : value;
     },
@@ -79,11 +81,14 @@ class Watched {
 
   effect(name: string, spec: EffectSpec<unknown>, options: EffectOptions = {}): unknown {
     const operation = this.#stage.operation({ ...this.#plain("effect", name), ...effectFacts(name, spec, options) });
-    // What the spec has beside these stays as it is, also if it comes from a class.
-    const watched = Object.create(spec) as { do: EffectSpec<unknown>["do"]; undo?: Undo };
-    watched.do = (info) => this.#stage.effect(operation, spec, info);
-    if (typeof spec.undo === "function")
-      watched.undo = this.#undo(operation, (value, info) => spec.undo?.(value, info));
+    const { detect, undo } = spec;
+    const take = (value: unknown, info: UndoInfo) => undo?.call(spec, value, info);
+    // What the spec has beside these stays as it is, also if it is frozen or comes from a class.
+    const watched = Object.create(spec, {
+      do: { value: (info: StepInfo) => this.#stage.effect(operation, spec, info) },
+      ...(detect !== undefined && { detect: { value: (info: StepInfo) => detect.call(spec, info) } }),
+      ...(undo !== undefined && { undo: { value: this.#undo(operation, take) } }),
+    }) as EffectSpec<unknown>;
     return this.#ctx.effect(name, watched, options);
   }
 

@@ -34,6 +34,7 @@ export interface Operation {
   readonly detectorFailures: DetectorFailure[];
   /** Whether a recorder was there when its function ran. */
   isWatched: boolean;
+  /** Whether it asked for its key, or gave the outside one of its own. */
   usedKey: boolean;
   isRepeated: boolean;
   repeatError: string | null;

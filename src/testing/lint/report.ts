@@ -51,7 +51,7 @@ export const HEADER = ["OPERATION", "KIND", "CLASS", "IDEMPOTENCY", "SECOND RUN"
 export function cellsOf(operation: LintedOperation, { operations }: Pick<LintReport, "operations">): string[] {
   const { workflow, name, kind, class: level, idempotency, secondRun, isSeen, detectedBy, detection } = operation;
   const isAlone = operations.every((one) => one.workflow === workflow);
-  const basis = secondRun === "unknown" ? "" : isSeen ? ", seen" : ", as it says";
+  const basis = secondRun === "unknown" ? "" : isSeen ? ", seen" : ", declared";
   return [
     isAlone ? name : `${workflow}: ${name}`,
     kind,

@@ -29,6 +29,8 @@ export class Stage {
   /** Keys under which effects were made, in earlier plays, too: fakes may remember them. */
   readonly #made: Set<string>;
   readonly #places = new Map<string, Operation>();
+  /** Where a function was run a second time, or a detector asked: once is enough. */
+  readonly #tried = new Set<string>();
   readonly #workflows = new Map<string, string>();
 
   constructor(recorder: Recorder | null, operations: Operations, made: Set<string>) {
@@ -63,7 +65,7 @@ export class Stage {
     const { detect } = spec;
     const act: Fn = (given) => spec.do(given);
     try {
-      if (detect === undefined || !place.isFirst) return await this.#actTwice(operation, place, act, info);
+      if (detect === undefined || this.#tried.has(place.name)) return await this.#actTwice(operation, place, act, info);
       return await this.#judge(operation, place, spec as EffectSpec<unknown> & { detect: Fn }, info);
     } finally {
       this.#made.add(info.key);
@@ -103,8 +105,8 @@ export class Stage {
 
   async #actTwice(operation: Operation, place: Place, fn: Fn, info: StepInfo): Promise<unknown> {
     const value = await this.#act(operation, place, fn, info);
-    const isRerun = operation.declared.recovery === "rerun";
-    if (place.isFirst && isRerun && place.since(place.start).length > 0) await this.#again(operation, place, fn, info);
+    const isRerun = operation.declared.recovery === "rerun" && !this.#tried.has(place.name);
+    if (isRerun && place.since(place.start).length > 0) await this.#again(operation, place, fn, info);
     return value;
   }
 
@@ -114,12 +116,15 @@ export class Stage {
     try {
       return await fn(seenInfo(info, operation));
     } finally {
-      for (const { name } of done(place.since(before))) operation.did.add(name);
+      const requests = place.since(before);
+      operation.usedKey ||= requests.some(({ key }) => key !== null);
+      for (const { name } of done(requests)) operation.did.add(name);
     }
   }
 
   async #again(operation: Operation, place: Place, fn: Fn, info: StepInfo): Promise<void> {
     const before = place.mark();
+    this.#tried.add(place.name);
     operation.isRepeated = true;
     try {
       await fn(seenInfo(info, operation, 2));
@@ -155,6 +160,7 @@ export class Stage {
       return null;
     });
     const failures = report?.failures ?? [];
+    this.#tried.add(place.name);
     operation.isDetectorAsked = true;
     operation.detectorFailures.push(...failures.filter(({ kind }) => !(wasMade && kind === "found_too_early")));
     return (made as { readonly value: unknown } | null)?.value;
@@ -176,7 +182,6 @@ export class Stage {
     const start = requests().length;
     return {
       name,
-      isFirst: !this.#places.has(name),
       start,
       mark: () => requests().length,
       since: (mark) =>
@@ -190,8 +195,6 @@ export class Stage {
 /** Where a function runs: its run and step, and what was asked of the outside from there. */
 interface Place {
   readonly name: string;
-  /** Its first attempt in this play. */
-  readonly isFirst: boolean;
   readonly start: number;
   mark(): number;
   since(mark: number): readonly Effect[];
