@@ -386,6 +386,18 @@ const INTERFACES = [
     defaults: { effect: "required", key: '`"run-1/effect"`', recorder: "none", observe: "none" },
   },
   {
+    name: "LintOptions",
+    file: "src/testing/lint-effects.ts",
+    about: "`lintEffects(workflow, input, options?)` of `pawl/testing`",
+    defaults: { recorder: "none", script: "none", plays: "none", workflows: "none", fresh: "none" },
+  },
+  {
+    name: "LintPlay",
+    file: "src/testing/lint-effects.ts",
+    about: "`plays` of `lintEffects(workflow, input, options?)`",
+    defaults: { input: "that of the first play", script: "none" },
+  },
+  {
     name: "CrashOptions",
     file: "src/testing/crash-everywhere.ts",
     about: "`crashEverywhere(workflow, input, options?)` of `pawl/testing`",

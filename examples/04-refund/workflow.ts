@@ -38,6 +38,7 @@ export const refund = workflow({ name: "refund", deadline: "7 days" }, async (ct
     undo: (issued, { key, undoes }) => refunds.reverse(issued?.payment ?? undoes, key),
   });
   await ctx.effect("tell", {
+    class: "write",
     idempotent: true,
     do: ({ key }) => mailer.send(request.email, `${request.cents / 100} EUR are on their way: ${payment}.`, key),
   });

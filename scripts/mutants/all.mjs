@@ -5,6 +5,7 @@ import { approvalMutants } from "./approvals.mjs";
 import { budgetMutants } from "./budgets.mjs";
 import { flowMutants } from "./flow.mjs";
 import { guardMutants } from "./guards.mjs";
+import { lintMutants } from "./lint.mjs";
 import { ownershipMutants } from "./ownership.mjs";
 import { postgresMutants } from "./postgres.mjs";
 import { storeMutants } from "./stores.mjs";
@@ -19,5 +20,6 @@ export const mutants = [
   ...flowMutants,
   ...approvalMutants,
   ...guardMutants,
+  ...lintMutants,
   ...budgetMutants,
 ];

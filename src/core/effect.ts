@@ -22,8 +22,8 @@ export interface EffectSpec<T> {
   readonly keyScope?: "step" | "run";
   /** What it may change. Default "write". */
   readonly class?: EffectClass;
-  /** The outside recognises a repetition by the key, or by itself. Default false. */
-  readonly idempotent?: boolean;
+  /** The outside recognises a repetition by the key, or by itself; "natural": doing it again leaves the same, as overwriting does. Default false. */
+  readonly idempotent?: boolean | "natural";
   /** Somebody must have approved this very action: with anything else than that, it does not begin (`approval_mismatch`). */
   readonly needs?: NeededApproval;
 }
@@ -63,10 +63,12 @@ export function planOf(name: string, spec: EffectSpec<unknown>, seed: string): E
     throw invalid(name, "class", `\`class\` is "${kind}". Give one of ${CLASSES.join(", ")}.`);
   if (keyScope !== "step" && keyScope !== "run")
     throw invalid(name, "keyScope", `\`keyScope\` is "${keyScope}". Give "step" or "run", or a \`key\` of your own.`);
+  if (typeof idempotent !== "boolean" && idempotent !== "natural")
+    throw invalid(name, "idempotent", `\`idempotent\` is "${idempotent}". Give true, false or "natural".`);
   if (key !== undefined) assertName("key of ctx.effect", key);
   return {
     class: kind,
-    guard: detect !== undefined ? "detect" : idempotent ? "idempotent" : "none",
+    guard: detect !== undefined ? "detect" : idempotent === false ? "none" : "idempotent",
     key: key ?? (keyScope === "run" ? seed : null),
     approval: spec.needs?.approval.id ?? null,
     detect: detect === undefined ? null : (info) => detect.call(spec, info),

@@ -58,6 +58,7 @@ export function gitCommit(options: GitCommitOptions): EffectSpec<Committed> {
   };
 
   return {
+    class: "write",
     do: committed,
     ...(file === null ? { detect: (info: StepInfo) => detected(cwd, info) } : { idempotent: true }),
     ...(undo && { undo: takenBack }),

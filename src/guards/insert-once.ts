@@ -53,6 +53,7 @@ export function insertOnce(options: InsertOnceOptions): EffectSpec<InsertedRow> 
       return { ...(found as InsertedRow) };
     },
     ...(undo && { undo: (_: unknown, info: UndoInfo) => change(db, remove, [info.undoes]) }),
+    class: "write",
     idempotent: true,
   };
 }

@@ -17,6 +17,7 @@ export function lookFirst<T>({ detect, act }: Looking<T>): EffectSpec<T> {
       info.signal.throwIfAborted();
       return act(info);
     },
+    class: "write",
     detect,
   };
 }

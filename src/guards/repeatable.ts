@@ -9,5 +9,5 @@ import type { EffectSpec } from "../core/effect.ts";
  * ```
  */
 export function repeatable<T>(fn: (info: StepInfo) => T | Promise<T>): EffectSpec<T> {
-  return { do: fn, idempotent: true };
+  return { do: fn, class: "write", idempotent: true };
 }

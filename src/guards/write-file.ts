@@ -31,7 +31,8 @@ export function writeFile(
       return { path, sha256: sha256(content) };
     },
     ...(before !== undefined && { undo: (_: unknown, info: StepInfo) => putBack(path, content, before, info) }),
-    idempotent: true,
+    class: "write",
+    idempotent: "natural",
   };
 }
 

@@ -6,7 +6,7 @@ import { messageOf, PawlError } from "../base/errors.ts";
 import type { StepInfo } from "../core/context.ts";
 import type { EffectSpec } from "../core/effect.ts";
 import { show } from "./explorer/run-end.ts";
-import type { Recorder } from "./recorder.ts";
+import type { Effect, Recorder } from "./recorder.ts";
 
 /** An effect whose detector is checked, and the fakes that stand for the outside world. At first, nothing of it may have happened there. */
 export interface DetectorTest<T = unknown> {
@@ -86,7 +86,7 @@ export async function lookOnce<T>({ effect, key, recorder, observe }: DetectorTe
   const asked = recorder?.requests.length ?? 0;
   const world = encode(await observe?.());
   const answer = await answerOf(async () => detect(infoFor(key, 2)));
-  const wrote = (recorder?.requests.slice(asked) ?? []).map(({ name, details }) => `"${name}" ${show(details)}`);
+  const wrote = (recorder?.requests.slice(asked) ?? []).map(requestText);
   if (encode(await observe?.()) !== world) wrote.push("what `observe` sees");
   return { answer, wrote };
 }
@@ -100,7 +100,14 @@ function infoFor(key = "run-1/effect", attempt: number): StepInfo {
   return { key, attempt, signal: new AbortController().signal, heartbeat() {}, spent() {} };
 }
 
-async function answerOf(ask: () => Promise<{ readonly found: boolean; readonly value?: unknown }>) {
+/** What was asked of the outside, for people. */
+export function requestText({ name, details }: Effect): string {
+  return `"${name}" ${show(details)}`;
+}
+
+export async function answerOf(
+  ask: () => Promise<{ readonly found: boolean; readonly value?: unknown }>,
+): Promise<DetectorLook["answer"]> {
   try {
     const { found, value } = await ask();
     return { found, value: encode(value) };
