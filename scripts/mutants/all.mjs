@@ -3,6 +3,7 @@
 import { diskMutants } from "./ahead-of-the-disk.mjs";
 import { approvalMutants } from "./approvals.mjs";
 import { budgetMutants } from "./budgets.mjs";
+import { callbackMutants } from "./callbacks.mjs";
 import { flowMutants } from "./flow.mjs";
 import { guardMutants } from "./guards.mjs";
 import { ownershipMutants } from "./ownership.mjs";
@@ -18,6 +19,7 @@ export const mutants = [
   ...postgresMutants,
   ...flowMutants,
   ...approvalMutants,
+  ...callbackMutants,
   ...guardMutants,
   ...budgetMutants,
 ];

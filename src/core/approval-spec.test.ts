@@ -98,7 +98,12 @@ it("refuses arguments that cannot be recorded, and names the path to them", () =
 
 describe("the times of an approval", () => {
   const requested = (options: Partial<ApproveOptions>) =>
-    requestedAt(approvalSpec("a", { ...GOOD, ...options }), 0, { id: "i", hash: "h", digest: "d" });
+    requestedAt(approvalSpec("a", { ...GOOD, ...options }), 0, {
+      id: "i",
+      hash: "h",
+      digest: "d",
+      denials: { action: 0, tool: 0 },
+    });
 
   it("S4-33 fall due one after the other, each once, a level before what falls due with it", () => {
     const request = requested({

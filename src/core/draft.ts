@@ -236,7 +236,7 @@ export class Draft {
       commit:
         suspension === undefined
           ? plain
-          : { ...plain, ifWake: plain.ifWake ?? suspension.ifWake, row: { ...plain.row, ...suspension.row } },
+          : { ifWake: suspension.ifWake, ...plain, row: { ...plain.row, ...suspension.row } },
       after: this.#after,
       withoutSuspension: suspension === undefined ? null : plain,
       withoutEnd: this.#withoutEnd,
