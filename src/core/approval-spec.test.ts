@@ -26,6 +26,7 @@ describe("what ctx.approve accepts", () => {
       quorum: 1,
       fourEyes: false,
       levels: [],
+      maxDenials: { action: 3, tool: Number.POSITIVE_INFINITY },
       onDenied: "compensate",
       onExpired: "escalate",
       onChanges: "compensate",
@@ -56,6 +57,8 @@ describe("what ctx.approve accepts", () => {
 
   it.each([
     ["action", { action: undefined }],
+    ["maxDenials.action", { maxDenials: { action: 0 } }],
+    ["maxDenials.tool", { maxDenials: { tool: 1.5 } }],
     ["action", { action: { tool: "t" } }],
     ["action.resources", { action: { tool: "t", arguments: 1, resources: [1] } }],
     ["approvers", { approvers: [] }],
