@@ -74,10 +74,7 @@ export interface PawlOptions {
   readonly handleSignals?: boolean;
   /** Where people are told of approvals. Give them to every process that has workflows. */
   readonly notifiers?: readonly Notifier[];
-  /**
-   * What the tokens of `ctx.callback` are made with: at least 32 characters, the same in all processes that work on this store or answer callbacks. To
-   * replace it, put the new one in front of the old one.
-   */
+  /** What tokens of `ctx.callback` are made with: at least 32 characters, the same in all processes. A new one goes in front of the old one. */
   readonly secret?: string | readonly string[];
   /** A name for people; ownership never depends on it. Default: the host's name. */
   readonly name?: string;
