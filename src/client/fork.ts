@@ -362,7 +362,7 @@ async function openAgain(draft: Draft, entry: Entry<CallbackOpened>, how: Inheri
   const { store, host, isRetry } = how.ports;
   const key = entry.key ?? "";
   const isHeld = isRetry && (await store.key(CALLBACK_SPACE, payload.id))?.run === how.source;
-  const id = isHeld ? payload.id : callbackId(host, how.id, 0, key);
+  const id = isHeld ? payload.id : callbackId(host, how.id, 0, key, how.now);
   const opened = { ...payload, id, due: payload.due === null ? null : payload.due + (how.now - at) };
   draft.append(at, "callback.opened", key, opened satisfies CallbackOpened);
   draft.wait(callbackWait(key, nameOf(key), opened));

@@ -54,6 +54,7 @@ import { slotOf } from "./slot-run.ts";
 import type { Isolation, Sql, TransactionOptions } from "./sql.ts";
 import { assertFunction } from "./transaction-function.ts";
 import { EffectCall, type Undo, UndoableCall } from "./undoable-call.ts";
+import { waitSpec } from "./wait-spec.ts";
 import type { Workflow } from "./workflow.ts";
 
 const LAST_DATE_MS = 8.64e15;
@@ -221,10 +222,13 @@ export class BodyContext implements Context {
     const { id, ports } = this.#pass;
     this.#denials ??= new Denials();
     const digest = actionDigest((text) => ports.host.digest(text), spec.action);
-    const refused = this.#denials.refusal(id, digest, spec);
-    if (refused !== null) return Promise.reject(refused);
     const key = this.#key("approval.requested", name);
-    return this.#pass.issue(newApprovalCall(this.#pass, key, spec, digest, this.#denials)) as Promise<Approved>;
+    const call = newApprovalCall(this.#pass, key, spec, digest, this.#denials);
+    const refused = this.#denials.refusal(id, digest, spec);
+    // What is in the journal was asked, whatever the limit is now.
+    if (refused === null || this.#pass.replay.knows(call)) return this.#pass.issue(call) as Promise<Approved>;
+    this.#scope().giveBack(call.type, name);
+    return Promise.reject(refused);
   }
 
   call<O>(workflow: Workflow<never, O>, input?: unknown, options: CallOptions = {}): Promise<O> {
@@ -428,16 +432,6 @@ function isolationOf(given: Isolation = "read committed"): Isolation {
   if (ISOLATIONS.includes(given)) return given;
   const message = `isolation is "${given}". Give one of ${ISOLATIONS.map((one) => `"${one}"`).join(", ")}.`;
   throw new PawlError("invalid_argument", message, { fields: { isolation: given } });
-}
-
-function waitSpec(what: string, name: string, options: WaitOptions<unknown, StandardSchema>): SignalSpec {
-  const { timeout, schema } = options;
-  return {
-    name,
-    timeoutMs: timeout === undefined ? null : toMs(timeout, `timeout of ${what} "${name}"`),
-    fallback: "default" in options ? { value: options.default } : null,
-    schema,
-  };
 }
 
 function checkCallOptions({ tags, priority, budget }: CallOptions): void {

@@ -21,9 +21,12 @@ import type { CallbackWakeup } from "./wakeups.ts";
 /** Where the id of a callback leads to its run. */
 export const CALLBACK_SPACE = "callback";
 
-/** Seed and generation are in it, as in the id of a child (P10). It begins with letters, for command lines. */
-export function callbackId(host: Host, seed: string, generation: number, key: string): string {
-  return `cb${host.digest(`callback/${seed}/${generation}/${key}`)}`;
+/**
+ * Seed and generation are in it, as in the id of a child (P10), and when the run was made: a run may get the id of one that was removed, and tokens of
+ * that one must not answer it. It begins with letters, for command lines.
+ */
+export function callbackId(host: Host, seed: string, generation: number, key: string, createdAt: number): string {
+  return `cb${host.digest(`callback/${createdAt}/${seed}/${generation}/${key}`)}`;
 }
 
 /** The one message that may answer it: of two answers one comes first (CB1). */
@@ -37,7 +40,8 @@ export function answerDigest(host: Host, answer: CallbackAnswer): string {
 }
 
 export function newCallbackCall(pass: Pass, key: string, spec: SignalSpec): CallbackCall {
-  return new CallbackCall(key, callbackId(pass.ports.host, pass.seed, pass.generation, key), spec);
+  const { ports, seed, generation, row } = pass;
+  return new CallbackCall(key, callbackId(ports.host, seed, generation, key, row.createdAt), spec);
 }
 
 /** What the body gets. The token is made when it is read: most replays never need it. */

@@ -414,6 +414,24 @@ describe.each(STORES)("callbacks on %s", (store) => {
     expect(bank.tokens).toHaveLength(2);
   });
 
+  it("Q5 a run that has the id of one that was removed has tokens of its own", async () => {
+    const world = await openWorld(store);
+    const bank = new Bank();
+    const flow = bank.paying();
+    const pawl = await begun(world, flow);
+    await pawl.callbacks.answer(bank.token, "first");
+    expect(await pawl.get("r").result()).toBe("first");
+    await world.advance(HOUR);
+    const now = world.clock.now();
+    expect(await world.store.purge({ succeededBefore: now, failedBefore: now, limit: 10 })).toBe(1);
+    await pawl.start(flow, undefined, { id: "r" });
+    await world.settle();
+    const [old = "", own = ""] = bank.tokens;
+    expect(await errorOf(pawl.callbacks.answer(old, "first"))).toMatchObject({ code: "callback_not_found" });
+    await pawl.callbacks.answer(own, "second");
+    expect(await pawl.get("r").result()).toBe("second");
+  });
+
   it("P6 each use of a name has an address of its own, also in a map, and none can be opened inside a step", async () => {
     const world = await openWorld(store);
     const tokens = new Map<string, string>();

@@ -117,6 +117,25 @@ describe.each(STORES)("denials on %s", (store) => {
     expect(await run.result()).toEqual(Array(5).fill("denied"));
   });
 
+  it("X-23 P7 a deployment with a lower `maxDenials` follows what was asked before it, and asks nothing more", async () => {
+    const world = await openWorld(store);
+    const deployed = (action: number) =>
+      workflow("stubborn", async (ctx) => {
+        const options = { action: { tool: "refunds.issue", arguments: 1 }, approvers: ["ann"], maxDenials: { action } };
+        for (;;) await ctx.approve("refund", { ...options, onDenied: "branch" });
+      });
+    const first = await world.open([deployed(5)]);
+    await first.start(deployed(5), undefined, { id: "r" });
+    for (const count of [0, 1, 2]) expect(await deny(world, first)).toEqual({ action: count, tool: count });
+    const second = await world.restart([deployed(2)]);
+    await world.settle();
+    expect(await deny(world, second)).toEqual({ action: 3, tool: 3 });
+    expect(await errorOf(second.get("r").result())).toMatchObject({
+      code: "approval_refused",
+      fields: { denials: { action: 4 } },
+    });
+  });
+
   it("X-23 P10 a retry of a run with a start key asks again, and what it asks can be decided", async () => {
     const world = await openWorld(store);
     const flow = stubborn();

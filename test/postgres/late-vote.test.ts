@@ -10,7 +10,9 @@ const SCHEMA = `late_vote_${process.pid}`;
 async function connect(): Promise<PgClient> {
   const client = (await loadDriver()).client({ connectionString: inject("postgresUrl") });
   await client.connect();
-  onTestFinished(() => client.end());
+  onTestFinished(async () => {
+    await client.end();
+  });
   return client;
 }
 
