@@ -11,15 +11,7 @@ import { actionDigest } from "./approval-request.ts";
 import { approvalSpec } from "./approval-spec.ts";
 import { newApprovalCall } from "./approvals.ts";
 import { amountsOf, budgetPlan } from "./budget.ts";
-import {
-  ChildCall,
-  SignalCall,
-  type SignalSpec,
-  StepCall,
-  type StepPolicy,
-  TimerCall,
-  TransactionCall,
-} from "./call.ts";
+import { ChildCall, SignalCall, StepCall, type StepPolicy, TimerCall, TransactionCall } from "./call.ts";
 import type { Callback } from "./callback.ts";
 import { callbackOf, newCallbackCall } from "./callbacks.ts";
 import type {
