@@ -43,6 +43,7 @@ const INTERFACES = [
       retention: `${duration(DEFAULTS.values["retention.succeededMs"])}; ${duration(DEFAULTS.values["retention.failedMs"])}`,
       handleSignals: "`true` with `workflows`",
       notifiers: "none",
+      secret: "none: callbacks cannot be opened or answered",
       name: "the host's name",
     },
   },
@@ -180,10 +181,17 @@ const INTERFACES = [
       remind: "never",
       escalate: "none",
       autoApprove: "`false`",
+      maxDenials: "see MaxDenials",
       onDenied: '`"compensate"`',
       onExpired: '`"escalate"`',
       onChanges: '`"compensate"`',
     },
+  },
+  {
+    name: "MaxDenials",
+    file: "src/core/approval.ts",
+    about: "`maxDenials` of `ctx.approve(name, options)`",
+    defaults: { action: number(DEFAULTS.values.maxDenials), tool: "no limit" },
   },
   {
     name: "ApprovalAction",
@@ -223,6 +231,12 @@ const INTERFACES = [
       arguments: "none",
       hash: "that of the approval",
     },
+  },
+  {
+    name: "CallbackFailure",
+    file: "src/client/callbacks.ts",
+    about: "`pawl.callbacks.fail(token, failure)` and `pawl.callbacks.revoke(id, failure)`",
+    defaults: { reason: "required", detail: "none" },
   },
   {
     name: "WebhookNotifierOptions",
@@ -301,7 +315,7 @@ const INTERFACES = [
   {
     name: "WaitOptions",
     file: "src/core/context.ts",
-    about: "`ctx.waitFor(signal, options?)`",
+    about: "`ctx.waitFor(signal, options?)` and `ctx.callback(name, options?)`",
     defaults: { timeout: "none", default: "none: a timeout rejects", schema: "not checked" },
   },
   {

@@ -10,6 +10,7 @@ export type {
   Decision,
   DecisionReceipt,
 } from "./client/approvals.ts";
+export type { CallbackFailure, CallbackReceipt, Callbacks } from "./client/callbacks.ts";
 export type { Debounce } from "./client/debounce.ts";
 export type { EffectRecord } from "./client/ledger.ts";
 export { type Choice, Pawl, type PawlOptions } from "./client/pawl.ts";
@@ -29,6 +30,7 @@ export type { StartOptions } from "./client/start.ts";
 export type { WorkerHealth, WorkerStatus } from "./client/worker-health.ts";
 export type {
   ApprovalAction,
+  ApprovalDenials,
   ApprovalKind,
   ApprovalRecord,
   ApprovalVote,
@@ -36,11 +38,13 @@ export type {
   ApproveOptions,
   EscalationLevel,
   LevelAction,
+  MaxDenials,
   Risk,
   VoteDecision,
 } from "./core/approval.ts";
 export type { BreakerOptions } from "./core/breaker.ts";
 export type { Amounts, BudgetOptions, BudgetStatus } from "./core/budget.ts";
+export type { Callback } from "./core/callback.ts";
 export type {
   CallOptions,
   Context,

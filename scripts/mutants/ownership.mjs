@@ -9,7 +9,7 @@ export const ownershipMutants = [
     changes: [
       {
         file: "src/core/draft.ts",
-        from: "{ ...plain, ifWake: suspension.ifWake, row: { ...plain.row, ...suspension.row } }",
+        from: "{ ifWake: suspension.ifWake, ...plain, row: { ...plain.row, ...suspension.row } }",
         to: "{ ...plain, row: { ...plain.row, ...suspension.row } }",
       },
     ],

@@ -3,10 +3,10 @@ import { formatMs } from "../base/duration.ts";
 import { PawlError } from "../base/errors.ts";
 import type { ApprovalSummary } from "../client/approvals.ts";
 import type { Pawl } from "../client/pawl.ts";
-import { RISKS, type Risk } from "../core/approval.ts";
+import { type ApprovalDenials, RISKS, type Risk } from "../core/approval.ts";
 import { action, addCommand, type Call, withClient } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
-import { clean, shortJson } from "./printable.ts";
+import { clean, countOf, shortJson } from "./printable.ts";
 import { type Cell, table } from "./table.ts";
 import { inTime } from "./times.ts";
 
@@ -107,6 +107,7 @@ function show({ out }: Call<unknown>, one: ApprovalSummary, now: number): void {
     ...(one.action.resources === undefined ? [] : [["resources", one.action.resources.join(", ")] as const]),
     ...(one.evidence === null ? [] : [["evidence", shortJson(one.evidence)] as const]),
     ...(one.actor === null ? [] : [["actor", `${one.actor}${one.fourEyes ? ", who may not decide" : ""}`] as const]),
+    ...(one.denials.tool === 0 ? [] : [["denied before", deniedText(one.denials)] as const]),
     ["who may", one.approvers.join(", ")],
     ["votes", `${one.votes.length} of ${one.quorum}${votes.length === 0 ? "" : `: ${votes.join("; ")}`}`],
     ["waiting", `${formatMs(one.waitedMs)}, level ${one.level}, until ${inTime(now, one.due.getTime())}`],
@@ -114,4 +115,8 @@ function show({ out }: Call<unknown>, one: ApprovalSummary, now: number): void {
   ];
   for (const line of table(facts.map(([name, value]) => [{ text: name, paint: out.color.dim }, clean(value)])))
     out.print(line);
+}
+
+function deniedText({ action, tool }: ApprovalDenials): string {
+  return `in this run, this very action ${countOf(action, "time")}, this tool ${countOf(tool, "time")}`;
 }

@@ -32,6 +32,7 @@ export const EXIT_CODES_HELP: string = [
 
 const BY_ERROR: Partial<Record<ErrorCode, ExitCode>> = {
   approval_not_found: EXIT.notFound,
+  callback_not_found: EXIT.notFound,
   run_not_found: EXIT.notFound,
   unknown_workflow: EXIT.notFound,
   run_parked: EXIT.waiting,

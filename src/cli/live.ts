@@ -4,6 +4,7 @@
 import { formatMs } from "../base/duration.ts";
 import { decisionText } from "../client/timeline.ts";
 import type { ApprovalDecided, ApprovalRequested } from "../core/approval-request.ts";
+import type { CallbackEnded, CallbackOpened } from "../core/callback.ts";
 import type { ChildEnded, ChildStarted, Entry, Parked, StepFailed, StepStarted, TimerSet } from "../core/journal.ts";
 import { MapItems, mapOf } from "./map-items.ts";
 import type { Output } from "./output.ts";
@@ -86,6 +87,12 @@ export class Live {
     },
     "approval.decided": (key, { at, payload }) =>
       this.#waited("approval", key, at, decisionText(payload as ApprovalDecided)),
+    "callback.opened": (key, entry) => {
+      const { id, due } = entry.payload as CallbackOpened;
+      const until = due === null ? "" : ` until ${inTime(this.#now(), due)}`;
+      this.#waiting(key, `callback ${key}`, entry.at, `waiting for an answer${until}: ${id}`);
+    },
+    "callback.ended": (key, { at, payload }) => this.#waited("callback", key, at, answerText(payload as CallbackEnded)),
     "child.ended": (key, entry) => this.#childEnded(key, entry as Entry<ChildEnded>),
   };
 
@@ -179,4 +186,9 @@ export class Live {
     if (type === "run.continued") this.#line("", dim("·"), `goes on as generation ${String(facts.generation)}`);
     if (type === "run.parked") this.#line("", magenta("‖"), "parked", (payload as Parked).message);
   }
+}
+
+function answerText(ended: CallbackEnded): string {
+  if (ended.status === "answered") return shortJson(ended.value, 80);
+  return ended.status === "failed" ? `failed: ${ended.reason}` : "nobody answered in time";
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
+import { addAnswer, addRevoke } from "./answer.ts";
 import { addApprovals } from "./approvals.ts";
 import { addApprove, addDeny, addRequestChanges } from "./approve.ts";
 import { addBackup } from "./backup.ts";
@@ -33,6 +34,7 @@ const GROUPS: readonly (readonly [title: string, commands: readonly ((program: C
   ["Look:", [addLs, addShow, addWhy, addJournal, addEffects, addExport]],
   ["Act on a run:", [addSignal, addCancel, addRetry, addFork, addResolve]],
   ["Approvals:", [addApprovals, addApprove, addDeny, addRequestChanges]],
+  ["Callbacks:", [addAnswer, addRevoke]],
   ["Schedules:", [addSchedules]],
   ["Test:", [addTest, addReplay]],
   ["Look after the store:", [addWorkers, addDoctor, addBackup]],
@@ -72,6 +74,7 @@ const EXAMPLE = [
 const VARIABLES = [
   "Environment:",
   "  PAWL_STORE    the store, if --store does not say",
+  "  PAWL_SECRET   what tokens of callbacks are made with, as Pawl.open({ secret })",
   "  PAWL_DEBUG=1  stack traces with errors",
   "  NO_COLOR      no colours",
 ].join("\n");

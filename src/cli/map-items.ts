@@ -76,4 +76,5 @@ const CALLS: ReadonlySet<string> = new Set([
   "signal.awaited",
   "child.started",
   "approval.requested",
+  "callback.opened",
 ]);

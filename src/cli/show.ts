@@ -161,12 +161,13 @@ function waitRow(wait: TimelineWait, start: number, color: Colors, now: number):
 
 function waitEnd({ kind, status, payload }: TimelineWait): string {
   if (kind === "approval" && status === "decided") return decisionText(payload as ApprovalDecided);
-  return status === "received" ? `received ${shortJson(payload, 80)}` : status;
+  if (status === "failed") return `failed: ${String(payload)}`;
+  return status === "received" || status === "answered" ? `${status} ${shortJson(payload, 80)}` : status;
 }
 
 function isGood({ kind, status, payload }: TimelineWait): boolean {
   if (kind === "approval" && status === "decided") return (payload as ApprovalDecided).decision === "approved";
-  return status !== "timed out";
+  return status !== "timed out" && status !== "failed";
 }
 
 function childRow(child: TimelineChild, start: number, color: Colors, now: number): Row {

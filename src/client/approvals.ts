@@ -52,7 +52,7 @@ export interface ApprovalQuery {
 export interface ApprovalSummary
   extends Pick<
     ApprovalRequested,
-    "id" | "name" | "hash" | "action" | "evidence" | "risk" | "kind" | "quorum" | "fourEyes"
+    "id" | "name" | "hash" | "action" | "evidence" | "risk" | "kind" | "quorum" | "fourEyes" | "denials"
   > {
   readonly run: string;
   readonly workflow: string;
@@ -218,7 +218,8 @@ export class Approvals {
 
   #summaryOf({ run, workflow, request, decided, isWaiting, votes }: Found): ApprovalSummary {
     const now = decided?.at ?? this.#ports.store.clock.now();
-    const { id, name, hash, action, evidence, risk, kind, quorum, fourEyes, actor, policyVersion, at } = request;
+    const { id, name, hash, action, evidence, risk, kind, quorum, fourEyes, denials, actor, policyVersion, at } =
+      request;
     return {
       id,
       name,
@@ -232,6 +233,7 @@ export class Approvals {
       kind,
       quorum,
       fourEyes,
+      denials,
       actor,
       policyVersion,
       approvers: approversAt(request, now),

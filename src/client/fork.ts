@@ -8,6 +8,8 @@ import type { ApprovalDecided, ApprovalRequested } from "../core/approval-reques
 import { shifted } from "../core/approval-spec.ts";
 import { APPROVAL_SPACE, approvalId, approvalWait } from "../core/approvals.ts";
 import { budgetsOfCopy } from "../core/budget.ts";
+import type { CallbackEnded, CallbackOpened } from "../core/callback.ts";
+import { CALLBACK_SPACE, callbackId, callbackWait } from "../core/callbacks.ts";
 import type { Cost } from "../core/context.ts";
 import { Draft } from "../core/draft.ts";
 import type { Host } from "../core/host.ts";
@@ -35,6 +37,8 @@ export interface ForkPorts {
   readonly store: Store;
   readonly host: Host;
   readonly codec: Codec;
+  /** The source has ended, and the fork takes its place. */
+  readonly isRetry: boolean;
 }
 
 export interface ForkPoint {
@@ -85,6 +89,9 @@ export function retryPoint(run: string, journal: readonly Entry[]): ForkPoint {
   // Whoever denied it, or let it pass, is asked again.
   if (outcome?.type === "approval.decided" && (outcome.payload as ApprovalDecided).decision !== "approved")
     return { at: last, tryAgain: false };
+  // The address is open again.
+  if (outcome?.type === "callback.ended" && (outcome.payload as CallbackEnded).status !== "answered")
+    return { at: last, tryAgain: false };
   if (outcome?.type === "child.ended" && (outcome.payload as ChildEnded).status !== "succeeded")
     return { at: last, tryAgain: false };
   return { at: end, tryAgain: false };
@@ -98,9 +105,10 @@ function causesOf(error: unknown): Error[] {
 /** Whether the body got this error from that outcome; it may have cleaned up before it threw it on. */
 function isFailureOf(
   entry: Entry,
-  error: Error & { code?: unknown; fields?: { child?: unknown; approval?: unknown } },
+  error: Error & { code?: unknown; fields?: { child?: unknown; approval?: unknown; callback?: unknown } },
 ): boolean {
   if (entry.type === "approval.decided") return error.fields?.approval === (entry.payload as ApprovalDecided).id;
+  if (entry.type === "callback.ended") return error.fields?.callback === (entry.payload as CallbackEnded).id;
   if (entry.type === "child.ended") return error.fields?.child === (entry.payload as ChildEnded).child;
   if (entry.type !== "step.failed" || entryKind(entry) !== "outcome") return false;
   return encode((entry.payload as StepFailed).error) === encode(error);
@@ -223,6 +231,7 @@ async function inherit(draft: Draft, entry: Entry, how: Inheritance): Promise<vo
     return tryAgain(draft, entry, how.now);
   if (type === "child.started" && isOpen) return restartChild(draft, entry, how);
   if (type === "approval.requested" && isOpen) return askAgain(draft, entry as Entry<ApprovalRequested>, how);
+  if (type === "callback.opened" && isOpen) return openAgain(draft, entry as Entry<CallbackOpened>, how);
   // It waits anew: what fell due in the source has not happened to it.
   if (type === "approval.escalated" && how.open.has(`approval.requested ${key}`)) return;
   draft.append(
@@ -344,6 +353,22 @@ function askAgain(
   draft.key({ space: APPROVAL_SPACE, key: id, digest: request.hash });
 }
 
+/**
+ * Who has a token of the source's answers the source. A retry takes its place, and its addresses with it, since the source can take no answer any
+ * more; any other fork has one of its own. The time begins anew.
+ */
+async function openAgain(draft: Draft, entry: Entry<CallbackOpened>, how: Inheritance): Promise<void> {
+  const { at, payload } = entry;
+  const { store, host, isRetry } = how.ports;
+  const key = entry.key ?? "";
+  const isHeld = isRetry && (await store.key(CALLBACK_SPACE, payload.id))?.run === how.source;
+  const id = isHeld ? payload.id : callbackId(host, how.id, 0, key, how.now);
+  const opened = { ...payload, id, due: payload.due === null ? null : payload.due + (how.now - at) };
+  draft.append(at, "callback.opened", key, opened satisfies CallbackOpened);
+  draft.wait(callbackWait(key, nameOf(key), opened));
+  draft.key({ space: CALLBACK_SPACE, key: id, digest: key, ...(isHeld && { from: how.source }) });
+}
+
 /** The failure marks of the prefix whose next attempt is not in it. */
 function openRetries(prefix: readonly Entry[]): Set<Entry> {
   const open = new Map<string | null, Entry>();
@@ -362,6 +387,7 @@ function openCalls(prefix: readonly Entry[]): Set<string> {
     "signal.received": "signal.awaited",
     "child.ended": "child.started",
     "approval.decided": "approval.requested",
+    "callback.ended": "callback.opened",
     "step.completed": "step.started",
     "step.failed": "step.started",
     "effect.executed": "effect.planned",

@@ -18,9 +18,11 @@ import { isTerminal, publicStatus } from "../core/transition.ts";
 import { openEntry, sealValue } from "../core/values.ts";
 import type { Workflow } from "../core/workflow.ts";
 import { Registry } from "../worker/registry.ts";
-import { Worker } from "../worker/worker.ts";
+import { Worker, type WorkerOptions } from "../worker/worker.ts";
 import { Approvals } from "./approvals.ts";
 import { assertRaise, raiseForOthers } from "./budgets.ts";
+import { callbackSecrets } from "./callback-secrets.ts";
+import { Callbacks } from "./callbacks.ts";
 import { Changes } from "./changes.ts";
 import { consoleLog, harmless } from "./console-log.ts";
 import { assertSameDecision, sealDecision } from "./decision.ts";
@@ -44,6 +46,7 @@ import {
 import { listRuns, type Page, positive, type RunQuery } from "./run-list.ts";
 import { type ScheduleOptions, type ScheduleSummary, Schedules, scheduleWorkflow } from "./schedules.ts";
 import { type StartOptions, type StartPorts, startRun, startSpace } from "./start.ts";
+import { onStopSignals } from "./stop-signals.ts";
 import { isCovered } from "./stranded.ts";
 import { examineWorkers, type WorkerStatus } from "./worker-health.ts";
 
@@ -71,6 +74,8 @@ export interface PawlOptions {
   readonly handleSignals?: boolean;
   /** Where people are told of approvals. Give them to every process that has workflows. */
   readonly notifiers?: readonly Notifier[];
+  /** What tokens of `ctx.callback` are made with: at least 32 characters, the same in all processes. A new one goes in front of the old one. */
+  readonly secret?: string | readonly string[];
   /** A name for people; ownership never depends on it. Default: the host's name. */
   readonly name?: string;
 }
@@ -86,6 +91,8 @@ export class Pawl {
   readonly store: Store;
   /** Questions to people: `list` them, `get` one, `decide`. */
   readonly approvals: Approvals;
+  /** Answers of outside systems: `answer` a token of `ctx.callback`, `fail` it, or `revoke` it by its id. */
+  readonly callbacks: Callbacks;
   readonly #registry: Registry;
   readonly #codec: Codec;
   readonly #log: Log;
@@ -121,14 +128,19 @@ export class Pawl {
     this.#log = harmless(options.logger ?? consoleLog);
     this.#machine = machineOf(options);
     const { host, randomBytes } = this.#machine;
+    const secrets = callbackSecrets(options.secret);
     this.#ids = createIds({ now: () => store.clock.now(), randomBytes });
     const pollMs = options.poll === undefined ? DEFAULTS.pollMs : toMs(options.poll, "poll");
     this.#changes = new Changes(store.leaseClock, pollMs);
-    this.#worker = new Worker(store, this.#workerOptions(options, pollMs), {
-      changed: (run) => this.#changes.tell(run),
-      left: (run, end) =>
-        this.#changes.tellLeft(run, end === null ? null : { ok: end.state === "succeeded", text: end.text }),
-    });
+    this.#worker = new Worker(
+      store,
+      { ...this.#workerOptions(options, pollMs), callbackSecrets: secrets },
+      {
+        changed: (run) => this.#changes.tell(run),
+        left: (run, end) =>
+          this.#changes.tellLeft(run, end === null ? null : { ok: end.state === "succeeded", text: end.text }),
+      },
+    );
     this.#ports = {
       store,
       host,
@@ -146,16 +158,18 @@ export class Pawl {
       isHere: (id) => this.#worker.holds(id),
       assertOpen: () => this.#assertOpen(),
     };
-    this.approvals = new Approvals({
+    const outside = {
       store,
       codec: this.#codec,
       assertOpen: () => this.#assertOpen(),
       sent: () => this.#worker.hint(),
-    });
+    };
+    this.approvals = new Approvals(outside);
+    this.callbacks = new Callbacks({ ...outside, host, secrets });
     this.#schedules = new Schedules({ ...this.#ports, cancel: (run, reason) => this.cancel(run, { reason }) });
   }
 
-  #workerOptions(options: PawlOptions, pollMs: number): ConstructorParameters<typeof Worker>[1] {
+  #workerOptions(options: PawlOptions, pollMs: number): Omit<WorkerOptions, "callbackSecrets"> {
     const { retention } = options;
     const { host, sliceRuns, random, identity } = this.#machine;
     return {
@@ -322,6 +336,7 @@ export class Pawl {
       store: this.store,
       host: this.#machine.host,
       codec: this.#codec,
+      isRetry: movesKey,
     });
     const space = startSpace(row.workflow);
     const held = movesKey && row.key !== null ? await this.store.key(space, row.key) : null;
@@ -334,7 +349,7 @@ export class Pawl {
     const verdict = await this.#worker.committer.write({
       ...commit,
       create: { ...create, key: keys[0]?.key ?? null },
-      ...(keys.length > 0 ? { keys } : {}),
+      ...(keys.length > 0 ? { keys: [...(commit.keys ?? []), ...keys] } : {}),
     });
     if (verdict.kind === "refused" && verdict.why === "key") return this.get(verdict.holder.run);
     this.#worker.hint();
@@ -481,19 +496,3 @@ const brotli = {
   decompress: (bytes: Uint8Array): Uint8Array =>
     brotliDecompressSync(bytes, { maxOutputLength: LIMITS.valueBytes * 2 }),
 };
-
-/** Closes on the first stop signal; with no other listener the signal then has its usual effect. */
-function onStopSignals(close: () => Promise<void>): () => void {
-  const signals = ["SIGINT", "SIGTERM"] as const;
-  const undo = () => {
-    for (const signal of signals) process.off(signal, stop);
-  };
-  const stop = (signal: NodeJS.Signals) => {
-    void close().finally(() => {
-      undo();
-      if (process.listenerCount(signal) === 0) process.kill(process.pid, signal);
-    });
-  };
-  for (const signal of signals) process.on(signal, stop);
-  return undo;
-}

@@ -42,6 +42,8 @@ const FIELDS: Readonly<Record<string, readonly string[]>> = {
   "approval.requested": ["action", "evidence"],
   "approval.escalated": [],
   "approval.decided": ["reason", "arguments", "votes"],
+  "callback.opened": [],
+  "callback.ended": ["value", "error", "reason", "detail"],
   "state.patched": ["value"],
   note: ["text"],
   cost: [],

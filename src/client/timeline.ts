@@ -3,6 +3,7 @@
 // which children it has. Nothing here is stored; the journal stays the only truth.
 import { formatMs } from "../base/duration.ts";
 import type { ApprovalDecided, ApprovalEscalated, ApprovalRequested } from "../core/approval-request.ts";
+import type { CallbackEnded, CallbackOpened } from "../core/callback.ts";
 import type {
   ChildEnded,
   ChildStarted,
@@ -53,10 +54,10 @@ export interface TimelineStep extends TimelineItem {
 }
 
 export interface TimelineWait extends TimelineItem {
-  readonly kind: "timer" | "signal" | "approval";
-  readonly status: "open" | "fired" | "received" | "timed out" | "decided" | "abandoned";
+  readonly kind: "timer" | "signal" | "approval" | "callback";
+  readonly status: "open" | "fired" | "received" | "timed out" | "decided" | "answered" | "failed" | "abandoned";
   readonly due: number | null;
-  /** What a signal brought, or the decision about an approval. */
+  /** What a signal or an answer brought, the decision about an approval, or why a callback failed. */
   readonly payload?: unknown;
 }
 
@@ -187,6 +188,12 @@ class Fold {
       case "approval.decided":
         this.#approvalDecided(entry as Entry<ApprovalDecided>);
         break;
+      case "callback.opened":
+        this.#callbackOpened(entry as Entry<CallbackOpened>);
+        break;
+      case "callback.ended":
+        this.#callbackEnded(entry as Entry<CallbackEnded>);
+        break;
       case "run.succeeded":
       case "run.failed":
       case "run.cancelled":
@@ -284,6 +291,17 @@ class Fold {
     if (wait !== undefined) Object.assign(wait, { status: "decided", endedAt: entry.at, payload: entry.payload });
   }
 
+  #callbackOpened(entry: Entry<CallbackOpened>): void {
+    const wait: WaitDraft = { ...this.#item(entry), kind: "callback", status: "open", due: entry.payload.due };
+    this.#waits.push(wait);
+    this.#open.set(`callback ${entry.key}`, wait);
+  }
+
+  #callbackEnded(entry: Entry<CallbackEnded>): void {
+    const wait = this.#find<WaitDraft>("callback", entry);
+    if (wait !== undefined) Object.assign(wait, { endedAt: entry.at, ...callbackEnd(entry.payload) });
+  }
+
   #childStarted(entry: Entry<ChildStarted>): void {
     const { child, workflow, detached } = entry.payload;
     const draft: ChildDraft = {
@@ -338,6 +356,11 @@ class Fold {
     const kind = MARK_KINDS[type];
     if (kind !== undefined) this.#notes.push({ seq, at, kind, text: markText(kind, key, payload), payload });
   }
+}
+
+function callbackEnd(ended: CallbackEnded): Pick<TimelineWait, "status" | "payload"> {
+  if (ended.status === "expired") return { status: "timed out" };
+  return { status: ended.status, payload: ended.status === "failed" ? ended.reason : ended.value };
 }
 
 function closeAttempt(step: StepDraft, at: number, end: Partial<TimelineAttempt>): void {

@@ -22,12 +22,13 @@ export function approvalsSoFar(line: Timeline): string[] {
 export function approvalNow(wait: RunWait, approvals: readonly ApprovalSummary[]): string {
   const approval = approvals.find(({ id }) => id === wait.name);
   if (approval === undefined) return `It waits for approval ${wait.name}.`;
-  const { id, name, action, risk, approvers, quorum, votes, level, waitedMs, due } = approval;
+  const { id, name, action, risk, approvers, quorum, votes, level, waitedMs, due, denials } = approval;
   const heads = quorum === 1 ? "" : ` (${quorum} of them, ${votes.length} so far)`;
   const reached = level === 0 ? "" : ` Level ${level} of its escalation is reached.`;
+  const denied = denials.action === 0 ? "" : ` This very action was denied before in this run: ${denials.action}.`;
   return (
     `It waits for approval "${name}" (${id}) of ${action.tool} ${short(action.arguments, 100)}, risk ${risk}, for ${formatMs(waitedMs)}, ` +
-    `at most until ${due.toISOString()}. It is up to ${approvers.join(", ")}${heads}.${reached}`
+    `at most until ${due.toISOString()}. It is up to ${approvers.join(", ")}${heads}.${reached}${denied}`
   );
 }
 

@@ -191,11 +191,13 @@ function failedStepOf(line: Timeline): string {
 
 function waitNames(status: RunStatus): string {
   const names = status.waits.map(
-    (wait) =>
-      `${WAIT_WORDS[wait.kind] ?? wait.kind} "${wait.kind === "child" || wait.kind === "approval" ? callKey(wait) : wait.name}"`,
+    (wait) => `${WAIT_WORDS[wait.kind] ?? wait.kind} "${CALL_NAMED.has(wait.kind) ? callKey(wait) : wait.name}"`,
   );
   return names.length === 0 ? "something that is not recorded" : listOf(names, 3);
 }
+
+/** Waits whose own name is an id. */
+const CALL_NAMED: ReadonlySet<string> = new Set(["child", "approval", "callback"]);
 
 const WAIT_WORDS: Readonly<Record<string, string>> = {
   timer: "timer",
@@ -203,6 +205,7 @@ const WAIT_WORDS: Readonly<Record<string, string>> = {
   child: "child",
   retry: "the next attempt of",
   approval: "approval",
+  callback: "callback",
   decision: "a decision on",
   slot: "a free slot of",
   rate: "its turn within the rate of",
@@ -215,7 +218,9 @@ function pastOf(facts: Facts): string[] {
   const started = `Started ${ago(now, status.createdAt.getTime())}${status.key === null ? "" : ` with key "${status.key}"`}${status.parent === null ? "" : `, by run ${status.parent}`}.`;
   const origin = status.origin === null ? [] : [`It inherits the journal of run ${status.origin}.`];
   const generation = line.generation === 0 ? [] : [`It has gone on as a new generation ${times(line.generation)}.`];
-  const signals = line.waits.filter((wait) => wait.status === "received").map((wait) => `signal "${wait.name}"`);
+  const signals = line.waits
+    .filter(({ status }) => status === "received" || status === "answered")
+    .map(({ kind, name, key }) => (kind === "signal" ? `signal "${name}"` : `an answer to callback "${key}"`));
   return [
     started,
     ...origin,
@@ -320,6 +325,8 @@ function waitNow({ now, standsFor, approvals }: Facts, wait: RunWait): string {
       return `It waits for signal "${wait.name}"${due === null ? ", without a time limit" : `, at most until ${due}`}.`;
     case "approval":
       return approvalNow(wait, approvals);
+    case "callback":
+      return `It waits for an answer to callback "${callKey(wait)}" (${wait.name})${due === null ? ", without a time limit" : `, at most until ${due}`}.`;
     case "child":
       return `It waits for child "${callKey(wait)}" (run ${wait.name}).`;
     default:
@@ -375,6 +382,7 @@ function nextOf(facts: Facts, faults: readonly string[]): string[] {
       ? []
       : signals.map((wait) => `To send it: pawl signal ${status.id} ${wait.name} '<payload as JSON>'`)),
     ...approvalAdvice(facts.approvals),
+    ...status.waits.filter(({ kind }) => kind === "callback").map(callbackAdvice),
     ...(signals.length === 0
       ? []
       : unasked
@@ -384,6 +392,10 @@ function nextOf(facts: Facts, faults: readonly string[]): string[] {
     ...strandedAdvice(facts),
   ];
   return lines.length > 0 ? lines : ["Nothing: it goes on by itself."];
+}
+
+function callbackAdvice({ key, name }: RunWait): string {
+  return `Whoever has the token of "${key.slice(key.indexOf(":") + 1)}" answers it: pawl answer <token> '<value as JSON>'. To close it without: pawl revoke ${name} --reason <text>`;
 }
 
 /** What some choices need besides. */

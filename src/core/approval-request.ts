@@ -3,6 +3,7 @@
 import { PawlError } from "../base/errors.ts";
 import type {
   ApprovalAction,
+  ApprovalDenials,
   ApprovalKind,
   ApprovalRecord,
   ApprovalVote,
@@ -30,6 +31,7 @@ export interface ApprovalSpec {
   readonly validForMs: number | null;
   readonly remindMs: number | null;
   readonly levels: readonly LevelSpec[];
+  readonly maxDenials: ApprovalDenials;
   readonly onDenied: Rule<"onDenied">;
   readonly onExpired: Rule<"onExpired">;
   readonly onChanges: Rule<"onChanges">;
@@ -52,11 +54,13 @@ export interface RequestedLevel extends LevelRule {
 }
 
 /** The payload of `approval.requested`. */
-export interface ApprovalRequested extends Omit<ApprovalSpec, "timeoutMs" | "levels"> {
+export interface ApprovalRequested extends Omit<ApprovalSpec, "timeoutMs" | "levels" | "maxDenials"> {
   readonly id: string;
   readonly hash: string;
   /** Of what replay compares: tool, arguments, resources. A new policy or a new version of a tool is no drift. */
   readonly digest: string;
+  /** Those before it. */
+  readonly denials: ApprovalDenials;
   /** When it was asked for: what all times below count from. */
   readonly at: number;
   readonly levels: readonly RequestedLevel[];

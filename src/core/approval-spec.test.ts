@@ -26,6 +26,7 @@ describe("what ctx.approve accepts", () => {
       quorum: 1,
       fourEyes: false,
       levels: [],
+      maxDenials: { action: 3, tool: Number.POSITIVE_INFINITY },
       onDenied: "compensate",
       onExpired: "escalate",
       onChanges: "compensate",
@@ -56,6 +57,8 @@ describe("what ctx.approve accepts", () => {
 
   it.each([
     ["action", { action: undefined }],
+    ["maxDenials.action", { maxDenials: { action: 0 } }],
+    ["maxDenials.tool", { maxDenials: { tool: 1.5 } }],
     ["action", { action: { tool: "t" } }],
     ["action.resources", { action: { tool: "t", arguments: 1, resources: [1] } }],
     ["approvers", { approvers: [] }],
@@ -98,7 +101,12 @@ it("refuses arguments that cannot be recorded, and names the path to them", () =
 
 describe("the times of an approval", () => {
   const requested = (options: Partial<ApproveOptions>) =>
-    requestedAt(approvalSpec("a", { ...GOOD, ...options }), 0, { id: "i", hash: "h", digest: "d" });
+    requestedAt(approvalSpec("a", { ...GOOD, ...options }), 0, {
+      id: "i",
+      hash: "h",
+      digest: "d",
+      denials: { action: 0, tool: 0 },
+    });
 
   it("S4-33 fall due one after the other, each once, a level before what falls due with it", () => {
     const request = requested({

@@ -6,9 +6,11 @@ import { assertName } from "../base/ids.ts";
 import {
   APPROVAL_KINDS,
   type ApprovalAction,
+  type ApprovalDenials,
   type ApproveOptions,
   type EscalationLevel,
   LEVEL_ACTIONS,
+  type MaxDenials,
   RISKS,
   type Risk,
 } from "./approval.ts";
@@ -57,6 +59,7 @@ export function approvalSpec(name: string, options: ApproveOptions): ApprovalSpe
     validForMs: options.validFor === undefined ? null : duration(name, "validFor", options.validFor, 1),
     remindMs: options.remind === undefined ? null : duration(name, "remind", options.remind, LIMITS.remindMs),
     levels: levelsOf(name, options, risk, timeoutMs, onExpired),
+    maxDenials: maxDenialsOf(name, options.maxDenials),
     onDenied,
     onExpired,
     onChanges,
@@ -69,9 +72,9 @@ export function approvalSpec(name: string, options: ApproveOptions): ApprovalSpe
 export function requestedAt(
   spec: ApprovalSpec,
   at: number,
-  ids: Pick<ApprovalRequested, "id" | "hash" | "digest">,
+  ids: Pick<ApprovalRequested, "id" | "hash" | "digest" | "denials">,
 ): ApprovalRequested {
-  const { timeoutMs, levels: specs, ...rest } = spec;
+  const { timeoutMs, levels: specs, maxDenials: _, ...rest } = spec;
   const levels = specs.map(({ afterMs, ...level }) => ({ ...level, due: Math.ceil(at + afterMs) }));
   const times = { at, remindMs: spec.remindMs, levels, timeoutAt: Math.ceil(at + timeoutMs), expiresAt: 0 };
   const expiresAt = Math.ceil(at + expiryMs(spec));
@@ -97,6 +100,14 @@ function expiryMs({ timeoutMs, levels, onExpired }: ApprovalSpec): number {
   if (onExpired !== "escalate") return timeoutMs;
   const ends = levels.map(({ afterMs, action }) => (action === "escalate" ? afterMs + timeoutMs : afterMs));
   return Math.max(timeoutMs, ...ends);
+}
+
+function maxDenialsOf(name: string, given: MaxDenials = {}): ApprovalDenials {
+  const { action = DEFAULTS.maxDenials, tool = Number.POSITIVE_INFINITY } = given ?? {};
+  for (const [field, most] of Object.entries({ action, tool }))
+    if (most !== Number.POSITIVE_INFINITY && !(Number.isInteger(most) && most >= 1))
+      throw invalid(name, `maxDenials.${field}`, most, "Give a whole number from 1, or Infinity to ask however often");
+  return { action, tool };
 }
 
 function actionOf(name: string, action: ApprovalAction): ApprovalAction {

@@ -45,6 +45,22 @@ export interface EscalationLevel {
   readonly revoke?: boolean;
 }
 
+/** `Infinity`: however often. */
+export interface MaxDenials {
+  /** To the same tool, arguments and resources. */
+  readonly action?: number;
+  /** To the same tool and actor, whatever the arguments. */
+  readonly tool?: number;
+}
+
+/** How often people had said no in this run when they were asked. */
+export interface ApprovalDenials {
+  /** To the same tool, arguments and resources. */
+  readonly action: number;
+  /** To the same tool and actor, whatever the arguments. */
+  readonly tool: number;
+}
+
 export interface ApproveOptions {
   /** The exact action: tool, version, arguments, resources. */
   readonly action: ApprovalAction;
@@ -74,6 +90,8 @@ export interface ApproveOptions {
   readonly escalate?: readonly EscalationLevel[];
   /** Whether a level may approve by itself, and up to which risk; never above "medium". */
   readonly autoApprove?: false | { readonly maxRisk: "low" | "medium" };
+  /** How often people may say no in this run before they are not asked any more: `ctx.approve` then rejects with `approval_refused`. */
+  readonly maxDenials?: MaxDenials;
   /** Fail and undo what was done, fail and leave it, or give the decision back as a value. */
   readonly onDenied?: "compensate" | "fail" | "branch";
   /** "escalate" waits for all levels first, then fails as "compensate" does; "cancel" cancels the run. */

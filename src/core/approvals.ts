@@ -3,16 +3,17 @@
 //
 //   A1. At most one decision, by somebody who was allowed to at that time, about this very action (I15). Reading never decides.
 //   A2. All due times are those of the request. What falls due acts only while this very call is open, and after a look into the inbox at or
-//       after its time: whoever decided a moment earlier has won (P5, T-22).
+//       after its time: whoever decided a moment earlier has won (P5, T-22). What then decides instead of people is written only if no more
+//       mail has come since that look: a vote that was acknowledged counts.
 //   A3. A reminder or an escalation is a mark: the body does not see it. Its notification is a child of the same commit.
 import { cancelText } from "../base/cancel-text.ts";
 import { PawlError } from "../base/errors.ts";
+import type { LevelAction } from "./approval.ts";
 import type { ApprovalSpec } from "./approval-request.ts";
 import {
   type ApprovalDecided,
   type ApprovalEscalated,
   type ApprovalRequested,
-  actionDigest,
   approvalHash,
   levelAt,
   recordOf,
@@ -22,6 +23,7 @@ import { requestedAt } from "./approval-spec.ts";
 import { type ApprovalEvent, nextDue } from "./approval-times.ts";
 import { type CastVote, POLICY, votesIn, votesOf } from "./approval-votes.ts";
 import { ApprovalCall, rejectCall } from "./call.ts";
+import type { Denials } from "./denials.ts";
 import { decodePayload, encodeRecord } from "./draft.ts";
 import { recordCancel } from "./endings.ts";
 import type { Host } from "./host.ts";
@@ -39,18 +41,18 @@ export function approvalId(host: Host, seed: string, generation: number, key: st
 }
 
 /** A call whose votes are opened as the mail of its run. */
-export function newApprovalCall({ id, ports }: Pass, key: string, spec: ApprovalSpec): ApprovalCall {
+export function newApprovalCall(
+  { id, ports }: Pass,
+  key: string,
+  spec: ApprovalSpec,
+  digest: string,
+  denials: Denials,
+): ApprovalCall {
   const read = (row: InboxRow) => {
     const mail = readMail(ports.codec, id, row);
     return mail.error === undefined ? (mail.value as CastVote) : null;
   };
-  return new ApprovalCall(
-    key,
-    id,
-    spec,
-    actionDigest((text) => ports.host.digest(text), spec.action),
-    read,
-  );
+  return new ApprovalCall(key, id, spec, digest, read, denials);
 }
 
 /** Writes the request, its wait, and the notification of those who are asked. */
@@ -64,6 +66,7 @@ export function recordApproval(pass: Pass, call: ApprovalCall, at: number): void
       id: approvalId(host, pass.seed, pass.generation, key),
       hash: approvalHash(digest, spec.action, scope),
       digest: call.digest,
+      denials: call.denials.before(call.digest, spec),
     }),
     `approval "${spec.name}"`,
   );
@@ -130,6 +133,8 @@ function decide(pass: Pass, call: ApprovalCall, decided: ApprovalDecided): Recor
 function fallDue(pass: Pass, call: ApprovalCall, event: ApprovalEvent): Recorded | null {
   const request = requestOf(call);
   const action = event.kind === "level" ? event.level.action : null;
+  // A vote that is on its way may yet be there first (A2).
+  if (event.kind === "expiry" || DECIDING.has(action)) pass.draft.ifWake(pass.mailbox.wake);
   if (action === "approve" || action === "deny") return decideByLevel(pass, call, request, event);
   if (action === "cancel" || (event.kind === "expiry" && request.onExpired === "cancel")) {
     mark(pass, call, request, event);
@@ -146,6 +151,9 @@ function fallDue(pass: Pass, call: ApprovalCall, event: ApprovalEvent): Recorded
   pass.ports.dirty(pass);
   return null;
 }
+
+/** What a level does instead of people. */
+const DECIDING: ReadonlySet<LevelAction | null> = new Set<LevelAction | null>(["approve", "deny", "cancel"]);
 
 function decideByLevel(pass: Pass, call: ApprovalCall, request: ApprovalRequested, event: ApprovalEvent): Recorded {
   tell(pass, call, request, event);
@@ -208,6 +216,7 @@ function tell(pass: Pass, call: ApprovalCall, request: ApprovalRequested, event:
 export function settleApproval(run: string, call: ApprovalCall, decided: ApprovalDecided): void {
   const request = requestOf(call);
   const record = recordOf(request, decided);
+  if (decided.decision === "denied") call.denials.add(call.digest, request);
   const rule = ruleFor(request, decided);
   if (rule === null || rule === "branch") return call.resolve(record);
   const { id, name, hash } = request;

@@ -7,10 +7,13 @@ import { assertName } from "../base/ids.ts";
 import type { SeededRandom } from "../base/random.ts";
 import type { Approved, ApproveOptions } from "./approval.ts";
 import { matchApproval } from "./approval-match.ts";
+import { actionDigest } from "./approval-request.ts";
 import { approvalSpec } from "./approval-spec.ts";
 import { newApprovalCall } from "./approvals.ts";
 import { amountsOf, budgetPlan } from "./budget.ts";
 import { ChildCall, SignalCall, StepCall, type StepPolicy, TimerCall, TransactionCall } from "./call.ts";
+import type { Callback } from "./callback.ts";
+import { callbackOf, newCallbackCall } from "./callbacks.ts";
 import type {
   CallOptions,
   Context,
@@ -23,6 +26,7 @@ import type {
   UndoableStepOptions,
   WaitOptions,
 } from "./context.ts";
+import { Denials } from "./denials.ts";
 import { encodePayload } from "./draft.ts";
 import { type EffectOptions, type EffectSpec, type NeededApproval, planOf, recoveryOf } from "./effect.ts";
 import { cancelError } from "./endings.ts";
@@ -42,6 +46,7 @@ import { slotOf } from "./slot-run.ts";
 import type { Isolation, Sql, TransactionOptions } from "./sql.ts";
 import { assertFunction } from "./transaction-function.ts";
 import { EffectCall, type Undo, UndoableCall } from "./undoable-call.ts";
+import { waitSpec } from "./wait-spec.ts";
 import type { Workflow } from "./workflow.ts";
 
 const LAST_DATE_MS = 8.64e15;
@@ -54,6 +59,7 @@ export class BodyContext implements Context {
   #log: Log | null = null;
   /** Approvals that something was done with. */
   #used: Set<string> | null = null;
+  #denials: Denials | null = null;
   #streaks: Streaks | null = null;
 
   constructor(pass: Pass) {
@@ -192,21 +198,29 @@ export class BodyContext implements Context {
   }
 
   waitFor<T>(signal: string, options: WaitOptions<unknown, StandardSchema> = {}): Promise<T> {
-    const { timeout } = options;
-    const spec = {
-      name: signal,
-      timeoutMs: timeout === undefined ? null : toMs(timeout, `timeout of waitFor "${signal}"`),
-      fallback: "default" in options ? { value: options.default } : null,
-      schema: options.schema,
-    };
+    const spec = waitSpec("waitFor", signal, options);
     const key = this.#key("signal.awaited", signal);
     return this.#pass.issue(new SignalCall(key, spec)) as Promise<T>;
   }
 
+  callback<T>(name: string, options: WaitOptions<unknown, StandardSchema> = {}): Callback<T> {
+    const spec = waitSpec("callback", name, options);
+    const call = newCallbackCall(this.#pass, this.#key("callback.opened", name), spec);
+    return callbackOf(this.#pass, call, this.#pass.issue(call));
+  }
+
   approve(name: string, options: ApproveOptions): Promise<Approved> {
     const spec = approvalSpec(name, options);
+    const { id, ports } = this.#pass;
+    this.#denials ??= new Denials();
+    const digest = actionDigest((text) => ports.host.digest(text), spec.action);
     const key = this.#key("approval.requested", name);
-    return this.#pass.issue(newApprovalCall(this.#pass, key, spec)) as Promise<Approved>;
+    const call = newApprovalCall(this.#pass, key, spec, digest, this.#denials);
+    const refused = this.#denials.refusal(id, digest, spec);
+    // What is in the journal was asked, whatever the limit is now.
+    if (refused === null || this.#pass.replay.knows(call)) return this.#pass.issue(call) as Promise<Approved>;
+    this.#scope().giveBack(call.type, name);
+    return Promise.reject(refused);
   }
 
   call<O>(workflow: Workflow<never, O>, input?: unknown, options: CallOptions = {}): Promise<O> {
@@ -428,6 +442,7 @@ const CALL_NAMES: Readonly<Record<CallType, string>> = {
   "signal.awaited": "waitFor",
   "child.started": "call",
   "approval.requested": "approve",
+  "callback.opened": "callback",
 };
 
 /** What a name names, for the error about one that is none. */
@@ -438,6 +453,7 @@ const NAME_OF: Readonly<Record<CallType, string>> = {
   "signal.awaited": "name of ctx.waitFor",
   "child.started": "name of ctx.call",
   "approval.requested": "name of ctx.approve",
+  "callback.opened": "name of ctx.callback",
 };
 
 function factsOf(pass: Pass): RunFacts {

@@ -5,6 +5,7 @@ import type { ApprovalDecided, ApprovalRequested, ApprovalSpec } from "./approva
 import { type CastVote, decisionOf, votesIn } from "./approval-votes.ts";
 import type { Amounts } from "./budget.ts";
 import type { CallOptions, StepInfo } from "./context.ts";
+import type { Denials } from "./denials.ts";
 import type { StepStarted } from "./journal.ts";
 import type { RetryPolicy } from "./retry.ts";
 import type { StandardSchema } from "./schema.ts";
@@ -198,6 +199,8 @@ export class ApprovalCall extends OpenCall {
   readonly digest: string;
   /** Opens a vote; `null` for one that cannot be read. */
   readonly read: (row: InboxRow) => CastVote | null;
+  /** Those of the run so far. */
+  readonly denials: Denials;
   /** As first recorded, and where. */
   request: ApprovalRequested | null = null;
   seq = 0;
@@ -206,12 +209,20 @@ export class ApprovalCall extends OpenCall {
   /** What falls due next. */
   due: number | null = null;
 
-  constructor(key: string, run: string, spec: ApprovalSpec, digest: string, read: ApprovalCall["read"]) {
+  constructor(
+    key: string,
+    run: string,
+    spec: ApprovalSpec,
+    digest: string,
+    read: ApprovalCall["read"],
+    denials: Denials,
+  ) {
     super(key);
     this.run = run;
     this.spec = spec;
     this.digest = digest;
     this.read = read;
+    this.denials = denials;
   }
 
   /** What these votes have decided; `null` if more are needed. */
@@ -222,7 +233,24 @@ export class ApprovalCall extends OpenCall {
   }
 }
 
-export type Call = StepCall | TimerCall | SignalCall | ChildCall | ApprovalCall;
+/** An address that an outside system can answer to. */
+export class CallbackCall extends OpenCall {
+  readonly type = "callback.opened";
+  readonly spec: SignalSpec;
+  /** As first recorded, as what follows. */
+  id: string;
+  /** The name of the secret that its token is made with. */
+  secret: string | null = null;
+  due: number | null = null;
+
+  constructor(key: string, id: string, spec: SignalSpec) {
+    super(key);
+    this.id = id;
+    this.spec = spec;
+  }
+}
+
+export type Call = StepCall | TimerCall | SignalCall | ChildCall | ApprovalCall | CallbackCall;
 
 /** Rejects without ever being an unhandled rejection: the body may look at it later, or never (P11). */
 export function rejectCall(call: Call, error: unknown): void {
@@ -237,7 +265,6 @@ export function isWaiting(call: Call): boolean {
 
 /** When a call is due by itself, if ever. */
 export function dueOf(call: Call): number | null {
-  if (call.type === "timer.set" || call.type === "signal.awaited" || call.type === "approval.requested")
-    return call.due;
-  return call.type === "step.started" ? call.retryAt : null;
+  if (call.type === "step.started") return call.retryAt;
+  return call.type === "child.started" ? null : call.due;
 }

@@ -1,5 +1,6 @@
 import type { ApprovalRecord, Approved, ApproveOptions } from "./approval.ts";
 import type { Amounts, BudgetOptions } from "./budget.ts";
+import type { Callback } from "./callback.ts";
 import type { EffectOptions, EffectSpec } from "./effect.ts";
 import type { NoProgress } from "./no-progress.ts";
 import type { Duration, Retry } from "./retry.ts";
@@ -55,7 +56,7 @@ export interface WaitOptions<D, S extends StandardSchema> {
   /** Give up after this long: resolve with `default` if there is one, otherwise reject with `wait_timeout`. */
   readonly timeout?: Duration;
   readonly default?: D;
-  /** Checked before the signal is recorded. */
+  /** Checked before what has come is recorded. */
   readonly schema?: S;
 }
 
@@ -145,6 +146,17 @@ export interface Context {
     options: WaitOptions<D, S> & { readonly schema: S },
   ): Promise<SchemaOutput<S> | D>;
   waitFor<T = unknown, D = never>(signal: string, options: WaitOptions<D, StandardSchema>): Promise<T | D>;
+
+  /**
+   * Opens a one-time address: `token` for an outside system, which answers it through `pawl.callbacks`, and `value()` to wait for the answer. Its
+   * `timeout` counts from here. All processes with workflows need the same `secret`.
+   */
+  callback<T = unknown>(name: string, options?: { readonly timeout?: Duration }): Callback<T>;
+  callback<S extends StandardSchema, D = never>(
+    name: string,
+    options: WaitOptions<D, S> & { readonly schema: S },
+  ): Callback<SchemaOutput<S> | D>;
+  callback<T = unknown, D = never>(name: string, options: WaitOptions<D, StandardSchema>): Callback<T | D>;
 
   /**
    * Asks people for leave to do one exact action, and waits for their decision, days if need be. Resolves only if it was approved; otherwise it

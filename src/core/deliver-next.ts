@@ -1,11 +1,13 @@
 import { recordApprovalWakeup } from "./approvals.ts";
+import { recordCallbackWakeup } from "./callbacks.ts";
 import { recordCompensating } from "./compensation.ts";
 import { recordCancel } from "./endings.ts";
 import type { OutcomeType } from "./journal.ts";
 import type { Pass } from "./pass.ts";
 import { wakeupOf } from "./pass-wakeup.ts";
 import { settleSpending } from "./spending.ts";
-import { recordWakeup } from "./wakeup-delivery.ts";
+import { type Recorded, recordWakeup } from "./wakeup-delivery.ts";
+import type { Wakeup } from "./wakeups.ts";
 
 /**
  * Gives a live body the one outcome of its turn: what a transaction has recorded before all else, then a cancel, then what lenient replay has found, then steps' outcomes and
@@ -41,8 +43,20 @@ export function deliverNext(pass: Pass): void {
     pass.draft.appendText(pass.ports.clock.now(), type, call.key, text);
     pass.delivered(type, call.key, payload);
   } else if (wakeup !== null) {
-    const isApproval = wakeup.kind === "decision" || wakeup.kind === "approval";
-    const recorded = isApproval ? recordApprovalWakeup(pass, wakeup) : recordWakeup(pass, wakeup);
+    const recorded = record(pass, wakeup);
     if (recorded !== null) pass.delivered(recorded.type, recorded.key, recorded.payload);
+  }
+}
+
+function record(pass: Pass, wakeup: Wakeup): Recorded | null {
+  switch (wakeup.kind) {
+    case "decision":
+    case "approval":
+      return recordApprovalWakeup(pass, wakeup);
+    case "answer":
+    case "unanswered":
+      return recordCallbackWakeup(pass, wakeup);
+    default:
+      return recordWakeup(pass, wakeup);
   }
 }

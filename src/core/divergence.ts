@@ -26,6 +26,7 @@ const WORDS: Readonly<Record<string, string>> = {
   "signal.awaited": "waitFor",
   "child.started": "child",
   "approval.requested": "approve",
+  "callback.opened": "callback",
 };
 
 export function driftOf(run: string, divergence: Divergence): Parked {

@@ -209,6 +209,12 @@ export class Draft {
     commit.counters = [...(commit.counters ?? NOTHING), change];
   }
 
+  /** What is written holds only as long as nothing more has come by mail; the oldest reading counts. */
+  ifWake(wake: number): void {
+    if (this.#isHolding(() => this.ifWake(wake))) return;
+    this.#open().ifWake ??= wake;
+  }
+
   #open(): OpenCommit {
     this.#commit ??= { run: this.#run, head: this.#from.head, entries: NOTHING };
     return this.#commit;
@@ -230,7 +236,7 @@ export class Draft {
       commit:
         suspension === undefined
           ? plain
-          : { ...plain, ifWake: suspension.ifWake, row: { ...plain.row, ...suspension.row } },
+          : { ifWake: suspension.ifWake, ...plain, row: { ...plain.row, ...suspension.row } },
       after: this.#after,
       withoutSuspension: suspension === undefined ? null : plain,
       withoutEnd: this.#withoutEnd,
@@ -329,6 +335,7 @@ function joined(before: RunCommit, after: OpenCommit | null): OpenCommit {
     ...before,
     ...after,
     ...Object.fromEntries(Object.entries(lists).filter(isThere)),
+    ...(before.ifWake !== undefined && { ifWake: before.ifWake }),
     ...((before.row ?? after.row) !== undefined && { row: { ...before.row, ...after.row } }),
     head: before.head,
     entries: NOTHING,

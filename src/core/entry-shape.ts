@@ -35,11 +35,13 @@ const SHAPES: ReadonlyMap<string, Check> = new Map<string, Check>([
   ["approval.requested", (p) => isText(p["id"]) && isText(p["hash"]) && isNumber(p["expiresAt"])],
   ["approval.escalated", (p) => isText(p["id"]) && isNumber(p["due"]) && isDue(p["next"])],
   ["approval.decided", (p) => isText(p["id"]) && isText(p["decision"]) && isNumber(p["at"])],
+  ["callback.opened", (p) => isText(p["id"]) && isText(p["secret"]) && isDue(p["due"])],
+  ["callback.ended", (p) => isText(p["id"]) && ["answered", "failed", "expired"].includes(String(p["status"]))],
   ["child.started", (p) => isText(p["child"]) && isText(p["workflow"]) && isText(p["digest"])],
   ["child.ended", (p) => isText(p["child"]) && ["succeeded", "failed", "cancelled"].includes(String(p["status"]))],
 ]);
 
-const KEYED = /^(step|effect|timer|signal|child|approval)\./;
+const KEYED = /^(step|effect|timer|signal|child|approval|callback)\./;
 
 /** Whether the entry can be what the engine wrote. */
 export function isWellFormed(entry: Entry): boolean {

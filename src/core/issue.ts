@@ -4,6 +4,8 @@ import type { ApprovalRequested } from "./approval-request.ts";
 import { adoptRequest, recordApproval } from "./approvals.ts";
 import { budgetPlan, budgetsFor } from "./budget.ts";
 import type { Call, ChildCall, StepCall } from "./call.ts";
+import type { CallbackOpened } from "./callback.ts";
+import { adoptCallback, recordCallback } from "./callbacks.ts";
 import { Draft } from "./draft.ts";
 import type { Host } from "./host.ts";
 import type { CallType, ChildStarted, Entry, RunStarted, SignalAwaited, StepStarted, TimerSet } from "./journal.ts";
@@ -37,6 +39,7 @@ export function adoptRecorded(call: Call, entry: Entry): void {
   if (call.type === "signal.awaited") call.due = (entry.payload as SignalAwaited).due;
   if (call.type === "child.started") call.child = (entry.payload as ChildStarted).child;
   if (call.type === "approval.requested") adoptRequest(call, entry.payload as ApprovalRequested, entry.seq);
+  if (call.type === "callback.opened") adoptCallback(call, entry.payload as CallbackOpened);
 }
 
 /** Seed and generation are in it: a fork's or a later generation's child is another run (P10). It begins with a letter, for command lines. */
@@ -70,6 +73,9 @@ export function recordCall(pass: Pass, call: Call): void {
       return;
     case "approval.requested":
       recordApproval(pass, call, at);
+      return;
+    case "callback.opened":
+      recordCallback(pass, call, at);
   }
 }
 

@@ -11,6 +11,7 @@ export const CALLS = [
   "signal.awaited",
   "child.started",
   "approval.requested",
+  "callback.opened",
 ] as const;
 
 export const OUTCOMES = [
@@ -23,6 +24,7 @@ export const OUTCOMES = [
   "signal.received",
   "child.ended",
   "approval.decided",
+  "callback.ended",
   "run.cancelling",
   "run.compensating",
   "run.continued",
@@ -223,6 +225,7 @@ export type ParkReason =
   | "poisoned"
   | "replay_drift"
   | "replay_stalled"
+  | "secret_missing"
   | "unknown_outcome";
 
 export interface Resolved {

@@ -60,6 +60,8 @@ export const DEFAULTS = {
   runDeadlineMs: 1_209_600_000,
   /** How long a decision may take: 48 hours. */
   approvalMs: 172_800_000,
+  /** How often people may deny the very same action before a run may not ask them again. */
+  maxDenials: 3,
   /** How long a notification is worth sending: a day. */
   notifyMs: 86_400_000,
   leaseMs: 15_000,

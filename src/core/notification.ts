@@ -2,7 +2,7 @@
 // A notification is a run of a small workflow of Pawl's own, created in the commit of what it tells about. So it never blocks the run it is about,
 // survives crashes and is tried again. Its id comes from the event: it is sent at least once, and can be told from a second one.
 import { encode } from "../base/codec.ts";
-import type { LevelAction, Risk } from "./approval.ts";
+import type { ApprovalDenials, LevelAction, Risk } from "./approval.ts";
 import { type ApprovalRequested, approversAt, levelAt } from "./approval-request.ts";
 import { Draft } from "./draft.ts";
 import type { RunStarted } from "./journal.ts";
@@ -30,6 +30,8 @@ export interface Notification {
   /** Who may decide. */
   readonly approvers: readonly string[];
   readonly risk: Risk;
+  /** How often people had said no in this run before. */
+  readonly denials: ApprovalDenials;
   /** What is to be approved, on one line. */
   readonly summary: string;
   /** Store time at which the approval expires. */
@@ -94,7 +96,7 @@ export function notify(pass: Pass, key: string, request: ApprovalRequested, even
 }
 
 function notificationOf(pass: Pass, request: ApprovalRequested, { event, at, action, to }: Event): Notification {
-  const { id, name, risk, expiresAt } = request;
+  const { id, name, risk, denials, expiresAt } = request;
   const approvers = approversAt(request, at);
   return {
     id: `n${pass.ports.host.digest(`${id}/${event}/${at}`)}`,
@@ -109,6 +111,7 @@ function notificationOf(pass: Pass, request: ApprovalRequested, { event, at, act
     to: to ?? approvers,
     approvers,
     risk,
+    denials,
     summary: summaryOf(request),
     due: expiresAt,
     at,

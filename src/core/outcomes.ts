@@ -3,7 +3,9 @@
 import { PawlError } from "../base/errors.ts";
 import type { ApprovalDecided } from "./approval-request.ts";
 import { settleApproval } from "./approvals.ts";
-import { type ApprovalCall, type Call, rejectCall, type SignalCall } from "./call.ts";
+import { type ApprovalCall, type Call, type CallbackCall, rejectCall, type SignalCall } from "./call.ts";
+import type { CallbackEnded } from "./callback.ts";
+import { settleCallback } from "./callbacks.ts";
 import type { CallType, ChildEnded, OutcomeType, SignalReceived, StepFailed } from "./journal.ts";
 import type { OpenCalls } from "./open-calls.ts";
 import { UndoableCall } from "./undoable-call.ts";
@@ -43,6 +45,9 @@ export function deliverOutcome(
       break;
     case "approval.decided":
       settleApproval(run, call as ApprovalCall, payload as ApprovalDecided);
+      break;
+    case "callback.ended":
+      settleCallback(run, call as CallbackCall, payload as CallbackEnded);
   }
   return true;
 }
@@ -68,6 +73,8 @@ export function callTypeOf(type: CallOutcome, payload: unknown): CallType {
       return "child.started";
     case "approval.decided":
       return "approval.requested";
+    case "callback.ended":
+      return "callback.opened";
   }
 }
 

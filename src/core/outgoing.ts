@@ -1,4 +1,5 @@
 import type { Batch, Draft } from "./draft.ts";
+import type { Pass } from "./pass.ts";
 import type { CounterChange } from "./store.ts";
 
 /** The way of a run's batches to the store: at most one in flight, a refused one offered again before anything newer (P15). */
@@ -33,6 +34,12 @@ export class Outgoing {
   /** A batch is on its way, or has to go again. */
   get isBusy(): boolean {
     return this.#inFlight !== null || this.#offer !== null;
+  }
+
+  /** What is in flight rests on what the inbox did not have: if more has come since, that has to be looked at first. */
+  get restsOnMail(): boolean {
+    const batch = this.#inFlight;
+    return batch !== null && (batch.withoutSuspension ?? batch.commit).ifWake !== undefined;
   }
 
   /** The batch of a transaction goes by itself. */
@@ -86,4 +93,9 @@ export class Outgoing {
       this.#offer = { ...batch, commit: batch.withoutSuspension, withoutSuspension: null };
     return true;
   }
+}
+
+/** Whether a refused batch can go another way: a suspension stays, an end is taken back. What rests on mail has to be thought out anew. */
+export function isOvertaken({ outgoing, isParking }: Pass, why: string): why is "wake" | "cancel" {
+  return why === "wake" ? !outgoing.restsOnMail : why === "cancel" && !isParking;
 }

@@ -200,7 +200,7 @@ export interface InboxRow {
   readonly n: number;
   /** Chosen by the sender; a second message with the same id is the same message. */
   readonly id: string;
-  readonly kind: "signal" | "child" | "decision" | "approval";
+  readonly kind: "signal" | "child" | "decision" | "approval" | "callback";
   readonly name: string;
   readonly data: string | Uint8Array | null;
   readonly at: number;
@@ -349,7 +349,7 @@ export interface RowPatch {
 export interface Message {
   readonly to: string;
   readonly id: string;
-  readonly kind: "signal" | "child" | "decision" | "approval" | "cancel";
+  readonly kind: "signal" | "child" | "decision" | "approval" | "callback" | "cancel";
   readonly name: string;
   readonly data: string | Uint8Array | null;
 }
@@ -357,7 +357,7 @@ export interface Message {
 /** `duplicate`: a message with this id, or a cancel, had reached the run before. */
 export type Delivery = "delivered" | "duplicate" | "ended" | "missing";
 
-export type WaitKind = "timer" | "signal" | "child" | "retry" | "approval" | "decision" | "slot" | "rate";
+export type WaitKind = "timer" | "signal" | "child" | "retry" | "approval" | "callback" | "decision" | "slot" | "rate";
 
 /** A wait row exists exactly while its call is open (I4). */
 export type WaitChange =

@@ -1,6 +1,7 @@
 import type { Codec } from "../base/envelope.ts";
 import { messageOf, PawlError } from "../base/errors.ts";
 import { isVote } from "./approval-votes.ts";
+import { isCallbackAnswer } from "./callback.ts";
 import { decodePayload, encodeRecord } from "./draft.ts";
 import { isWellFormed } from "./entry-shape.ts";
 import type { ChildEnded, OutcomeType, Parked, SignalReceived } from "./journal.ts";
@@ -87,6 +88,7 @@ export function readMail(codec: Codec, run: string, row: InboxRow): Mail {
 function isSound({ kind }: InboxRow, value: unknown): boolean {
   if (kind === "child") return isWellFormed({ seq: 1, at: 0, type: "child.ended", key: "child", payload: value });
   if (kind === "approval") return isVote(value);
+  if (kind === "callback") return isCallbackAnswer(value);
   return kind === "signal" || isWellFormed({ seq: 1, at: 0, type: "run.resolved", key: null, payload: value });
 }
 

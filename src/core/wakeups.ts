@@ -2,10 +2,10 @@
 // Chooses the one thing that wakes a run next, from what is due, what has arrived and what was asked of it. Pure: the pass delivers it.
 import type { ApprovalDecided } from "./approval-request.ts";
 import { type ApprovalEvent, nextEvent } from "./approval-times.ts";
-import type { ApprovalCall, Call, ChildCall, SignalCall, TimerCall } from "./call.ts";
+import type { ApprovalCall, Call, CallbackCall, ChildCall, SignalCall, TimerCall } from "./call.ts";
 import type { InboxRow } from "./store.ts";
 
-export type Wakeup = PlainWakeup | ApprovalWakeup;
+export type Wakeup = PlainWakeup | ApprovalWakeup | CallbackWakeup;
 
 export type PlainWakeup =
   | { readonly kind: "timer"; readonly call: TimerCall }
@@ -22,6 +22,11 @@ export type ApprovalWakeup =
       readonly decided: ApprovalDecided | null;
     }
   | { readonly kind: "approval"; readonly call: ApprovalCall; readonly event: ApprovalEvent };
+
+/** Somebody has answered, or nobody has in time. */
+export type CallbackWakeup =
+  | { readonly kind: "answer"; readonly call: CallbackCall; readonly row: InboxRow }
+  | { readonly kind: "unanswered"; readonly call: CallbackCall };
 
 /** A wait is over its time, but the inbox was read before that: a signal may have come first (P5). */
 export const READ_INBOX = "read-inbox";
@@ -46,6 +51,7 @@ export function nextWakeup(around: Surroundings): Wakeup | typeof READ_INBOX | n
   if (due === null) return null;
   if (due.type === "timer.set") return { kind: "timer", call: due };
   if (around.inboxReadAt < (due.due as number)) return READ_INBOX;
+  if (due.type === "callback.opened") return { kind: "unanswered", call: due };
   return due.type === "signal.awaited" ? { kind: "timeout", call: due } : fallenDue(due, around.now);
 }
 
@@ -54,7 +60,7 @@ function fallenDue(call: ApprovalCall, now: number): ApprovalWakeup | null {
   return event === null ? null : { kind: "approval", call, event };
 }
 
-type TimedCall = TimerCall | SignalCall | ApprovalCall;
+type TimedCall = TimerCall | SignalCall | ApprovalCall | CallbackCall;
 
 function earliestDue(calls: readonly Call[], now: number): TimedCall | null {
   let first: TimedCall | null = null;
@@ -80,6 +86,14 @@ function firstMatch(calls: readonly Call[], inbox: readonly InboxRow[]): MailWak
     if (row.kind === "approval") {
       const decision = decisionBy(calls, inbox, row);
       if (decision !== null) return decision;
+    }
+    if (row.kind === "callback") {
+      // One that came too late was told so, whatever the time here.
+      const call = calls.find(
+        (one): one is CallbackCall =>
+          one.type === "callback.opened" && one.id === row.name && row.at <= (one.due ?? row.at),
+      );
+      if (call !== undefined) return { kind: "answer", call, row };
     }
     if (row.kind === "child") {
       const call = calls.find(

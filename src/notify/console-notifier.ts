@@ -26,11 +26,14 @@ function lineOf({
   to,
   risk,
   summary,
+  denials,
   approval,
 }: Notification): string {
   const reached = level === 0 ? "" : `, level ${level}${action === null ? "" : ` (${action})`}`;
+  const denied =
+    denials.tool === 0 ? "" : `Denied in this run before: ${denials.tool}, this very action ${denials.action}. `;
   const text =
-    `[pawl] Approval "${step}" ${WORDS[event]} in ${workflow} ${run}: ${summary} (risk ${risk}). ` +
+    `[pawl] Approval "${step}" ${WORDS[event]} in ${workflow} ${run}: ${summary} (risk ${risk}). ${denied}` +
     `Waiting ${formatMs(waitedMs)}${reached}. For ${to.join(", ")}: pawl approve ${approval} --by <name>`;
   // Arguments may hold anything: a line stays a line, and moves no cursor.
   return text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]/gu, " ");

@@ -4,6 +4,7 @@ import { type ManualClock, manualClock } from "../base/clock.ts";
 import { type Duration, toMs } from "../base/duration.ts";
 import { PawlError } from "../base/errors.ts";
 import type { Approvals, Decision } from "../client/approvals.ts";
+import type { Callbacks } from "../client/callbacks.ts";
 import { Pawl, type PawlOptions } from "../client/pawl.ts";
 import type { CancelOptions, CancelOutcome, Run, SignalOptions } from "../client/run.ts";
 import type { StartOptions } from "../client/start.ts";
@@ -13,10 +14,11 @@ import type { Workflow } from "../core/workflow.ts";
 import { memoryStore } from "../stores/memory/memory-store.ts";
 import { watchTimers } from "./explorer/step-timers.ts";
 import { nextRound, Stillness } from "./explorer/stillness.ts";
+import { TEST_SECRET } from "./explorer/test-secret.ts";
 import { type ClientTime, LEASE_MS, LEASE_STEP_MS, VirtualTime } from "./explorer/virtual-time.ts";
 
 export interface TestEngineOptions
-  extends Pick<PawlOptions, "codec" | "concurrency" | "logger" | "notifiers" | "retention"> {
+  extends Pick<PawlOptions, "codec" | "concurrency" | "logger" | "notifiers" | "retention" | "secret"> {
   /** The workflows under test, children included. */
   readonly workflows: readonly Workflow<never, unknown>[];
   /** Wall time. Default: a clock of its own, which begins in 2026. */
@@ -38,6 +40,7 @@ export interface TestEngine {
   signal(id: string, name: string, payload?: unknown, options?: SignalOptions): Promise<void>;
   cancel(id: string, options?: CancelOptions): Promise<CancelOutcome>;
   readonly approvals: Pick<Approvals, "decide" | "get" | "list">;
+  readonly callbacks: Pick<Callbacks, "answer" | "fail" | "revoke">;
   /** Waits until the run has asked for the last approval of this name, and decides about it. */
   decide(id: string, name: string, decision: Decision): Promise<void>;
   /** Resolves when everything that needs no time has happened. */
@@ -61,6 +64,7 @@ export async function testEngine(options: TestEngineOptions): Promise<TestEngine
   const unwatch = watchTimers();
   const pawl = await Pawl.open(store, {
     retention: false,
+    secret: TEST_SECRET,
     ...rest,
     lease: LEASE_MS,
     poll: LEASE_STEP_MS,
@@ -125,6 +129,7 @@ export function handleOf(
     signal: (id, name, payload, how) => pawl.signal(id, name, payload, how),
     cancel: (id, how) => driver.drive(pawl.cancel(id, how)),
     approvals: pawl.approvals,
+    callbacks: pawl.callbacks,
     decide: async (id, name, decision) => {
       let approval: string | null = null;
       const isAsked = async () => {

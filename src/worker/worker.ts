@@ -10,11 +10,13 @@ import { backoffMs } from "../base/backoff.ts";
 import type { Codec } from "../base/envelope.ts";
 import { hasCode, messageOf } from "../base/errors.ts";
 import { Alarms } from "../core/alarms.ts";
+import type { CallbackSecrets } from "../core/callback.ts";
 import type { Log } from "../core/context.ts";
 import type { Chain, Draft } from "../core/draft.ts";
 import type { Host } from "../core/host.ts";
 import type { Entry } from "../core/journal.ts";
 import { NOTIFY_WORKFLOW } from "../core/notification.ts";
+import { isOvertaken } from "../core/outgoing.ts";
 import { Pass } from "../core/pass.ts";
 import type { AdoptedChild, PassEnd, PassPorts } from "../core/pass-ports.ts";
 import { takeRefusal } from "../core/spending.ts";
@@ -49,6 +51,7 @@ export interface WorkerOptions {
   readonly retention: { readonly succeededMs: number; readonly failedMs: number } | null;
   readonly codec: Codec;
   readonly host: Host;
+  readonly callbackSecrets: CallbackSecrets | null;
   /** Runs that go on between two commits (C5). */
   readonly sliceRuns: number;
   readonly log: Log;
@@ -338,8 +341,7 @@ export class Worker {
       this.#mailReader.landed(pass);
       return this.#events.changed(pass.id);
     }
-    if (verdict.kind === "refused" && (verdict.why === "wake" || (verdict.why === "cancel" && !pass.isParking)))
-      return pass.overtaken(verdict.why);
+    if (verdict.kind === "refused" && isOvertaken(pass, verdict.why)) return pass.overtaken(verdict.why);
     if (verdict.kind === "refused" && verdict.why === "counter" && takeRefusal(pass, verdict)) return;
     started(startRefusal(pass.id, verdict));
     this.#passes.drop(pass);
@@ -387,13 +389,14 @@ export class Worker {
   // What passes ask for
 
   #makePorts(): PassPorts {
-    const { host, codec, log, random } = this.#options;
+    const { host, codec, log, random, callbackSecrets } = this.#options;
     const timeouts = new Timeouts(host);
     return {
       host,
       codec,
       log,
       random,
+      callbackSecrets,
       turns: this.committer.turns,
       alarms: new Alarms(this.#store.clock, timeouts),
       timeouts,

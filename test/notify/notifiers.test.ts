@@ -30,6 +30,7 @@ const NOTIFICATION: Notification = {
   to: ["duty"],
   approvers: ["role:physician"],
   risk: "high",
+  denials: { action: 0, tool: 0 },
   summary: 'reports.deliver {"patient":"p-7\u001b[2J"}',
   due: 172_800_000,
   at: 129_600_000,

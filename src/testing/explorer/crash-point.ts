@@ -53,6 +53,8 @@ const WORDS: Readonly<Record<string, string>> = {
   "approval.requested": "requested",
   "approval.escalated": "escalated",
   "approval.decided": "decided",
+  "callback.opened": "opened",
+  "callback.ended": "ended",
 };
 
 /** What a commit records, in words: `step "charge" completed, step "receipt" started`. */

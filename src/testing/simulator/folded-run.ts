@@ -3,6 +3,7 @@
 import { encode } from "../../base/codec.ts";
 import { jsonCodec } from "../../base/envelope.ts";
 import type { ApprovalEscalated, ApprovalRequested } from "../../core/approval-request.ts";
+import type { CallbackOpened } from "../../core/callback.ts";
 import type {
   ChildStarted,
   Entry,
@@ -67,6 +68,10 @@ export class FoldedRun {
         return void waits.set(`approval:${key}`, (payload as ApprovalEscalated).next);
       case "approval.decided":
         return void waits.delete(`approval:${key}`);
+      case "callback.opened":
+        return void waits.set(`callback:${key}`, (payload as CallbackOpened).due);
+      case "callback.ended":
+        return void waits.delete(`callback:${key}`);
       case "timer.fired":
         return void waits.delete(`${payload === null ? "timer" : "signal"}:${key}`);
       case "signal.received":
