@@ -87,8 +87,13 @@ export function isRetryable(policy: RetryPolicy, error: unknown): boolean {
 export function mayHaveHappened(error: unknown): boolean {
   const facts = factsOf(error);
   if (facts.code === "max_retries_exceeded" || facts.code === "unsafe_retry") return mayHaveHappened(facts.cause);
-  return facts.code === "step_interrupted" || isTransient(facts);
+  // A breaker kept it from beginning.
+  if (facts.code === "circuit_open") return false;
+  return HAS_HAPPENED.has(facts.code) || isTransient(facts);
 }
+
+/** Nobody knows how it ended, or it has ended well and its result cannot be recorded. */
+const HAS_HAPPENED: ReadonlySet<unknown> = new Set(["step_interrupted", "not_serializable", "too_large"]);
 
 /** A rule that breaks decides nothing: the error it was asked about surfaces. */
 function asked(on: (error: unknown) => boolean, error: unknown): boolean {

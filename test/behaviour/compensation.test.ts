@@ -4,7 +4,7 @@ import type { Pawl } from "../../src/client/pawl.ts";
 import type { Context } from "../../src/core/context.ts";
 import { workflow } from "../../src/core/workflow.ts";
 import { withoutColdStart } from "../cold-start.ts";
-import { errorOf, gate, HOUR, openWorld, STORES } from "./harness.ts";
+import { errorOf, gate, HOUR, MINUTE, openWorld, STORES } from "./harness.ts";
 
 /** What was done and undone, in order. */
 class Outside {
@@ -203,6 +203,8 @@ describe.each(STORES)("compensation on %s", (store) => {
     const run = await pawl.start(flow, undefined, { id: "r" });
     await world.settle();
     await run.cancel({ compensate: true });
+    // None of them ends: each is waited for, for a while.
+    await world.advance(2 * MINUTE);
     await errorOf(run.result());
     expect(undone).toEqual(["r/found there", "r/blind undefined"]);
   });
