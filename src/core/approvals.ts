@@ -208,6 +208,7 @@ function tell(pass: Pass, call: ApprovalCall, request: ApprovalRequested, event:
 export function settleApproval(run: string, call: ApprovalCall, decided: ApprovalDecided): void {
   const request = requestOf(call);
   const record = recordOf(request, decided);
+  call.record = record;
   const rule = ruleFor(request, decided);
   if (rule === null || rule === "branch") return call.resolve(record);
   const { id, name, hash } = request;

@@ -6,11 +6,19 @@ import { PawlError } from "../base/errors.ts";
 import { assertName } from "../base/ids.ts";
 import type { SeededRandom } from "../base/random.ts";
 import type { Approved, ApproveOptions } from "./approval.ts";
-import { matchApproval } from "./approval-match.ts";
+import { givenApproval, matchApproval, type PendingAction } from "./approval-match.ts";
 import { approvalSpec } from "./approval-spec.ts";
 import { newApprovalCall } from "./approvals.ts";
 import { amountsOf, budgetPlan } from "./budget.ts";
-import { ChildCall, SignalCall, StepCall, type StepPolicy, TimerCall, TransactionCall } from "./call.ts";
+import {
+  type ApprovalCall,
+  ChildCall,
+  SignalCall,
+  StepCall,
+  type StepPolicy,
+  TimerCall,
+  TransactionCall,
+} from "./call.ts";
 import type {
   CallOptions,
   Context,
@@ -52,7 +60,8 @@ export class BodyContext implements Context {
   readonly #pass: Pass;
   #run: RunFacts | null = null;
   #log: Log | null = null;
-  /** Approvals that something was done with. */
+  /** Approvals that were asked for, and the ids of those that something was done with. */
+  #asked: ApprovalCall[] | null = null;
   #used: Set<string> | null = null;
   #streaks: Streaks | null = null;
 
@@ -129,11 +138,14 @@ export class BodyContext implements Context {
     const { seed } = this.#pass;
     const plan = planOf(name, spec as EffectSpec<unknown>, seed);
     const recovery = recoveryOf(name, plan, spec as EffectSpec<unknown>, options);
-    if (spec.needs !== undefined) this.#useApproval(spec.needs);
+    const assertCovered = spec.needs === undefined ? null : this.#useApproval(name, spec.needs);
     const policy = { ...this.#policy(name, { kind: "api", ...options, recovery: "rerun" }), recovery };
     const key = this.#key("step.started", name);
     const undo = spec.undo === undefined ? null : (spec.undo.bind(spec) as Undo);
-    const run = (info: StepInfo) => spec.do(info);
+    const run = (info: StepInfo) => {
+      assertCovered?.();
+      return spec.do(info);
+    };
     return this.#undoable(new EffectCall(key, name, run, policy, seed, undo, plan)) as Promise<T>;
   }
 
@@ -206,7 +218,10 @@ export class BodyContext implements Context {
   approve(name: string, options: ApproveOptions): Promise<Approved> {
     const spec = approvalSpec(name, options);
     const key = this.#key("approval.requested", name);
-    return this.#pass.issue(newApprovalCall(this.#pass, key, spec)) as Promise<Approved>;
+    const call = newApprovalCall(this.#pass, key, spec);
+    this.#asked ??= [];
+    this.#asked.push(call);
+    return this.#pass.issue(call) as Promise<Approved>;
   }
 
   call<O>(workflow: Workflow<never, O>, input?: unknown, options: CallOptions = {}): Promise<O> {
@@ -350,14 +365,19 @@ export class BodyContext implements Context {
     return frame?.pass === this.#pass ? frame.scope : this.#pass.frame.scope;
   }
 
-  /** An approval counts once, and for this very action (Q6). */
-  #useApproval({ approval, ...needed }: NeededApproval): void {
+  /** An approval counts once, and for this very action (Q6). Asked again when that begins: time may have passed since. */
+  #useApproval(effect: string, { approval: named, ...needed }: NeededApproval): () => void {
     const { ports, row, now } = this.#pass;
+    const approval = givenApproval(this.#asked ?? [], named, effect);
     this.#used ??= new Set();
-    const pending = { ...needed, workflow: row.workflow, now, isConsumed: this.#used.has(approval?.id) };
-    const mismatch = matchApproval((text) => ports.host.digest(text), approval, pending);
-    if (mismatch !== null) throw mismatch;
+    const assertCovered = (pending: Pick<PendingAction, "now" | "isConsumed">) => {
+      const digest = (text: string) => ports.host.digest(text);
+      const mismatch = matchApproval(digest, approval, { ...needed, workflow: row.workflow, ...pending });
+      if (mismatch !== null) throw mismatch;
+    };
+    assertCovered({ now, isConsumed: this.#used.has(approval.id) });
     this.#used.add(approval.id);
+    return () => assertCovered({ now: ports.clock.now(), isConsumed: false });
   }
 
   /** After a cancel nothing new begins, whatever the body tries (P19). */
