@@ -209,7 +209,8 @@ export class Approvals {
   #settled(found: Found, vote: CastVote): DecisionReceipt | null {
     const { run, request, decided, isWaiting } = found;
     const own = (decided?.votes ?? []).find(({ by }) => by === vote.by);
-    if (own !== undefined && own.decision === vote.decision) return receipt(found, vote.decision);
+    if (own !== undefined && own.decision === vote.decision && hasSameChanges(decided, vote))
+      return receipt(found, vote.decision);
     if (decided?.decision === "expired") throw expired(run, request);
     if (decided !== null) throw overtaken(run, request, decided);
     if (!isWaiting) throw notWaiting(found);
@@ -351,6 +352,13 @@ function castVote(request: ApprovalRequested, decision: Decision): CastVote {
 /** The same decision sent again, after its answer was lost. */
 function isSame(a: CastVote, b: CastVote): boolean {
   return encodeRecord(a, "decision") === encodeRecord(b, "decision");
+}
+
+/** Other arguments are other changes: whoever sends them must not take them for recorded. */
+function hasSameChanges(decided: ApprovalDecided | null, vote: CastVote): boolean {
+  if (vote.decision !== "changes_requested") return true;
+  const changes = (one: ApprovalDecided | CastVote | null) => encodeRecord({ arguments: one?.arguments }, "decision");
+  return changes(decided) === changes(vote);
 }
 
 function assertDecision(decision: Decision): void {
