@@ -199,7 +199,7 @@ export class Approvals {
       // The store's clock has the last word: it may have come a moment too late after all.
       if (refused !== null && delivery === "delivered") throw refused;
       if (refused !== null) continue;
-      if (!isSame(earlier, vote)) throw overtaken(run, request, { ...earlier, at: row.at });
+      if (!isSame(earlier, vote)) throw overtaken(run, request, { ...earlier, at: row.at }, earlier.by === vote.by);
       // It may lie there unread for good: the run has stopped waiting meanwhile.
       return this.#settled(found, vote) ?? receipt(found, vote.decision);
     }
@@ -217,7 +217,9 @@ export class Approvals {
     return null;
   }
 
-  #summaryOf({ run, workflow, request, decided, isWaiting, votes }: Found): ApprovalSummary {
+  #summaryOf({ run, workflow, request, isWaiting, votes, ...found }: Found): ApprovalSummary {
+    // What the votes have decided is decided, also if no worker has taken it up yet.
+    const decided = found.decided ?? (isWaiting ? decisionOf(run, request, votes) : null);
     const now = decided?.at ?? this.#ports.store.clock.now();
     const { id, name, hash, action, evidence, risk, kind, quorum, fourEyes, actor, policyVersion, at } = request;
     return {
@@ -317,6 +319,7 @@ function seqIn(detail: string | null): number {
 }
 
 function fits(summary: ApprovalSummary, { by, roles = [], risk }: ApprovalQuery): boolean {
+  if (summary.status !== "open") return false;
   if (risk !== undefined && summary.risk !== risk) return false;
   if (by === undefined && roles.length === 0) return true;
   const isActor = summary.fourEyes && by === summary.actor;
@@ -405,10 +408,15 @@ function overtaken(
   run: string,
   { id, name }: ApprovalRequested,
   { decision, by, at }: Pick<ApprovalDecided, "decision" | "by" | "at">,
+  isOwn = false,
 ): PawlError {
+  const time = new Date(at).toISOString();
+  const before = isOwn
+    ? `${by} has said "${decision}" about it before, at ${time}. What was said does not change`
+    : `it has been decided before, ${decision} by ${by} at ${time}. A decision does not change`;
   return new PawlError(
     "approval_decided",
-    `Approval ${id} ("${name}" of run ${run}) has been decided before: ${decision} by ${by} at ${new Date(at).toISOString()}. A decision does not change; cancel the run to stop it.`,
+    `Approval ${id} ("${name}" of run ${run}): ${before}; cancel the run to stop it.`,
     { fields: { run, approval: id, name, reason: "consumed", decision, by, at } },
   );
 }

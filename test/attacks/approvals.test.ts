@@ -1,6 +1,7 @@
 // Approvals that are not what they seem: borrowed names, copied records, decisions at the last moment.
 import { describe, expect, it } from "vitest";
 import type { Pawl } from "../../src/client/pawl.ts";
+import { why } from "../../src/client/why.ts";
 import type { ApprovalRecord, ApproveOptions } from "../../src/core/approval.ts";
 import type { Context } from "../../src/core/context.ts";
 import { type Workflow, workflow } from "../../src/core/workflow.ts";
@@ -140,5 +141,29 @@ describe.each(STORES)("an approval on %s", (store) => {
     await world.advance(HOUR);
     expect(await late).toMatchObject({ code: "approval_expired" });
     expect(await pawl.get("r").result()).toBe("expired");
+  });
+
+  it("I15 what votes have decided no longer waits for a person, also while nobody works; a vote does not change", async () => {
+    const world = await openWorld(store);
+    const flow = workflow("flow", async (ctx) => (await ctx.approve("refund", { ...OPTIONS, quorum: 2 })).by);
+    const first = await world.open([flow]);
+    const id = await ask(world, first, flow);
+    world.kill(first);
+    const client = await world.open();
+    const vote = (by: string, decision: "approved" | "denied") =>
+      client.approvals.decide(id, { decision, by, roles: ["manager"] });
+    expect(await vote("ann", "approved")).toMatchObject({ missing: 1 });
+    const error = await errorOf(vote("ann", "denied"));
+    expect(error).toMatchObject({ code: "approval_decided" });
+    expect(error.message).toContain('ann has said "approved" about it before');
+    expect((await client.approvals.list()).approvals).toMatchObject([{ id, status: "open", votes: [{ by: "ann" }] }]);
+    await vote("eve", "approved");
+    expect((await client.approvals.list()).approvals).toEqual([]);
+    expect(await client.approvals.get(id)).toMatchObject({ status: "decided", decision: { by: "eve" } });
+    const { text } = await why(client, "r");
+    expect(text.join("\n")).toContain("is decided: approved by eve. The run goes on when a worker takes it up.");
+    expect(text.join("\n")).not.toContain("To decide about");
+    const second = await world.restart([flow]);
+    expect(await second.get("r").result()).toBe("eve");
   });
 });

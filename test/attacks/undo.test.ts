@@ -275,4 +275,68 @@ describe.each(STORES)("undoing on %s", (store) => {
     expect(await again.result()).toBe("done");
     expect(log.slice(3)).toEqual([`charge ${again.id}/charge`]);
   });
+
+  it("P19 I16 whoever cancels with compensate after a cancel without is told that nothing is undone", async () => {
+    const world = await openWorld(store);
+    const undone: string[] = [];
+    const flow = workflow("flow", async (ctx) => {
+      await ctx.step("a", () => 1, { undo: () => void undone.push("a") });
+      await ctx.waitFor("never").catch(() => {});
+      // It takes a while to stop.
+      await new Promise(() => {});
+    });
+    const pawl = await world.open([flow]);
+    const run = await pawl.start(flow, undefined, { id: "r" });
+    await world.settle();
+    expect(await run.cancel()).toEqual({ outcome: "cancelling" });
+    expect(await errorOf(run.cancel({ compensate: true }))).toMatchObject({
+      code: "idempotency_conflict",
+      message: expect.stringContaining("without `compensate`"),
+    });
+    expect(await run.cancel()).toEqual({ outcome: "cancelling" });
+    expect(undone).toEqual([]);
+  });
+
+  it("E-26 a decision about a step that the run does not have is refused", async () => {
+    const world = await openWorld(store);
+    const flow = workflow("flow", async (ctx) =>
+      ctx.effect("send", { do: () => Promise.reject(new RetryableError("connection lost")) }),
+    );
+    const pawl = await world.open([flow]);
+    await pawl.start(flow, undefined, { id: "r" });
+    await world.settle();
+    const error = await errorOf(pawl.resolve("r", { choice: "happened", value: 1, step: "sent" }));
+    expect(error).toMatchObject({ code: "invalid_argument", message: expect.stringContaining('It asks about "send"') });
+    await pawl.resolve("r", { choice: "happened", value: 1, step: "send" });
+    expect(await pawl.get("r").result()).toBe(1);
+  });
+
+  it("C-15 P19 a client that cannot undo a parked run does not take it again and again while it waits for somebody who can", async () => {
+    const world = await openWorld(store);
+    const undone: string[] = [];
+    const flow = workflow("flow", async (ctx) =>
+      ctx.effect("send", {
+        do: () => Promise.reject(new RetryableError("connection lost")),
+        undo: () => void undone.push("undone"),
+      }),
+    );
+    const pawl = await world.open([flow]);
+    await pawl.start(flow, undefined, { id: "r" });
+    await world.settle();
+    await pawl.close();
+    const client = await world.open();
+    let takes = 0;
+    const take = world.store.take.bind(world.store);
+    world.store.take = (...args) => {
+      takes++;
+      return take(...args);
+    };
+    const cancelling = client.cancel("r", { compensate: true });
+    await world.settle();
+    expect(takes).toBe(1);
+    await world.open([flow]);
+    expect(await cancelling).toMatchObject({ outcome: expect.stringMatching(/cancell(ing|ed)/) });
+    await world.settle();
+    expect(undone).toEqual(["undone"]);
+  });
 });
