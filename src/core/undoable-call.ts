@@ -1,5 +1,6 @@
 // Calls that can be undone
 // A step with an `undo`, an effect, and the undo itself, which is a step of its own.
+import { PawlError } from "../base/errors.ts";
 import { StepCall, type StepPolicy } from "./call.ts";
 import type { StepInfo } from "./context.ts";
 import type { EffectPlanned, Entry, StepFailed, StepStarted } from "./journal.ts";
@@ -183,8 +184,18 @@ export class EffectCall extends UndoableCall {
     const { detect } = this.#facts;
     if (detect === null) return super.lookFor(info);
     const detected = await detect(info);
+    if (typeof detected?.found !== "boolean") throw unclear(this.key, detected);
     return detected.found ? { value: detected.value } : null;
   }
+}
+
+/** Neither yes nor no: to take it for one of them could do the action twice, or not at all. */
+function unclear(effect: string, answer: unknown): PawlError {
+  return new PawlError(
+    "invalid_argument",
+    `\`detect\` of effect "${effect}" returned ${answer === null ? "null" : typeof answer}. Return { found: true, value } or { found: false }.`,
+    { fields: { effect, field: "detect" } },
+  );
 }
 
 /** An action that changes the world, and that nothing keeps from happening twice. */

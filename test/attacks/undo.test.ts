@@ -339,4 +339,32 @@ describe.each(STORES)("undoing on %s", (store) => {
     await world.settle();
     expect(undone).toEqual(["undone"]);
   });
+
+  it.each([[undefined], [null], ["payment 7"], [{ value: 7 }]])(
+    "S0-36 C-3 an answer %j of a detector is neither yes nor no: nothing is done again, and the error says what to return",
+    async (answer) => {
+      const world = await openWorld(store);
+      let done = 0;
+      let isBack = false;
+      const flow = workflow("flow", async (ctx) =>
+        ctx.effect("charge", {
+          do: () => {
+            done++;
+            return isBack ? "again" : Promise.reject(new RetryableError("connection lost"));
+          },
+          detect: () => answer as never,
+        }),
+      );
+      const pawl = await world.open([flow]);
+      const run = await pawl.start(flow);
+      await world.settle();
+      isBack = true;
+      await world.advance(MINUTE);
+      expect((await errorOf(run.result())).message).toMatch(
+        /`detect` of effect "charge" returned .*Return \{ found: true, value \}/,
+      );
+      expect(done).toBe(1);
+      expect(await run.effects()).toMatchObject([{ status: "unknown" }]);
+    },
+  );
 });
