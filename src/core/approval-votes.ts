@@ -37,7 +37,8 @@ export function voteId(
   refusedBefore: number,
 ): string {
   const slot = quorum === 1 ? `approval:${id}` : `approval:${id}:${by}`;
-  return refusedBefore === 0 ? slot : `${slot}:${refusedBefore + 1}`;
+  // No name holds a "#".
+  return refusedBefore === 0 ? slot : `${slot}#${refusedBefore + 1}`;
 }
 
 /** Why a vote does not count; `null` if it does. */

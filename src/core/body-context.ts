@@ -135,11 +135,13 @@ export class BodyContext implements Context {
   }
 
   effect<T>(name: string, spec: EffectSpec<T>, options: EffectOptions = {}): Promise<T> {
+    this.#assertInBody("effect");
     const { seed } = this.#pass;
     const plan = planOf(name, spec as EffectSpec<unknown>, seed);
     const recovery = recoveryOf(name, plan, spec as EffectSpec<unknown>, options);
-    const assertCovered = spec.needs === undefined ? null : this.#useApproval(name, spec.needs);
     const policy = { ...this.#policy(name, { kind: "api", ...options, recovery: "rerun" }), recovery };
+    // A call that is refused for another reason uses no approval up.
+    const assertCovered = spec.needs === undefined ? null : this.#useApproval(name, spec.needs);
     const key = this.#key("step.started", name);
     const undo = spec.undo === undefined ? null : (spec.undo.bind(spec) as Undo);
     const run = (info: StepInfo) => {

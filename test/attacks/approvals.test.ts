@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { Pawl } from "../../src/client/pawl.ts";
 import { why } from "../../src/client/why.ts";
 import type { ApprovalRecord, ApproveOptions } from "../../src/core/approval.ts";
+import { voteId } from "../../src/core/approval-votes.ts";
 import type { Context } from "../../src/core/context.ts";
 import { type Workflow, workflow } from "../../src/core/workflow.ts";
 import { errorOf, HOUR, openWorld, STORES, type World } from "../behaviour/harness.ts";
@@ -166,4 +167,28 @@ describe.each(STORES)("an approval on %s", (store) => {
     const second = await world.restart([flow]);
     expect(await second.get("r").result()).toBe("eve");
   });
+
+  it("X-23 a call that is refused for another reason uses no approval up", async () => {
+    const world = await openWorld(store);
+    const issued: string[] = [];
+    const flow = workflow("flow", async (ctx) => {
+      const approval = await ctx.approve("refund", OPTIONS);
+      const spec = { idempotent: true, needs: { approval, action: ACTION }, do: () => void issued.push("issued") };
+      const inStep = await ctx.step("inner", () => errorOf((async () => ctx.effect("issue", spec))()).then(codeOf));
+      const late = codeOf(await errorOf((async () => ctx.effect("issue", spec, { timeout: "soon" }))()));
+      await ctx.effect("issue", spec);
+      return [inStep, late, codeOf(await errorOf((async () => ctx.effect("issue", spec))()))];
+    });
+    const codeOf = (error: Record<string, unknown>) => error["code"];
+    const pawl = await world.open([flow]);
+    const id = await ask(world, pawl, flow);
+    await pawl.approvals.decide(id, { decision: "approved", by: "ann" });
+    expect(await pawl.get("r").result()).toEqual(["call_in_step", "invalid_argument", "approval_mismatch"]);
+    expect(issued).toEqual(["issued"]);
+  });
+});
+
+it("I15 no person's second vote has the id of another person's first", () => {
+  const approval = { id: "a", quorum: 2 };
+  expect(voteId(approval, "ann", 1)).not.toBe(voteId(approval, "ann:2", 0));
 });
