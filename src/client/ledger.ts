@@ -1,6 +1,6 @@
 // The ledger
 // What a run has done outside, folded from its journal: planned before it began, and what became of it.
-import { messageOf } from "../base/errors.ts";
+import { messageWithCause } from "../base/errors.ts";
 import type { EffectClass, EffectPlanned, EffectUnknown, Entry, StepFailed, StepStarted } from "../core/journal.ts";
 import { leavesDoubt, UNDO_SUFFIX } from "../core/undoable-call.ts";
 
@@ -86,12 +86,12 @@ function changed(record: EffectRecord, { type, payload, at }: Entry, isInDoubt: 
       return { ...record, status: "executed", executedAt: new Date(at), value: payload };
     case "effect.unknown": {
       const { error } = payload as EffectUnknown;
-      return { ...record, status: "unknown", ...(error !== undefined && { error: messageOf(error) }) };
+      return { ...record, status: "unknown", ...(error !== undefined && { error: messageWithCause(error) }) };
     }
     case "step.failed": {
       const { error, retryAt } = payload as StepFailed;
       const status = retryAt !== null ? "planned" : isInDoubt ? "unknown" : "failed";
-      return { ...record, status, error: messageOf(error) };
+      return { ...record, status, error: messageWithCause(error) };
     }
     default:
       return record;
@@ -100,6 +100,6 @@ function changed(record: EffectRecord, { type, payload, at }: Entry, isInDoubt: 
 
 function undone(record: EffectRecord, { type, payload, at }: Entry): EffectRecord {
   if (type === "effect.compensated") return { ...record, status: "compensated", compensatedAt: new Date(at) };
-  if (type === "step.failed") return { ...record, error: messageOf((payload as StepFailed).error) };
+  if (type === "step.failed") return { ...record, error: messageWithCause((payload as StepFailed).error) };
   return record;
 }

@@ -5,7 +5,7 @@
 //   CO2. It begins with an entry of its own, after which nothing of the body counts: replay begins it there, whatever the body does meanwhile.
 //   CO3. One undo after the other, each a step of its own. One that fails for good does not keep the others from being done; it is listed at the end.
 //   CO4. Neither a cancel nor the deadline stops it.
-import { messageOf, PawlError, readProperty } from "../base/errors.ts";
+import { messageWithCause, PawlError, readProperty } from "../base/errors.ts";
 import type { StepPolicy } from "./call.ts";
 import { decodePayload } from "./draft.ts";
 import { type BodyResult, cancelChildren } from "./endings.ts";
@@ -127,7 +127,7 @@ export function leftUndone(run: string, entries: readonly Entry[], error: string
 }
 
 function incomplete(run: string, left: readonly Left[], cause: unknown): PawlError {
-  const remaining = left.map(({ effect, error }) => ({ effect, error: messageOf(error) }));
+  const remaining = left.map(({ effect, error }) => ({ effect, error: messageWithCause(error) }));
   const list = remaining.map(({ effect, error }) => `"${effect}" (${error})`).join(", ");
   return new PawlError(
     "compensation_incomplete",

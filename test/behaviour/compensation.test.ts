@@ -130,6 +130,13 @@ describe.each(STORES)("compensation on %s", (store) => {
       fields: { remaining: [{ effect: "b", error: expect.stringContaining("retries are used up") }] },
       cause: { message: "fatal" },
     });
+    // Whoever has to clean up is told why, and that there is something to do.
+    expect(error.message).toContain("It was: bank is closed");
+    expect((await run.effects())[1]?.error).toContain("It was: bank is closed");
+    const alert = { level: "error", message: error.message, fields: { reason: "compensation_incomplete" } };
+    expect(world.lines).toContainEqual(
+      expect.objectContaining({ ...alert, fields: expect.objectContaining(alert.fields) }),
+    );
     expect(await run.status()).toMatchObject({ state: "failed", stopReason: "compensation_incomplete" });
     expect(tries).toBe(2);
     expect(outside.log.filter((line) => line.startsWith("undo b"))).toHaveLength(3);
