@@ -110,6 +110,21 @@ describe.each(STORES)("undoing on %s", (store) => {
     expect(await run.effects()).toMatchObject([{ status: "compensated", attempts: 2 }]);
   });
 
+  it("S2-27 X-29 an action whose answer was lost, and that a budget for retries keeps from being tried again, may have happened", async () => {
+    const world = await openWorld(store);
+    const undone: string[] = [];
+    const flow = workflow({ name: "flow", retryBudget: { max: 0, per: "1m" } }, async (ctx) =>
+      ctx.effect("charge", {
+        idempotent: true,
+        do: () => Promise.reject(new RetryableError("connection lost")),
+        undo: () => void undone.push("undone"),
+      }),
+    );
+    const pawl = await world.open([flow]);
+    expect(await errorOf(pawl.run(flow))).toMatchObject({ code: "retry_budget_exceeded" });
+    expect(undone).toEqual(["undone"]);
+  });
+
   it("S2-27 C-3 an action that a crash interrupted may have happened, also if a detector fails afterwards", async () => {
     const world = await openWorld(store);
     const log: string[] = [];
