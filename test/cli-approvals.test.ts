@@ -119,4 +119,23 @@ describe("pawl approvals, approve, deny and request-changes", () => {
       to: ["ann"],
     });
   });
+
+  it("C-15 E-26 nobody waits for ever where only code that does not run could undo: cancel and resolve say so", async () => {
+    const folder = project({
+      "pay.ts": `
+        import { RetryableError, workflow } from "pawl";
+        export const pay = workflow("pay", async (ctx) => {
+          await ctx.effect("pay", { do: () => { throw new RetryableError("lost"); }, undo: () => {} });
+        });`,
+    });
+    for (const id of ["r", "s"]) expect((await pawl(folder, "run", "pay.ts", "pay", "--id", id)).code).toBe(4);
+    const cancelled = await pawl(folder, "cancel", "r", "--compensate");
+    expect(cancelled).toMatchObject({ code: 4, stdout: "" });
+    expect(cancelled.stderr).toMatch(/No live worker has pay 1\.0\.0: run r is cancelled.*pawl worker <file>/);
+    const resolved = await pawl(folder, "resolve", "s", "compensate");
+    expect(resolved).toMatchObject({ code: 0, stdout: "Decided for run s: compensate.\n" });
+    expect(resolved.stderr).toContain("No live worker has pay 1.0.0");
+    expect((await pawl(folder, "run", "pay.ts", "pay", "--id", "r")).code).toBe(1);
+    expect(await json(folder, "effects", "r")).toMatchObject([{ effect: "pay", status: "compensated" }]);
+  });
 });

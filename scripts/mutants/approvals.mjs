@@ -56,7 +56,7 @@ export const approvalMutants = [
     rule: "S4-37",
     name: "a decision that came after the expiry counts",
     changes: [
-      { file: "src/core/approval-votes.ts", from: "if (vote.at > closesAt(request)) {", to: "if (vote.at < 0) {" },
+      { file: "src/core/approval-votes.ts", from: "if (vote.at >= closesAt(request)) {", to: "if (vote.at < 0) {" },
     ],
     killers: inEscalation("S4-37 X-23"),
   },

@@ -115,6 +115,12 @@ export function messageOf(error: unknown): string {
   }
 }
 
+/** The same, with what caused it: an error that only says that retries are used up helps nobody. */
+export function messageWithCause(error: unknown): string {
+  const cause = readProperty(error, "cause");
+  return cause == null ? messageOf(error) : `${messageOf(error)} It was: ${messageOf(cause)}`;
+}
+
 /** A property of whatever was thrown; `undefined` where there is none, or a getter or proxy refuses to tell. */
 export function readProperty(thrown: unknown, key: string): unknown {
   if (typeof thrown !== "object" || thrown === null) return undefined;

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { formatMs } from "../base/duration.ts";
-import { PawlError } from "../base/errors.ts";
+import { hasCode, PawlError } from "../base/errors.ts";
 import type { ApprovalSummary } from "../client/approvals.ts";
 import type { Pawl } from "../client/pawl.ts";
 import { type ApprovalDenials, RISKS, type Risk } from "../core/approval.ts";
@@ -42,10 +42,14 @@ const SHORTEST = 4;
 
 /** The approval that was meant: by its id, or the beginning of one that is open. */
 export async function findApproval(pawl: Pawl, text: string): Promise<ApprovalSummary> {
+  // Asked for first: to look through all that are open takes long where there are many.
+  const exact = await pawl.approvals.get(text).catch((error: unknown) => error);
+  if (!(exact instanceof Error)) return exact as ApprovalSummary;
+  if (!hasCode(exact, "approval_not_found")) throw exact;
   const open = text.length < SHORTEST ? [] : await openApprovals(pawl, {});
   const found = open.filter(({ id }) => id.startsWith(text));
   const [only, second] = found;
-  if (only === undefined) return pawl.approvals.get(text);
+  if (only === undefined) throw exact;
   if (second === undefined) return only;
   throw new PawlError("invalid_argument", `"${text}" fits ${found.length} approvals. Give more of the id.`, {
     fields: { approval: text },

@@ -199,7 +199,7 @@ export class Approvals {
       // The store's clock has the last word: it may have come a moment too late after all.
       if (refused !== null && delivery === "delivered") throw refused;
       if (refused !== null) continue;
-      if (!isSame(earlier, vote)) throw overtaken(run, request, { ...earlier, at: row.at });
+      if (!isSame(earlier, vote)) throw overtaken(run, request, { ...earlier, at: row.at }, earlier.by === vote.by);
       // It may lie there unread for good: the run has stopped waiting meanwhile.
       return this.#settled(found, vote) ?? receipt(found, vote.decision);
     }
@@ -209,14 +209,17 @@ export class Approvals {
   #settled(found: Found, vote: CastVote): DecisionReceipt | null {
     const { run, request, decided, isWaiting } = found;
     const own = (decided?.votes ?? []).find(({ by }) => by === vote.by);
-    if (own !== undefined && own.decision === vote.decision) return receipt(found, vote.decision);
+    if (own !== undefined && own.decision === vote.decision && hasSameChanges(decided, vote))
+      return receipt(found, vote.decision);
     if (decided?.decision === "expired") throw expired(run, request);
     if (decided !== null) throw overtaken(run, request, decided);
     if (!isWaiting) throw notWaiting(found);
     return null;
   }
 
-  #summaryOf({ run, workflow, request, decided, isWaiting, votes }: Found): ApprovalSummary {
+  #summaryOf({ run, workflow, request, isWaiting, votes, ...found }: Found): ApprovalSummary {
+    // What the votes have decided is decided, also if no worker has taken it up yet.
+    const decided = found.decided ?? (isWaiting ? decisionOf(run, request, votes) : null);
     const now = decided?.at ?? this.#ports.store.clock.now();
     const { id, name, hash, action, evidence, risk, kind, quorum, fourEyes, denials, actor, policyVersion, at } =
       request;
@@ -318,6 +321,7 @@ function seqIn(detail: string | null): number {
 }
 
 function fits(summary: ApprovalSummary, { by, roles = [], risk }: ApprovalQuery): boolean {
+  if (summary.status !== "open") return false;
   if (risk !== undefined && summary.risk !== risk) return false;
   if (by === undefined && roles.length === 0) return true;
   const isActor = summary.fourEyes && by === summary.actor;
@@ -353,6 +357,13 @@ function castVote(request: ApprovalRequested, decision: Decision): CastVote {
 /** The same decision sent again, after its answer was lost. */
 function isSame(a: CastVote, b: CastVote): boolean {
   return encodeRecord(a, "decision") === encodeRecord(b, "decision");
+}
+
+/** Other arguments are other changes: whoever sends them must not take them for recorded. */
+function hasSameChanges(decided: ApprovalDecided | null, vote: CastVote): boolean {
+  if (vote.decision !== "changes_requested") return true;
+  const changes = (one: ApprovalDecided | CastVote | null) => encodeRecord({ arguments: one?.arguments }, "decision");
+  return changes(decided) === changes(vote);
 }
 
 function assertDecision(decision: Decision): void {
@@ -399,10 +410,15 @@ function overtaken(
   run: string,
   { id, name }: ApprovalRequested,
   { decision, by, at }: Pick<ApprovalDecided, "decision" | "by" | "at">,
+  isOwn = false,
 ): PawlError {
+  const time = new Date(at).toISOString();
+  const before = isOwn
+    ? `${by} has said "${decision}" about it before, at ${time}. What was said does not change`
+    : `it has been decided before, ${decision} by ${by} at ${time}. A decision does not change`;
   return new PawlError(
     "approval_decided",
-    `Approval ${id} ("${name}" of run ${run}) has been decided before: ${decision} by ${by} at ${new Date(at).toISOString()}. A decision does not change; cancel the run to stop it.`,
+    `Approval ${id} ("${name}" of run ${run}): ${before}; cancel the run to stop it.`,
     { fields: { run, approval: id, name, reason: "consumed", decision, by, at } },
   );
 }

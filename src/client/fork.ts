@@ -31,6 +31,7 @@ import type {
 import { entryKind } from "../core/journal.ts";
 import { generationSeed } from "../core/seeds.ts";
 import type { NewRun, RunCommit, RunRow, Store } from "../core/store.ts";
+import { UNDO_SUFFIX } from "../core/undoable-call.ts";
 import { openEntry, sealValue } from "../core/values.ts";
 
 export interface ForkPorts {
@@ -123,10 +124,12 @@ function endOf(journal: readonly Entry[]): number {
   return end < 0 ? journal.length : end;
 }
 
-/** The first action that was undone: whoever goes on from behind it would take for done what is not. */
+/** The first action that was undone: whoever goes on from behind it would take for done what is not. Earlier generations keep theirs. */
 function firstUndone(journal: readonly Entry[]): number {
   const undone = new Set(journal.filter(({ type }) => type === "effect.compensated").map(({ key }) => key));
-  return undone.size === 0 ? -1 : journal.findIndex(({ key }) => key !== null && undone.has(`${key}/undo`));
+  if (undone.size === 0) return -1;
+  const start = journal.findLastIndex(({ type }) => type === "run.continued");
+  return journal.findIndex(({ key }, at) => at > start && key !== null && undone.has(`${key}${UNDO_SUFFIX}`));
 }
 
 /** Where `fork({ at })` cuts: before the entry with that position, or before the call with that key. */

@@ -1,9 +1,8 @@
 // The ledger
 // What a run has done outside, folded from its journal: planned before it began, and what became of it.
-import { messageOf } from "../base/errors.ts";
+import { messageWithCause } from "../base/errors.ts";
 import type { EffectClass, EffectPlanned, EffectUnknown, Entry, StepFailed, StepStarted } from "../core/journal.ts";
-import { mayHaveHappened } from "../core/retry.ts";
-import { UNDO_SUFFIX } from "../core/undoable-call.ts";
+import { leavesDoubt, UNDO_SUFFIX } from "../core/undoable-call.ts";
 
 /** One action of a run: an effect, or a step that can be undone. */
 export interface EffectRecord {
@@ -30,16 +29,25 @@ export interface EffectRecord {
 
 /** All actions, in the order in which they were planned. */
 export function ledgerOf(entries: readonly Entry[]): EffectRecord[] {
+  const closed: EffectRecord[] = [];
   const ledger = new Map<string, EffectRecord>();
+  const inDoubt = new Set<string>();
   for (const entry of entries) {
-    const { key } = entry;
+    const { type, key } = entry;
+    if (type === "run.continued") {
+      // The next generation has the same keys for actions of its own.
+      closed.push(...ledger.values());
+      ledger.clear();
+      inDoubt.clear();
+    }
     if (key === null) continue;
+    if (leavesDoubt(entry)) inDoubt.add(key);
     if (isPlan(entry)) ledger.set(key, planned(entry, key));
     else if (key.endsWith(UNDO_SUFFIX))
       change(ledger, key.slice(0, -UNDO_SUFFIX.length), (record) => undone(record, entry));
-    else change(ledger, key, (record) => changed(record, entry));
+    else change(ledger, key, (record) => changed(record, entry, inDoubt.has(key)));
   }
-  return [...ledger.values()];
+  return [...closed, ...ledger.values()];
 }
 
 function isPlan({ type, payload }: Entry): boolean {
@@ -69,7 +77,7 @@ function change(ledger: Map<string, EffectRecord>, key: string, how: (record: Ef
   if (record !== undefined) ledger.set(key, how(record));
 }
 
-function changed(record: EffectRecord, { type, payload, at }: Entry): EffectRecord {
+function changed(record: EffectRecord, { type, payload, at }: Entry, isInDoubt: boolean): EffectRecord {
   switch (type) {
     case "step.started":
       return { ...record, status: "planned", attempts: (payload as NonNullable<StepStarted>).attempt };
@@ -78,12 +86,12 @@ function changed(record: EffectRecord, { type, payload, at }: Entry): EffectReco
       return { ...record, status: "executed", executedAt: new Date(at), value: payload };
     case "effect.unknown": {
       const { error } = payload as EffectUnknown;
-      return { ...record, status: "unknown", ...(error !== undefined && { error: messageOf(error) }) };
+      return { ...record, status: "unknown", ...(error !== undefined && { error: messageWithCause(error) }) };
     }
     case "step.failed": {
       const { error, retryAt } = payload as StepFailed;
-      const status = retryAt !== null ? "planned" : mayHaveHappened(error) ? "unknown" : "failed";
-      return { ...record, status, error: messageOf(error) };
+      const status = retryAt !== null ? "planned" : isInDoubt ? "unknown" : "failed";
+      return { ...record, status, error: messageWithCause(error) };
     }
     default:
       return record;
@@ -92,6 +100,6 @@ function changed(record: EffectRecord, { type, payload, at }: Entry): EffectReco
 
 function undone(record: EffectRecord, { type, payload, at }: Entry): EffectRecord {
   if (type === "effect.compensated") return { ...record, status: "compensated", compensatedAt: new Date(at) };
-  if (type === "step.failed") return { ...record, error: messageOf((payload as StepFailed).error) };
+  if (type === "step.failed") return { ...record, error: messageWithCause((payload as StepFailed).error) };
   return record;
 }

@@ -25,7 +25,7 @@ import { callbackSecrets } from "./callback-secrets.ts";
 import { Callbacks } from "./callbacks.ts";
 import { Changes } from "./changes.ts";
 import { consoleLog, harmless } from "./console-log.ts";
-import { assertSameDecision, sealDecision } from "./decision.ts";
+import { assertSameCancel, assertSameDecision, sealDecision, stepOf } from "./decision.ts";
 import { forkCommit, forkPoint, readableStart, retryPoint } from "./fork.ts";
 import { type Machine, machineOf } from "./machine.ts";
 import { notifyWorkflow } from "./notify-workflow.ts";
@@ -276,8 +276,7 @@ export class Pawl {
   async cancel(id: string, options: CancelOptions = {}): Promise<CancelOutcome> {
     this.#assertOpen();
     assertName("run id", id);
-    const reason = options.reason ?? "";
-    assertReason(reason);
+    const reason = reasonOf(options);
     const listener = this.#changes.listen(id);
     try {
       const delivery = await this.store.deliver({
@@ -288,8 +287,9 @@ export class Pawl {
         data: cancelText({ reason, compensate: options.compensate === true }),
       });
       if (delivery === "missing") throw runNotFound(id);
+      if (delivery === "duplicate") await assertSameCancel(this.#source, id, options.compensate);
       this.#worker.hint();
-      for (let from = 0; ; ) {
+      for (let from = 0, needsBody = false; ; ) {
         const row = await rowOf(id, this.store);
         if (isTerminal(row.state)) return { outcome: publicStatus(row.state) as CancelOutcome["outcome"] };
         const entries = await this.store.journal(id, { from });
@@ -300,8 +300,12 @@ export class Pawl {
         from += entries.length;
         // One that has not begun need not stand in line for its end.
         const isInLine = row.slot !== null && row.state === "accepted" && row.owner === null;
-        if ((isInLine || !(await isCovered(this.store, row))) && (await this.#worker.cancelWithoutBody(id))) continue;
+        const mayTry: boolean = !needsBody && (isInLine || !(await isCovered(this.store, row)));
+        const ended: boolean | "bodied" = mayTry && (await this.#worker.cancelWithoutBody(id));
+        if (ended === true) continue;
+        needsBody ||= ended === "bodied";
         await listener.next({ polls: true });
+        this.#assertOpen();
       }
     } finally {
       listener.stop();
@@ -370,7 +374,7 @@ export class Pawl {
       );
     }
     const park = parkOf(id, wait.detail);
-    const { choices, detail } = park;
+    const { choices } = park;
     const isBudget = park.reason === "budget_exceeded";
     if (!choices.includes(decision.choice)) {
       throw new PawlError(
@@ -385,7 +389,7 @@ export class Pawl {
     // One decision per park: a second caller's is the same message.
     const messageId = `decision-${row.head}`;
     const resolved: Resolved = { choice: decision.choice, value: decision.value };
-    const name = isBudget ? BUDGET_DECISION : (decision.step ?? textOf(detail?.["step"]) ?? "");
+    const name = isBudget ? BUDGET_DECISION : await stepOf(this.#source, id, park, decision.step);
     const data = sealDecision(this.#codec, id, messageId, resolved);
     const delivery = await this.store.deliver({ to: id, id: messageId, kind: "decision", name, data });
     if (delivery === "ended") throw runHasEnded(id, `the decision "${decision.choice}"`);
@@ -465,14 +469,10 @@ function isStore(value: unknown): value is Store {
   return typeof value === "object" && value !== null && typeof (value as { commit?: unknown }).commit === "function";
 }
 
-function textOf(value: unknown): string | null {
-  return typeof value === "string" ? value : null;
-}
-
-function assertReason(reason: unknown): void {
+function reasonOf({ reason = "" }: CancelOptions): string {
   if (typeof reason !== "string")
     throw new PawlError("invalid_argument", `The reason of a cancel is text, not ${typeof reason}. Give a sentence.`);
-  if (utf8Length(reason) <= LIMITS.reasonBytes) return;
+  if (utf8Length(reason) <= LIMITS.reasonBytes) return reason;
   throw new PawlError(
     "too_large",
     `The reason takes more than ${LIMITS.reasonBytes} bytes. Give a sentence, and keep the rest elsewhere.`,

@@ -22,7 +22,9 @@ export function approvalsSoFar(line: Timeline): string[] {
 export function approvalNow(wait: RunWait, approvals: readonly ApprovalSummary[]): string {
   const approval = approvals.find(({ id }) => id === wait.name);
   if (approval === undefined) return `It waits for approval ${wait.name}.`;
-  const { id, name, action, risk, approvers, quorum, votes, level, waitedMs, due, denials } = approval;
+  const { id, name, action, risk, approvers, quorum, votes, level, waitedMs, due, denials, decision } = approval;
+  if (decision !== null)
+    return `Approval "${name}" (${id}) is decided: ${decision.decision.replace("_", " ")} by ${decision.by}. The run goes on when a worker takes it up.`;
   const heads = quorum === 1 ? "" : ` (${quorum} of them, ${votes.length} so far)`;
   const reached = level === 0 ? "" : ` Level ${level} of its escalation is reached.`;
   const denied = denials.action === 0 ? "" : ` This very action was denied before in this run: ${denials.action}.`;
@@ -33,7 +35,9 @@ export function approvalNow(wait: RunWait, approvals: readonly ApprovalSummary[]
 }
 
 export function approvalAdvice(approvals: readonly ApprovalSummary[]): string[] {
-  return approvals.map(
-    ({ id, name }) => `To decide about "${name}": pawl approve ${id} --by <name>, pawl deny, or pawl request-changes`,
-  );
+  return approvals
+    .filter(({ status }) => status === "open")
+    .map(
+      ({ id, name }) => `To decide about "${name}": pawl approve ${id} --by <name>, pawl deny, or pawl request-changes`,
+    );
 }

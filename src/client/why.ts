@@ -137,9 +137,11 @@ async function childrenOf(pawl: Source, status: RunStatus, depth: number): Promi
   return lines;
 }
 
-async function approvalsOf(pawl: Source, { id, waits }: RunStatus): Promise<readonly ApprovalSummary[]> {
-  if (waits.every(({ kind }) => kind !== "approval")) return [];
-  return (await pawl.approvals.list({ run: id })).approvals;
+async function approvalsOf(pawl: Source, { waits }: RunStatus): Promise<readonly ApprovalSummary[]> {
+  const asked = waits.filter(({ kind }) => kind === "approval");
+  // What cannot be read is told where it stops the run.
+  const found = asked.map(({ name }) => pawl.approvals.get(name).catch(() => null));
+  return (await Promise.all(found)).filter((one) => one !== null);
 }
 
 /** The key of the call that waits: the wait's own key has its kind in front. */

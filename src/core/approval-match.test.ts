@@ -72,4 +72,16 @@ describe("an approval and the action it is for", () => {
     expect(hashOf('{"__proto__":1}')).not.toBe(hashOf("{}"));
     expect(hashOf('[["a",1]]')).not.toBe(hashOf('{"a":1}'));
   });
+
+  it("Q6 I15 no list reads like an object, whatever is in it", () => {
+    const hashOf = (text: string) => approvalHash(digest, { tool: "t", arguments: JSON.parse(text) }, scope);
+    expect(hashOf('["{",["a",1]]')).not.toBe(hashOf('{"a":1}'));
+    expect(hashOf('{"":[["a",1]]}')).not.toBe(hashOf('{"a":1}'));
+    expect(hashOf('[{"a":1}]')).not.toBe(hashOf('[["{",["a",1]]]'));
+  });
+
+  it("X-23 what a policy has approved is nobody's approval, also if some had voted for it before", () => {
+    expect(reasonOf({ by: "policy" }, { approvers: ["role:manager"] })).toBe("wrong_role");
+    expect(reasonOf({ by: "policy" }, { approvers: ["role:manager", "policy"] })).toBe(null);
+  });
 });

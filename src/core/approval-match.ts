@@ -1,9 +1,10 @@
 // Does an approval fit what is about to be done
 // Pure: whoever is about to act asks here, with the record that `ctx.approve` gave and the action as it is now (Q6, E-14).
-import { PawlError } from "../base/errors.ts";
+import { PawlError, readProperty } from "../base/errors.ts";
 import type { ApprovalAction, ApprovalRecord } from "./approval.ts";
 import { approvalHash } from "./approval-request.ts";
-import { mayDecide } from "./approval-votes.ts";
+import { mayDecide, POLICY } from "./approval-votes.ts";
+import type { ApprovalCall } from "./call.ts";
 
 /** Why an approval does not cover an action. */
 export type MismatchReason =
@@ -44,6 +45,19 @@ export function matchApproval(
   });
 }
 
+/** The approval as this run was given it, whatever somebody may have made of it on the way. */
+export function givenApproval(asked: readonly ApprovalCall[], named: unknown, effect: string): ApprovalRecord {
+  const id = readProperty(named, "id");
+  const given = asked.find(({ record }) => record !== null && record.id === id)?.record;
+  if (given != null) return given;
+  const what = typeof id === "string" ? `Approval ${id}` : "`needs.approval`";
+  throw new PawlError(
+    "approval_mismatch",
+    `${what} of effect "${effect}" is none that this run was given: ${WHY.not_approved} An approval counts in the run that has asked for it, until that continues as new.`,
+    { fields: { reason: "not_approved", effect, ...(typeof id === "string" && { approval: id }) } },
+  );
+}
+
 function reasonOf(
   digest: (text: string) => string,
   approval: ApprovalRecord,
@@ -63,7 +77,8 @@ function reasonOf(
 }
 
 function isApprovedBy({ by, votes }: ApprovalRecord, approvers: readonly string[]): boolean {
-  if (votes.length === 0) return by !== null && approvers.includes(by);
+  // What people had said before a policy decided was not enough.
+  if (votes.length === 0 || by === POLICY) return by !== null && approvers.includes(by);
   return votes.every((vote) => mayDecide(approvers, vote.by, vote.roles));
 }
 

@@ -63,6 +63,7 @@ describe("what ctx.approve accepts", () => {
     ["action.resources", { action: { tool: "t", arguments: 1, resources: [1] } }],
     ["approvers", { approvers: [] }],
     ["approvers", { approvers: "ann" }],
+    ["approvers", { approvers: ["ann", "policy"] }],
     ["approvers", { approvers: ["ann", "ann"], quorum: 2 }],
     ["approvers", { approvers: ["bot"], actor: "bot", fourEyes: true }],
     ["actor", { fourEyes: true }],

@@ -16,6 +16,7 @@ import {
 } from "./approval.ts";
 import type { ApprovalRequested, ApprovalSpec, LevelSpec } from "./approval-request.ts";
 import { nextDue } from "./approval-times.ts";
+import { POLICY, ROLE } from "./approval-votes.ts";
 import { encodePayload } from "./draft.ts";
 import { DEFAULTS, LIMITS } from "./limits.ts";
 
@@ -131,6 +132,7 @@ function people(name: string, field: string, given: unknown): readonly string[] 
   if (!Array.isArray(given) || given.length === 0)
     throw invalid(name, field, given, 'Name at least one person such as "ann" or role such as "role:physician"');
   for (const one of given) assertName(`${field} of approval "${name}"`, one);
+  if (given.includes(POLICY)) throw invalid(name, field, given, `"${POLICY}" is no person: a level decides by policy`);
   return [...new Set(given as readonly string[])];
 }
 
@@ -203,7 +205,7 @@ function assertDecidable({ name, quorum, fourEyes, actor, approvers, levels }: A
   if (fourEyes && actor === null)
     throw invalid(name, "actor", actor, "`fourEyes` keeps the actor from deciding: say who that is");
   const everybody = [...approvers, ...levels.flatMap(({ to }) => to)];
-  if (everybody.some((one) => one.startsWith("role:"))) return;
+  if (everybody.some((one) => one.startsWith(ROLE))) return;
   const deciders = everybody.filter((one) => !fourEyes || one !== actor);
   if (new Set(deciders).size < quorum)
     throw invalid(

@@ -37,14 +37,16 @@ export function voteId(
   refusedBefore: number,
 ): string {
   const slot = quorum === 1 ? `approval:${id}` : `approval:${id}:${by}`;
-  return refusedBefore === 0 ? slot : `${slot}:${refusedBefore + 1}`;
+  // No name holds a "#".
+  return refusedBefore === 0 ? slot : `${slot}#${refusedBefore + 1}`;
 }
 
 /** Why a vote does not count; `null` if it does. */
 export function refusalOf(run: string, request: ApprovalRequested, vote: TimedVote): PawlError | null {
   const { id, name, hash, fourEyes, actor } = request;
   const fields = { run, approval: id, name, by: vote.by };
-  if (vote.at > closesAt(request)) {
+  // At that very moment it closes: whoever looked for votes then has not seen those that came later in it.
+  if (vote.at >= closesAt(request)) {
     const message = `Approval ${id} ("${name}" of run ${run}) was open until ${timeText(closesAt(request))}: it is too late to decide. \`pawl why ${run}\` tells what the run does now.`;
     return new PawlError("approval_expired", message, { fields: { ...fields, reason: "expired" } });
   }
@@ -65,14 +67,18 @@ export function refusalOf(run: string, request: ApprovalRequested, vote: TimedVo
 /** Who approves or denies where a level does: no person goes by that name. */
 export const POLICY = "policy";
 
+/** What the name of a role begins with, among approvers. */
+export const ROLE = "role:";
+
+/** Nobody gets a role by going by its name. */
 export function mayDecide(approvers: readonly string[], by: string, roles: readonly string[]): boolean {
-  if (by === POLICY) return false;
+  if (by === POLICY || by.startsWith(ROLE)) return false;
   return approvers.includes(by) || roles.some((role) => approvers.includes(roleName(role)));
 }
 
 /** "physician" and "role:physician" are the same role. */
 function roleName(role: string): string {
-  return role.startsWith("role:") ? role : `role:${role}`;
+  return role.startsWith(ROLE) ? role : `${ROLE}${role}`;
 }
 
 /** What the votes have decided, in the order in which they came; `null` while more are needed. One that is no approval decides at once. */

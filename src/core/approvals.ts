@@ -217,6 +217,7 @@ export function settleApproval(run: string, call: ApprovalCall, decided: Approva
   const request = requestOf(call);
   const record = recordOf(request, decided);
   if (decided.decision === "denied") call.denials.add(call.digest, request);
+  call.record = record;
   const rule = ruleFor(request, decided);
   if (rule === null || rule === "branch") return call.resolve(record);
   const { id, name, hash } = request;

@@ -6,10 +6,7 @@ import { PawlError } from "../base/errors.ts";
 import { assertName } from "../base/ids.ts";
 import type { SeededRandom } from "../base/random.ts";
 import type { Approved, ApproveOptions } from "./approval.ts";
-import { matchApproval } from "./approval-match.ts";
-import { actionDigest } from "./approval-request.ts";
-import { approvalSpec } from "./approval-spec.ts";
-import { newApprovalCall } from "./approvals.ts";
+import { BodyApprovals } from "./body-approvals.ts";
 import { amountsOf, budgetPlan } from "./budget.ts";
 import { ChildCall, SignalCall, StepCall, type StepPolicy, TimerCall, TransactionCall } from "./call.ts";
 import type { Callback } from "./callback.ts";
@@ -26,9 +23,8 @@ import type {
   UndoableStepOptions,
   WaitOptions,
 } from "./context.ts";
-import { Denials } from "./denials.ts";
 import { encodePayload } from "./draft.ts";
-import { type EffectOptions, type EffectSpec, type NeededApproval, planOf, recoveryOf } from "./effect.ts";
+import { type EffectOptions, type EffectSpec, planOf, recoveryOf } from "./effect.ts";
 import { cancelError } from "./endings.ts";
 import { needsOf } from "./flow-control.ts";
 import { assertInOrder } from "./foreign-calls.ts";
@@ -57,9 +53,7 @@ export class BodyContext implements Context {
   readonly #pass: Pass;
   #run: RunFacts | null = null;
   #log: Log | null = null;
-  /** Approvals that something was done with. */
-  #used: Set<string> | null = null;
-  #denials: Denials | null = null;
+  #approvals: BodyApprovals | null = null;
   #streaks: Streaks | null = null;
 
   constructor(pass: Pass) {
@@ -132,14 +126,19 @@ export class BodyContext implements Context {
   }
 
   effect<T>(name: string, spec: EffectSpec<T>, options: EffectOptions = {}): Promise<T> {
+    this.#assertInBody("effect");
     const { seed } = this.#pass;
     const plan = planOf(name, spec as EffectSpec<unknown>, seed);
     const recovery = recoveryOf(name, plan, spec as EffectSpec<unknown>, options);
-    if (spec.needs !== undefined) this.#useApproval(spec.needs);
     const policy = { ...this.#policy(name, { kind: "api", ...options, recovery: "rerun" }), recovery };
+    // A call that is refused for another reason uses no approval up.
+    const assertCovered = spec.needs === undefined ? null : this.#ownApprovals().use(name, spec.needs);
     const key = this.#key("step.started", name);
     const undo = spec.undo === undefined ? null : (spec.undo.bind(spec) as Undo);
-    const run = (info: StepInfo) => spec.do(info);
+    const run = (info: StepInfo) => {
+      assertCovered?.();
+      return spec.do(info);
+    };
     return this.#undoable(new EffectCall(key, name, run, policy, seed, undo, plan)) as Promise<T>;
   }
 
@@ -210,17 +209,8 @@ export class BodyContext implements Context {
   }
 
   approve(name: string, options: ApproveOptions): Promise<Approved> {
-    const spec = approvalSpec(name, options);
-    const { id, ports } = this.#pass;
-    this.#denials ??= new Denials();
-    const digest = actionDigest((text) => ports.host.digest(text), spec.action);
-    const key = this.#key("approval.requested", name);
-    const call = newApprovalCall(this.#pass, key, spec, digest, this.#denials);
-    const refused = this.#denials.refusal(id, digest, spec);
-    // What is in the journal was asked, whatever the limit is now.
-    if (refused === null || this.#pass.replay.knows(call)) return this.#pass.issue(call) as Promise<Approved>;
-    this.#scope().giveBack(call.type, name);
-    return Promise.reject(refused);
+    const take = () => this.#key("approval.requested", name);
+    return this.#ownApprovals().ask(name, options, { take, giveBack: (type) => this.#scope().giveBack(type, name) });
   }
 
   call<O>(workflow: Workflow<never, O>, input?: unknown, options: CallOptions = {}): Promise<O> {
@@ -364,14 +354,9 @@ export class BodyContext implements Context {
     return frame?.pass === this.#pass ? frame.scope : this.#pass.frame.scope;
   }
 
-  /** An approval counts once, and for this very action (Q6). */
-  #useApproval({ approval, ...needed }: NeededApproval): void {
-    const { ports, row, now } = this.#pass;
-    this.#used ??= new Set();
-    const pending = { ...needed, workflow: row.workflow, now, isConsumed: this.#used.has(approval?.id) };
-    const mismatch = matchApproval((text) => ports.host.digest(text), approval, pending);
-    if (mismatch !== null) throw mismatch;
-    this.#used.add(approval.id);
+  #ownApprovals(): BodyApprovals {
+    this.#approvals ??= new BodyApprovals(this.#pass);
+    return this.#approvals;
   }
 
   /** After a cancel nothing new begins, whatever the body tries (P19). */

@@ -1,6 +1,7 @@
 // Calls
 // What a body is waiting for. A call is open from the moment it is issued until its outcome's turn; open calls in order of issue
 // are the whole of a run's waiting (P1). Classes, not literals: a step is issued a hundred thousand times a second.
+import type { ApprovalRecord } from "./approval.ts";
 import type { ApprovalDecided, ApprovalRequested, ApprovalSpec } from "./approval-request.ts";
 import { type CastVote, decisionOf, votesIn } from "./approval-votes.ts";
 import type { Amounts } from "./budget.ts";
@@ -203,6 +204,8 @@ export class ApprovalCall extends OpenCall {
   readonly denials: Denials;
   /** As first recorded, and where. */
   request: ApprovalRequested | null = null;
+  /** What was decided. */
+  record: ApprovalRecord | null = null;
   seq = 0;
   /** What fell due up to then has happened. */
   until = 0;

@@ -5,16 +5,16 @@
 //   CO2. It begins with an entry of its own, after which nothing of the body counts: replay begins it there, whatever the body does meanwhile.
 //   CO3. One undo after the other, each a step of its own. One that fails for good does not keep the others from being done; it is listed at the end.
 //   CO4. Neither a cancel nor the deadline stops it.
-import { messageOf, PawlError, readProperty } from "../base/errors.ts";
+import { messageWithCause, PawlError, readProperty } from "../base/errors.ts";
 import type { StepPolicy } from "./call.ts";
 import { decodePayload } from "./draft.ts";
 import { type BodyResult, cancelChildren } from "./endings.ts";
 import type { Cancelling, Compensating, Entry, StepFailed } from "./journal.ts";
+import { LIMITS } from "./limits.ts";
 import type { Pass } from "./pass.ts";
-import { mayHaveHappened } from "./retry.ts";
 import { settleOpen } from "./spending.ts";
 import { transition } from "./transition.ts";
-import { UNDO_SUFFIX, type UndoableCall, UndoCall } from "./undoable-call.ts";
+import { isUndoable, leavesDoubt, UNDO_SUFFIX, type UndoableCall, UndoCall } from "./undoable-call.ts";
 import { encodeFailure } from "./values.ts";
 
 interface Left {
@@ -52,7 +52,8 @@ export class Compensation {
     const undone = this.#calls.filter((call) => call.isToUndo).reverse();
     pass.calls.dropAll();
     for (const call of undone) {
-      const undo = new UndoCall(call, policyOf(call));
+      const policy = policyOf(call);
+      const undo = new UndoCall(call, policy, (ended) => this.#await(ended, policy));
       try {
         pass.guarded(() => pass.place(undo, null));
         await undo.promise;
@@ -61,6 +62,17 @@ export class Compensation {
       }
     }
     over({ ok: false, error: this.#left.length === 0 ? error : incomplete(pass.id, this.#left, error) });
+  }
+
+  /** Gives what was stopped the time that a stopped body has, and leaves as much of its own to the undo. */
+  #await(ended: Promise<unknown>, { timeoutMs }: StepPolicy): Promise<void> {
+    return new Promise((resolve) => {
+      const forget = this.#pass.ports.clock.after(Math.min(LIMITS.cancelGraceMs, timeoutMs / 2), resolve);
+      void ended.then(() => {
+        forget();
+        resolve();
+      });
+    });
   }
 
   /** Something could not be undone: the run ends as failed, whatever stopped it. */
@@ -99,17 +111,23 @@ export function recordCompensating(pass: Pass, { ok, ...failed }: BodyResult): C
 /** What stays of a run that is to be undone and whose body cannot do that, and why; `null` if there is nothing. */
 export function leftUndone(run: string, entries: readonly Entry[], error: string, cause: unknown): PawlError | null {
   const left = new Map<string, Left>();
-  for (const { type, key, payload } of entries) {
+  const inDoubt = new Set<string>();
+  for (const entry of entries) {
+    const { type, key, payload } = entry;
+    // What an earlier generation has done stays.
+    if (type === "run.continued") left.clear();
+    if (type === "run.continued") inDoubt.clear();
     if (key === null) continue;
-    if ((payload as { undo?: unknown } | null)?.undo === true) left.set(key, { effect: key, error });
+    if (isUndoable(entry)) left.set(key, { effect: key, error });
+    if (leavesDoubt(entry)) inDoubt.add(key);
     if (type === "effect.compensated") left.delete(key.slice(0, -UNDO_SUFFIX.length));
-    if (type === "step.failed" && !mayHaveHappened((payload as StepFailed).error)) left.delete(key);
+    if (type === "step.failed" && (payload as StepFailed).retryAt === null && !inDoubt.has(key)) left.delete(key);
   }
   return left.size === 0 ? null : incomplete(run, [...left.values()], cause);
 }
 
 function incomplete(run: string, left: readonly Left[], cause: unknown): PawlError {
-  const remaining = left.map(({ effect, error }) => ({ effect, error: messageOf(error) }));
+  const remaining = left.map(({ effect, error }) => ({ effect, error: messageWithCause(error) }));
   const list = remaining.map(({ effect, error }) => `"${effect}" (${error})`).join(", ");
   return new PawlError(
     "compensation_incomplete",

@@ -70,7 +70,7 @@ export function planOf(name: string, spec: EffectSpec<unknown>, seed: string): E
     class: kind,
     guard: detect !== undefined ? "detect" : idempotent === false ? "none" : "idempotent",
     key: key ?? (keyScope === "run" ? seed : null),
-    approval: spec.needs?.approval.id ?? null,
+    approval: spec.needs?.approval?.id ?? null,
     detect: detect === undefined ? null : (info) => detect.call(spec, info),
   };
 }

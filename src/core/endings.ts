@@ -1,7 +1,7 @@
 // Endings
 // How a run ends or is parked: the entries, the row and the messages that belong to it, written into the pass's draft in one piece.
 import { type Cancel, cancelText, readCancel } from "../base/cancel-text.ts";
-import { type ErrorCode, PawlError, readProperty } from "../base/errors.ts";
+import { type ErrorCode, messageOf, PawlError, readProperty } from "../base/errors.ts";
 import { utf8Length } from "../base/utf8.ts";
 import { type Draft, decodePayload, encodePayload, encodeRecord } from "./draft.ts";
 import type { Cancelling, ChildEnded, Continued, Ended, Entry, Parked } from "./journal.ts";
@@ -34,6 +34,10 @@ interface End {
 export function endRun(pass: Pass, result: BodyResult): PassEnd {
   settleOpen(pass);
   const end = endWith(pass, result);
+  if (pass.body.isIncomplete) {
+    const { id, ports } = pass;
+    pass.draft.onDurable(() => ports.log.error(messageOf(end.value), { run: id, reason: end.stopReason }));
+  }
   if (pass.cancelling === null) pass.draft.beginEnd();
   cancelChildren(pass, { reason: `Its parent ${pass.id} ${end.state}.`, compensate: end.state === "failed" });
   writeEnd(pass.draft, pass.row, pass.ports, end);

@@ -147,6 +147,8 @@ export interface StepFailed {
   readonly retryAt: number | null;
   /** A person had the run retried: the step gets its retries back. */
   readonly isRetried?: true;
+  /** Nothing was done: its process was about to stop. */
+  readonly hasBegun?: false;
 }
 
 export interface TimerSet {

@@ -86,9 +86,21 @@ export function isRetryable(policy: RetryPolicy, error: unknown): boolean {
 /** Whether an attempt that failed so may have taken effect all the same. */
 export function mayHaveHappened(error: unknown): boolean {
   const facts = factsOf(error);
-  if (facts.code === "max_retries_exceeded" || facts.code === "unsafe_retry") return mayHaveHappened(facts.cause);
-  return facts.code === "step_interrupted" || isTransient(facts);
+  if (NOT_TRIED_AGAIN.has(facts.code)) return mayHaveHappened(facts.cause);
+  // A breaker kept it from beginning.
+  if (facts.code === "circuit_open") return false;
+  return HAS_HAPPENED.has(facts.code) || isTransient(facts);
 }
+
+/** Why a failure was the last one: what the attempt came to is the cause. */
+const NOT_TRIED_AGAIN: ReadonlySet<unknown> = new Set([
+  "max_retries_exceeded",
+  "retry_budget_exceeded",
+  "unsafe_retry",
+]);
+
+/** Nobody knows how it ended, or it has ended well and its result cannot be recorded. */
+const HAS_HAPPENED: ReadonlySet<unknown> = new Set(["step_interrupted", "not_serializable", "too_large"]);
 
 /** A rule that breaks decides nothing: the error it was asked about surfaces. */
 function asked(on: (error: unknown) => boolean, error: unknown): boolean {

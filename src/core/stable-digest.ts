@@ -10,8 +10,9 @@ function sorted(json: unknown): unknown {
   if (Array.isArray(json)) return json.map(sorted);
   if (typeof json !== "object" || json === null) return json;
   const entries = Object.entries(json).sort(([a], [b]) => (a < b ? -1 : 1));
-  // As a list: an object would put names that are numbers first, and lose one that is `__proto__`.
-  return ["{", ...entries.map(([key, inner]) => [key, sorted(inner)])];
+  // Its properties as a list: an object would put names that are numbers first, and lose one that is `__proto__`. In an object, so that
+  // no list of the value's own reads like it.
+  return { "": entries.map(([key, inner]) => [key, sorted(inner)]) };
 }
 
 export function isPlainRecord(value: unknown): value is Record<string, unknown> {

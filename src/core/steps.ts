@@ -8,11 +8,12 @@ import { decodePayload, encodePayload } from "./draft.ts";
 import type { StepFailed, StepStarted } from "./journal.ts";
 import type { Pass } from "./pass.ts";
 import { askAboutFailure, finalFailure, stepFailure } from "./recovery.ts";
-import { isRetryable, retryDelayMs } from "./retry.ts";
+import { isRetryable, mayHaveHappened, retryDelayMs } from "./retry.ts";
 import { takeRetry } from "./retry-budget.ts";
 import { RefusedCalls, reserve, settleSpending } from "./spending.ts";
 import { isRefused, sayNothingSpent } from "./spending-state.ts";
 import { type Committed, Transactions } from "./transactions.ts";
+import { UndoableCall } from "./undoable-call.ts";
 import { encodeFailure } from "./values.ts";
 
 /** An outcome in hand, waiting for its turn. */
@@ -110,6 +111,7 @@ export class Steps implements AttemptEvents {
 
   /** Begins another attempt, behind a barrier of its own. A rerun follows a crash and uses up no retry (P28). */
   startAgain(call: StepCall, how: { readonly rerun?: true }): void {
+    if (how.rerun && call instanceof UndoableCall) call.isInDoubt = true;
     call.attempt++;
     call.retryAt = null;
     const spend = call.spending === null ? null : reserve(this.#pass, call);
@@ -126,7 +128,7 @@ export class Steps implements AttemptEvents {
     const message = `Step "${call.key}" of run ${id} was not begun: its process was about to stop.`;
     const error = new PawlError("step_interrupted", message, { fields: { run: id, step: call.key } });
     call.retryAt = now;
-    const mark: StepFailed = { attempt: call.attempt, error, retryAt: now, isRetried: true };
+    const mark: StepFailed = { attempt: call.attempt, error, retryAt: now, isRetried: true, hasBegun: false };
     draft.appendText(now, "step.failed", call.key, encodeFailure(mark));
     draft.wait({ open: { key: `retry:${call.key}`, kind: "retry", name: call.name, due: now, detail: null } });
   }
@@ -217,6 +219,7 @@ export class Steps implements AttemptEvents {
     const exhausted = this.#pass.workflow.definition.retryBudget === null ? null : takeRetry(this.#pass, call, error);
     if (exhausted !== null) return this.endWith(call, exhausted);
     if (call.spending !== null) settleSpending(this.#pass, call);
+    if (call instanceof UndoableCall && mayHaveHappened(error)) call.isInDoubt = true;
     const due = ports.clock.now() + Math.ceil(delayMs);
     call.failures++;
     call.retryAt = due;

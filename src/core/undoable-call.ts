@@ -1,8 +1,9 @@
 // Calls that can be undone
 // A step with an `undo`, an effect, and the undo itself, which is a step of its own.
+import { PawlError } from "../base/errors.ts";
 import { StepCall, type StepPolicy } from "./call.ts";
 import type { StepInfo } from "./context.ts";
-import type { EffectPlanned, StepFailed, StepStarted } from "./journal.ts";
+import type { EffectPlanned, Entry, StepFailed, StepStarted } from "./journal.ts";
 import { mayHaveHappened } from "./retry.ts";
 
 export type Detected<T> = { readonly found: true; readonly value: T } | { readonly found: false };
@@ -16,9 +17,30 @@ export type Undo = (value: unknown, info: UndoInfo) => unknown;
 
 type Ending = { readonly kind: "done"; readonly value: unknown } | { readonly kind: "failed"; readonly error: unknown };
 
+/** Whether an action that the run can take back is planned here. */
+export function isUndoable({ type, payload }: Pick<Entry, "type" | "payload">): boolean {
+  if (type !== "effect.planned" && type !== "step.started") return false;
+  return (payload as { undo?: unknown } | null)?.undo === true;
+}
+
+/** Whether an entry of an action leaves open that the attempt before it, or the one that it ends, took effect all the same. */
+export function leavesDoubt({ type, payload }: Pick<Entry, "type" | "payload">): boolean {
+  if (type === "step.started") return (payload as StepStarted)?.rerun === true;
+  if (type !== "step.failed") return false;
+  const { error, hasBegun } = payload as StepFailed;
+  return hasBegun !== false && mayHaveHappened(error);
+}
+
+/** Waits until what is under way has ended, but not for ever. */
+export type Patience = (ended: Promise<unknown>) => Promise<void>;
+
 export class UndoableCall extends StepCall {
   readonly undo: Undo | null;
+  /** An attempt was interrupted, or its answer lost: it may have happened whatever a later one says. */
+  isInDoubt = false;
   #ending: Ending | null = null;
+  /** Attempts whose function has not ended yet, also if nobody waits for it any more. */
+  #underWay: Set<Promise<unknown>> | null = null;
 
   constructor(
     key: string,
@@ -29,12 +51,23 @@ export class UndoableCall extends StepCall {
     seed: string,
     undo: Undo | null,
   ) {
-    super(key, name, fn, policy, input, seed);
+    super(key, name, undo === null ? fn : (info) => this.#watch(fn(info)), policy, input, seed);
     this.undo = undo;
   }
 
   override get plan(): object | null {
     return { attempt: 1, ...super.plan, undo: true } satisfies StepStarted;
+  }
+
+  /** Remembers what has begun until it ends. Its `then` is called once: for some that is what begins it. */
+  #watch(result: unknown): unknown {
+    if (typeof (result as { then?: unknown } | null | undefined)?.then !== "function") return result;
+    const running = Promise.resolve(result);
+    this.#underWay ??= new Set();
+    this.#underWay.add(running);
+    const forget = () => void this.#underWay?.delete(running);
+    running.then(forget, forget);
+    return running;
   }
 
   /** Its outcome is delivered. */
@@ -48,7 +81,7 @@ export class UndoableCall extends StepCall {
   /** It was done, or nobody can tell. By the journal alone, so that replay says the same. */
   get isToUndo(): boolean {
     if (this.undo === null || this.order < 0) return false;
-    return this.#ending?.kind !== "failed" || mayHaveHappened(this.#ending.error);
+    return this.#ending?.kind !== "failed" || this.isInDoubt || mayHaveHappened(this.#ending.error);
   }
 
   /** What it returned, or how to find out whether it did anything; `null`: its outcome is unknown. */
@@ -56,8 +89,14 @@ export class UndoableCall extends StepCall {
     return this.#ending?.kind === "done" ? this.#ending : null;
   }
 
-  /** Takes it back. Without a recorded outcome the value is `undefined`, unless it can be found. */
-  async takeBack(info: StepInfo): Promise<null> {
+  /**
+   * Takes it back. Without a recorded outcome the value is `undefined`, unless it can be found. What was stopped and has not ended yet could
+   * still take effect: looked for or taken back before that, it would be there afterwards.
+   */
+  async takeBack(info: StepInfo, patience: Patience): Promise<null> {
+    const underWay = this.#underWay;
+    this.#underWay = null;
+    if (underWay !== null && underWay.size > 0) await patience(Promise.allSettled(underWay));
     const undoes = this.idempotencyKey;
     const found = this.done ?? (await this.lookFor({ ...undoInfo(info, undoes), key: undoes }));
     if (found !== null) await this.undo?.(found.value, undoInfo(info, undoes));
@@ -145,8 +184,18 @@ export class EffectCall extends UndoableCall {
     const { detect } = this.#facts;
     if (detect === null) return super.lookFor(info);
     const detected = await detect(info);
+    if (typeof detected?.found !== "boolean") throw unclear(this.key, detected);
     return detected.found ? { value: detected.value } : null;
   }
+}
+
+/** Neither yes nor no: to take it for one of them could do the action twice, or not at all. */
+function unclear(effect: string, answer: unknown): PawlError {
+  return new PawlError(
+    "invalid_argument",
+    `\`detect\` of effect "${effect}" returned ${answer === null ? "null" : typeof answer}. Return { found: true, value } or { found: false }.`,
+    { fields: { effect, field: "detect" } },
+  );
 }
 
 /** An action that changes the world, and that nothing keeps from happening twice. */
@@ -159,8 +208,8 @@ export const UNDO_SUFFIX = "/undo";
 
 /** Takes back what a call has done. */
 export class UndoCall extends StepCall {
-  constructor(undone: UndoableCall, policy: StepPolicy) {
-    const fn = (info: StepInfo) => undone.takeBack(info);
+  constructor(undone: UndoableCall, policy: StepPolicy, patience: Patience) {
+    const fn = (info: StepInfo) => undone.takeBack(info, patience);
     super(`${undone.key}${UNDO_SUFFIX}`, undone.name, fn, policy, null, "");
     this.#undoes = undone.idempotencyKey;
   }

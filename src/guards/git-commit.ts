@@ -3,6 +3,7 @@
 // file there are two outside effects, and a detector, which must not write, could not make up for the second one: so there `do` is safe
 // to repeat instead. It finds the commit, and writes the file that a crash has left unwritten (S0-30).
 import { resolve } from "node:path";
+import { PawlError } from "../base/errors.ts";
 import type { StepInfo } from "../core/context.ts";
 import type { EffectSpec } from "../core/effect.ts";
 import type { Detected, UndoInfo } from "../core/undoable-call.ts";
@@ -41,6 +42,7 @@ export interface Committed {
  */
 export function gitCommit(options: GitCommitOptions): EffectSpec<Committed> {
   const { cwd, undo = false } = options;
+  if (options.message.trim() === "") throw wordless();
   const file = options.resultFile === undefined ? null : resolve(cwd, options.resultFile);
 
   const committed = async (info: StepInfo): Promise<Committed> => {
@@ -97,14 +99,17 @@ async function isMarked(cwd: string, commit: string, key: string, info: StepInfo
 
 async function commitNow(options: GitCommitOptions, info: StepInfo): Promise<string | null> {
   const { cwd, message, paths, allowEmpty = false } = options;
-  const which = paths === undefined ? [] : ["--", ...paths];
+  // To git, no paths are all paths.
+  const hasNone = paths !== undefined && paths.length === 0;
+  const which = paths === undefined || hasNone ? [] : ["--", ...paths];
   // Paths are names, not patterns.
   const run = (...args: string[]) => git(cwd, ["--literal-pathspecs", ...args, ...which], info);
-  if (paths !== undefined) await run("add", "--all");
-  const changes = await run("diff", "--cached", "--name-only");
+  if (which.length > 0) await run("add", "--all");
+  const changes = hasNone ? "" : await run("diff", "--cached", "--name-only");
   // A git that outlived its process may have committed after we looked.
   if (changes === "" && !allowEmpty) return find(cwd, info.key, info);
   const words = ["commit", "--quiet", "--cleanup=whitespace", "--file=-", ...(allowEmpty ? ["--allow-empty"] : [])];
+  if (hasNone) words.push("--only");
   await git(cwd, ["--literal-pathspecs", ...words, ...which], info, withTrailer(message, keyText(info.key)));
   const commit = (await git(cwd, ["rev-parse", "HEAD"], info)).trim();
   if (await isMarked(cwd, commit, info.key, info)) return commit;
@@ -128,15 +133,31 @@ function unmarked(cwd: string, commit: string): string {
   return commit;
 }
 
+function wordless(): PawlError {
+  return new PawlError(
+    "invalid_argument",
+    "`message` of gitCommit is empty. Say what the commit does: its first line becomes the title.",
+    { fields: { field: "message" } },
+  );
+}
+
+/** What somebody is in the middle of reverting or picking. */
+async function underWay(cwd: string, info: StepInfo): Promise<string> {
+  const head = (name: string) => git(cwd, ["rev-parse", "--quiet", "--verify", name], info).catch(() => "");
+  return (await head("REVERT_HEAD")) + (await head("CHERRY_PICK_HEAD"));
+}
+
 /** Reverts it, unless the history of HEAD says that it was. */
 async function revert(cwd: string, commit: string, info: StepInfo): Promise<void> {
+  const before = await underWay(cwd, info);
   const said = `--grep=This reverts commit ${commit}`;
   if ((await git(cwd, ["rev-list", "--max-count=1", "--fixed-strings", said, "HEAD"], info)) !== "") return;
   try {
     await git(cwd, ["revert", "--no-edit", commit], info);
   } catch (error) {
-    // The conflict is for people, but not in the middle of the working tree.
-    await git(cwd, ["revert", "--abort"], info).catch(() => {});
+    // The conflict is for people, but not in the middle of the working tree. What others had begun there is theirs.
+    if (before === "" && (await underWay(cwd, info)).trim() === commit)
+      await git(cwd, ["revert", "--abort"], info).catch(() => {});
     throw error;
   }
 }

@@ -11,6 +11,7 @@ import { LIMITS } from "../core/limits.ts";
 import { Pass } from "../core/pass.ts";
 import type { PassPorts } from "../core/pass-ports.ts";
 import type { ClaimedRun, InboxRow, Needs, RunCommit } from "../core/store.ts";
+import { isUndoable } from "../core/undoable-call.ts";
 import { openJournal } from "../core/values.ts";
 import { readMail } from "../core/wakeup-delivery.ts";
 import type { Workflow } from "../core/workflow.ts";
@@ -82,7 +83,7 @@ function isPoison({ row }: ClaimedRun): boolean {
 /** It is cancelled, and only its body knows how to take back what it has done. */
 function undoes({ cancel }: ClaimedRun, entries: readonly Entry[]): boolean {
   if (cancel === null || !readCancel(cancel).compensate) return false;
-  return entries.some(({ payload }) => (payload as { undo?: unknown } | null)?.undo === true);
+  return entries.some(isUndoable);
 }
 
 /** What a run needs that was created where only the name of its workflow was known, or before the workflow had limits. */

@@ -129,8 +129,8 @@ export class RunLoader {
     changed(commit.run);
   }
 
-  /** Takes a run that nobody is working on, to end it without its body (P19). False: it cannot be had. */
-  async cancelWithoutBody(run: string, isLost = false): Promise<boolean> {
+  /** Takes a run that nobody is working on, to end it without its body (P19). False: it cannot be had; "bodied": only its code can end it. */
+  async cancelWithoutBody(run: string, isLost = false): Promise<boolean | "bodied"> {
     const { store, lease, passes, committer, ports, changed } = this.#parts;
     const worker = lease.id;
     const claimed = worker === null || passes.has(run) ? null : await this.#takeAs(worker, run);
@@ -140,7 +140,10 @@ export class RunLoader {
     try {
       const children = (await store.waits({ run, kind: "child" })).map((wait) => wait.name);
       const loaded = loadRun(claimed, undefined, ports, store.clock.now(), children, isLost);
-      if (loaded.kind === "bodied") await this.handBack(run, claimed.head, claimed.row.claims);
+      if (loaded.kind === "bodied") {
+        await this.handBack(run, claimed.head, claimed.row.claims);
+        return "bodied";
+      }
       if (loaded.kind !== "write") return false;
       const verdict = await committer.write(loaded.commit);
       changed(run);

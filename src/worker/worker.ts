@@ -280,7 +280,7 @@ export class Worker {
   }
 
   /** Takes a run that nobody is working on, to end it without its body (P19). False: it cannot be had. */
-  async cancelWithoutBody(run: string): Promise<boolean> {
+  async cancelWithoutBody(run: string): Promise<boolean | "bodied"> {
     await this.start();
     // Its owner may be dead, and nobody else there to find out.
     await this.#sweeper.sweep();

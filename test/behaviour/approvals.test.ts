@@ -242,7 +242,7 @@ describe.each(STORES)("approvals on %s", (store) => {
       return world.store.deliver({ to: "r", id: messageId, kind: "approval", name: id, data });
     };
     await forge({ by: "mallory" }, `approval:${id}`);
-    await forge({ hash: "of another action" }, `approval:${id}:2`);
+    await forge({ hash: "of another action" }, `approval:${id}#2`);
     await pawl.idle();
     await world.settle();
     expect((await pawl.get("r").status()).state).toBe("waiting");

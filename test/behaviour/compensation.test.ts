@@ -4,7 +4,7 @@ import type { Pawl } from "../../src/client/pawl.ts";
 import type { Context } from "../../src/core/context.ts";
 import { workflow } from "../../src/core/workflow.ts";
 import { withoutColdStart } from "../cold-start.ts";
-import { errorOf, gate, HOUR, openWorld, STORES } from "./harness.ts";
+import { errorOf, gate, HOUR, MINUTE, openWorld, STORES } from "./harness.ts";
 
 /** What was done and undone, in order. */
 class Outside {
@@ -130,6 +130,13 @@ describe.each(STORES)("compensation on %s", (store) => {
       fields: { remaining: [{ effect: "b", error: expect.stringContaining("retries are used up") }] },
       cause: { message: "fatal" },
     });
+    // Whoever has to clean up is told why, and that there is something to do.
+    expect(error.message).toContain("It was: bank is closed");
+    expect((await run.effects())[1]?.error).toContain("It was: bank is closed");
+    const alert = { level: "error", message: error.message, fields: { reason: "compensation_incomplete" } };
+    expect(world.lines).toContainEqual(
+      expect.objectContaining({ ...alert, fields: expect.objectContaining(alert.fields) }),
+    );
     expect(await run.status()).toMatchObject({ state: "failed", stopReason: "compensation_incomplete" });
     expect(tries).toBe(2);
     expect(outside.log.filter((line) => line.startsWith("undo b"))).toHaveLength(3);
@@ -203,6 +210,8 @@ describe.each(STORES)("compensation on %s", (store) => {
     const run = await pawl.start(flow, undefined, { id: "r" });
     await world.settle();
     await run.cancel({ compensate: true });
+    // None of them ends: each is waited for, for a while.
+    await world.advance(2 * MINUTE);
     await errorOf(run.result());
     expect(undone).toEqual(["r/found there", "r/blind undefined"]);
   });

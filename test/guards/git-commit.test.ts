@@ -258,6 +258,47 @@ describe("gitCommit", () => {
     expect(repository.read("page.html")).toBe("v2 of somebody else");
   });
 
+  it.each([
+    ["revert", 1],
+    ["cherry-pick", 1],
+    ["revert", 0],
+  ])("an undo leaves a %s alone that somebody else is in the middle of (HEAD~%i)", async (command, back) => {
+    const repository = new Repository();
+    repository.write("page.html", "v1");
+    const spec = repository.publish({ undo: true });
+    const made = await spec.do(infoOf("run-1/publish"));
+    for (const text of ["v2", "v3", "v4"]) {
+      repository.write("page.html", text);
+      repository.git("commit", "--quiet", "--all", "-m", text);
+    }
+    // A person has a conflict, and has worked on it.
+    const commit = back === 0 ? String(made.commit) : `HEAD~${back}`;
+    expect(() => repository.git(command, commit)).toThrow();
+    repository.write("page.html", "hours of work");
+    await expect(spec.undo?.(made, undoInfoOf("run-1/publish"))).rejects.toThrow(/git revert failed/);
+    expect(repository.read("page.html")).toBe("hours of work");
+    expect(repository.git("status", "--porcelain")).toMatch(/page.html/);
+  });
+
+  it("no paths are no files: nothing is added, and nothing that is staged goes along", async () => {
+    const repository = new Repository();
+    repository.commit("Begin");
+    repository.write("secret.txt", "not meant for it");
+    repository.write("staged.txt", "for later");
+    repository.git("add", "staged.txt");
+    expect(await repository.publish({ paths: [] }).do(infoOf("run-1/publish"))).toEqual({ commit: null });
+    expect(repository.git("status", "--porcelain").split("\n").sort()).toEqual(["?? secret.txt", "A  staged.txt"]);
+    const { commit } = await repository.publish({ paths: [], allowEmpty: true }).do(infoOf("run-2/publish"));
+    expect(repository.head).toBe(commit);
+    expect(repository.git("show", "--name-only", "--format=", "HEAD")).toBe("");
+    expect(repository.git("status", "--porcelain").split("\n").sort()).toEqual(["?? secret.txt", "A  staged.txt"]);
+  });
+
+  it("refuses a message without words, which would leave the trailer as the title", () => {
+    const repository = new Repository();
+    expect(() => repository.publish({ message: " \n" })).toThrow(/`message` of gitCommit is empty/);
+  });
+
   it("says what is wrong if there is no such folder, or no repository", async () => {
     const folder = tempFolder();
     const at = (cwd: string) => gitCommit({ cwd, message: "x" }).do(infoOf("run-1/publish"));

@@ -90,7 +90,14 @@ describe("the webhook", () => {
     const { port } = new URL(url);
     const hosts = ["127.0.0.1", "2130706433", "0x7f.1", "[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "0.0.0.0"];
     const others = ["10.1.2.3", "172.31.0.1", "192.168.1.1", "169.254.169.254", "[fe80::1]", "[fd00::1]", "100.64.0.1"];
-    for (const host of [...hosts, ...others]) {
+    const translated = [
+      "[::ffff:0:7f00:1]",
+      "[64:ff9b::7f00:1]",
+      "[64:ff9b:1::7f00:1]",
+      "[2002:7f00:1::]",
+      "[5f00::1]",
+    ];
+    for (const host of [...hosts, ...others, ...translated]) {
       const error = await errorOf(
         Promise.resolve(hook({ url: `http://${host}:${port}/`, allowPrivate: false }).notify(NOTIFICATION, how())),
       );
