@@ -11,10 +11,9 @@ import { decodePayload } from "./draft.ts";
 import { type BodyResult, cancelChildren } from "./endings.ts";
 import type { Cancelling, Compensating, Entry, StepFailed } from "./journal.ts";
 import type { Pass } from "./pass.ts";
-import { mayHaveHappened } from "./retry.ts";
 import { settleOpen } from "./spending.ts";
 import { transition } from "./transition.ts";
-import { UNDO_SUFFIX, type UndoableCall, UndoCall } from "./undoable-call.ts";
+import { EarlierAttempts, UNDO_SUFFIX, type UndoableCall, UndoCall } from "./undoable-call.ts";
 import { encodeFailure } from "./values.ts";
 
 interface Left {
@@ -98,12 +97,17 @@ export function recordCompensating(pass: Pass, { ok, ...failed }: BodyResult): C
 
 /** What stays of a run that is to be undone and whose body cannot do that, and why; `null` if there is nothing. */
 export function leftUndone(run: string, entries: readonly Entry[], error: string, cause: unknown): PawlError | null {
-  const left = new Map<string, Left>();
+  const left = new Map<string, Left & { readonly earlier: EarlierAttempts }>();
   for (const { type, key, payload } of entries) {
+    // What an earlier generation did stays.
+    if (type === "run.continued") left.clear();
     if (key === null) continue;
-    if ((payload as { undo?: unknown } | null)?.undo === true) left.set(key, { effect: key, error });
+    if ((payload as { undo?: unknown } | null)?.undo === true)
+      left.set(key, { effect: key, error, earlier: new EarlierAttempts() });
+    left.get(key)?.earlier.take(type, payload);
     if (type === "effect.compensated") left.delete(key.slice(0, -UNDO_SUFFIX.length));
-    if (type === "step.failed" && !mayHaveHappened((payload as StepFailed).error)) left.delete(key);
+    const isFinal = type === "step.failed" && (payload as StepFailed).retryAt === null;
+    if (isFinal && left.get(key)?.earlier.mayHaveHappened === false) left.delete(key);
   }
   return left.size === 0 ? null : incomplete(run, [...left.values()], cause);
 }

@@ -138,6 +138,7 @@ export class Replay {
     const call = this.#calls.step(entry.key);
     if (call === undefined) return;
     adoptSpendingMark(call, entry);
+    call.marked(entry.type, entry.payload);
     if (entry.type === "step.started") {
       call.attempt = (entry.payload as NonNullable<StepStarted>).attempt;
       call.retryAt = null;

@@ -90,8 +90,10 @@ export function settleSpending(pass: Pass, call: StepCall): void {
 export function settleOpen(pass: Pass): void {
   if (pass.body.budgets.length === 0) return;
   for (const call of pass.calls.steps()) {
-    if (call.retryAt !== null) continue;
-    if (call.spending?.mayHaveBegun === false) sayNothingSpent(call);
+    const { spending } = call;
+    // Nothing is to be settled, or that has been done: a cancel may have overtaken the end.
+    if (spending === null || (spending.reserved ?? spending.said) === null || call.retryAt !== null) continue;
+    if (spending.mayHaveBegun === false) sayNothingSpent(call);
     settleSpending(pass, call);
   }
 }

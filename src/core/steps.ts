@@ -115,6 +115,7 @@ export class Steps implements AttemptEvents {
     const spend = call.spending === null ? null : reserve(this.#pass, call);
     const mark: StepStarted = { attempt: call.attempt, ...how, ...(spend !== null && { spend }) };
     this.#pass.draft.append(this.#pass.ports.clock.now(), "step.started", call.key, mark);
+    call.marked("step.started", mark);
     this.startBehindBarrier(call);
     this.#pass.ports.dirty(this.#pass);
   }
@@ -222,6 +223,7 @@ export class Steps implements AttemptEvents {
     call.retryAt = due;
     const mark: StepFailed = { attempt: call.attempt, error, retryAt: due };
     draft.appendText(ports.clock.now(), "step.failed", call.key, encodeFailure(mark));
+    call.marked("step.failed", mark);
     draft.wait({ open: { key: `retry:${call.key}`, kind: "retry", name, due, detail: null } });
     ports.dirty(this.#pass);
     this.#pass.evaluate();

@@ -14,11 +14,29 @@ export interface UndoInfo extends StepInfo {
 
 export type Undo = (value: unknown, info: UndoInfo) => unknown;
 
+/** What the journal tells of an action's earlier attempts: whether one of them may have taken place, though the last one surely did not. */
+export class EarlierAttempts {
+  mayHaveHappened = false;
+  #isAsked = false;
+
+  /** Takes a mark of the action in. */
+  take(type: string, payload: unknown): void {
+    if (type === "effect.unknown") this.#isAsked = true;
+    if (type === "step.failed" && mayHaveHappened((payload as StepFailed).error)) this.mayHaveHappened = true;
+    if (type !== "step.started") return;
+    // A crash cut the one before short. Where a person was asked, they have said that it did not happen.
+    if ((payload as StepStarted)?.rerun === true && !this.#isAsked) this.mayHaveHappened = true;
+    this.#isAsked = false;
+  }
+}
+
 type Ending = { readonly kind: "done"; readonly value: unknown } | { readonly kind: "failed"; readonly error: unknown };
 
 export class UndoableCall extends StepCall {
   readonly undo: Undo | null;
   #ending: Ending | null = null;
+  /** Made on demand: most actions need one attempt. */
+  #earlier: EarlierAttempts | null = null;
 
   constructor(
     key: string,
@@ -37,6 +55,11 @@ export class UndoableCall extends StepCall {
     return { attempt: 1, ...super.plan, undo: true } satisfies StepStarted;
   }
 
+  override marked(type: string, payload: unknown): void {
+    this.#earlier ??= new EarlierAttempts();
+    this.#earlier.take(type, payload);
+  }
+
   /** Its outcome is delivered. */
   ended(type: string, payload: unknown): void {
     this.#ending =
@@ -48,7 +71,8 @@ export class UndoableCall extends StepCall {
   /** It was done, or nobody can tell. By the journal alone, so that replay says the same. */
   get isToUndo(): boolean {
     if (this.undo === null || this.order < 0) return false;
-    return this.#ending?.kind !== "failed" || mayHaveHappened(this.#ending.error);
+    if (this.#ending?.kind !== "failed") return true;
+    return mayHaveHappened(this.#ending.error) || this.#earlier?.mayHaveHappened === true;
   }
 
   /** What it returned, or how to find out whether it did anything; `null`: its outcome is unknown. */
