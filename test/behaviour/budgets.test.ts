@@ -259,6 +259,34 @@ describe.each(STORES)("a budget on %s", (store) => {
   });
 });
 
+it("SP2 I26 a run that ends while its reservation is refused gives back nothing that it never had", async () => {
+  const [asked, answered, slow] = [gate(), gate(), gate()];
+  const inner = memoryStore();
+  const commit: typeof inner.commit = async (batch) => {
+    if (batch.runs.some(({ entries }) => entries.some(({ key }) => key === "dear"))) {
+      asked.open();
+      await answered.passed;
+    }
+    return inner.commit(batch);
+  };
+  const flow = workflow({ name: "flow", budget: { usd: 1 } }, async (ctx) => {
+    const slowly = ctx.step("slow", () => slow.passed);
+    await ctx.step("paid", () => 0, { spend: { usd: 0.8 } });
+    void ctx.step("dear", () => 0, { spend: { usd: 0.5 } });
+    await slowly;
+    return "ended";
+  });
+  const pawl = await Pawl.open({ ...inner, commit }, { workflows: [flow], handleSignals: false });
+  const run = await pawl.start(flow, undefined, { id: "r" });
+  await asked.passed;
+  slow.open();
+  for (let round = 0; round < 20; round++) await nextRound();
+  answered.open();
+  expect(await run.result()).toBe("ended");
+  expect((await run.status()).budget).toMatchObject({ spent: { usd: 0.8 }, reserved: { usd: 0 } });
+  await pawl.close();
+});
+
 it("SP2 P2 what a run has written while its reservation was under way follows the refused batch, and nothing of it is lost", async () => {
   const asked = gate();
   const answered = gate();

@@ -65,7 +65,7 @@ export class ApprovalChecks {
     if (event === "level") this.#ports.sometimes("a level of escalation was reached");
     if (action === "cancel" || event === "expiry") this.#ports.sometimes("an approval cancelled its run");
     const early = this.#deciding(asked);
-    if (early !== null && early.at < due)
+    if (early !== null && early.at < due && this.#ports.areClocksRight && !this.#ports.hasLost())
       this.#violated("S4-37", `approval ${id} escalates, though ${early.by} had decided in time`);
   }
 
@@ -107,11 +107,11 @@ export class ApprovalChecks {
     const isExpiry = by === null && decision === "expired" && at === request.expiresAt;
     if (!isOfLevel && !isExpiry) this.#violated("I15", `approval ${id} is ${decision} by ${by}, and nothing says so`);
     // Times are whole milliseconds: of a vote in the very one in which it closed, nobody can tell whether it came first.
-    if (due !== null && due.at < at)
+    if (due !== null && due.at < at && this.#ports.areClocksRight)
       this.#violated("S4-37", `approval ${id} is ${decision} by ${by}, though ${due.by} had decided in time`);
   }
 
-  /** The vote that decides: the first that is no approval, or the one that makes the quorum full. `null` where clocks cannot be compared. */
+  /** The vote that decides: the first that is no approval, or the one that makes the quorum full. */
   #deciding({ request, votes }: Asked): Vote | null {
     const approved = new Set<string>();
     for (const vote of votes) {

@@ -107,6 +107,7 @@ export class FoldedRun {
         return waits.clear();
       case "run.cancelling":
         this.isCancelling = true;
+        this.isParked = false;
         // What is being undone is undone.
         return this.isCompensating ? undefined : waits.clear();
       case "run.compensating":
