@@ -32,6 +32,8 @@ export function reserve(pass: Pass, call: StepCall): Amounts | null {
   if (spending.asked === null || budgets.length === 0 || spending.reserved !== null) return null;
   const amounts = { calls: 1, ...spending.asked };
   spending.reserved = amounts;
+  // Whatever an earlier pass knows of it: nothing begins before this is durable.
+  spending.mayHaveBegun = false;
   for (const budget of budgets) {
     for (const change of reservation(budget, amounts, pass.ports.clock.now())) {
       askedBy.set(change, call);
@@ -163,8 +165,8 @@ function refuse(
   };
   spending.reserved = null;
   spending.refusal = refusal;
-  // Behind an end nothing joins, and nothing begins.
-  if (pass.isClosed) return;
+  // Behind an end nothing joins, and nothing begins; nor does a call that nobody waits for any more.
+  if (pass.isClosed || !call.open) return;
   pass.draft.append(pass.ports.clock.now(), "step.refused", call.key, refusal);
   if (onExceeded(pass, refusal) === "fail") failRefused(pass, call);
   else pass.steps.refused(call);
