@@ -1,7 +1,7 @@
 // Compensation
 // Undoes what a run has done outside, once its body has failed or was stopped.
 //
-//   CO1. To be undone is what was done and what nobody can tell of, the last first. What failed for sure is not.
+//   CO1. To be undone is what was done and what nobody can tell of, the last first. What failed for sure, in all of its attempts, is not.
 //   CO2. It begins with an entry of its own, after which nothing of the body counts: replay begins it there, whatever the body does meanwhile.
 //   CO3. One undo after the other, each a step of its own. One that fails for good does not keep the others from being done; it is listed at the end.
 //   CO4. Neither a cancel nor the deadline stops it.

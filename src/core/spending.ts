@@ -101,7 +101,7 @@ export function settleOpen(pass: Pass): void {
     const { spending } = call;
     // Nothing is to be settled, or that has been done: a cancel may have overtaken the end.
     if (spending === null || (spending.reserved ?? spending.said) === null || call.retryAt !== null) continue;
-    if (spending.mayHaveBegun === false) sayNothingSpent(call);
+    if (!spending.mayHaveBegun) sayNothingSpent(call);
     settleSpending(pass, call);
   }
 }

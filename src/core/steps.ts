@@ -114,8 +114,8 @@ export class Steps implements AttemptEvents {
     call.retryAt = null;
     const spend = call.spending === null ? null : reserve(this.#pass, call);
     const mark: StepStarted = { attempt: call.attempt, ...how, ...(spend !== null && { spend }) };
-    this.#pass.draft.append(this.#pass.ports.clock.now(), "step.started", call.key, mark);
     call.marked("step.started", mark);
+    this.#pass.draft.append(this.#pass.ports.clock.now(), "step.started", call.key, mark);
     this.startBehindBarrier(call);
     this.#pass.ports.dirty(this.#pass);
   }

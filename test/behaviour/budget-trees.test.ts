@@ -199,8 +199,7 @@ describe.each(STORES)("a budget of a tree of runs on %s", (store) => {
     let cancels = 0;
     const commit: Store["commit"] = async (batch) => {
       const isEnd = batch.runs.some((part) => part.entries.some(({ type }) => type === "run.succeeded"));
-      if (isEnd && cancels++ === 0)
-        await world.store.deliver({ to: "r", id: "c", kind: "cancel", name: "", data: "" });
+      if (isEnd && cancels++ === 0) await world.store.deliver({ to: "r", id: "c", kind: "cancel", name: "", data: "" });
       return world.store.commit(batch);
     };
     const run = await (await openOn(world.store, { commit }, [flow])).start(flow, undefined, { id: "r" });

@@ -33,7 +33,7 @@ export class Bank {
 
   /** It happens: again, unless it is recognised. */
   book(run: string, { key }: StepInfo, deal: Deal, leave: Leave | null): string {
-    const value = valueOf(key);
+    const value = receiptOf(key);
     if (leave !== null) this.#covered(run, key, leave);
     if (deal.class === "read") return value;
     const booking = this.#bookings.get(key);
@@ -62,7 +62,7 @@ export class Bank {
   }
 
   look(key: string): Detected<string> {
-    return this.has(key) ? { found: true, value: valueOf(key) } : { found: false };
+    return this.has(key) ? { found: true, value: receiptOf(key) } : { found: false };
   }
 
   /** It is there, and nobody has taken it back. */
@@ -77,7 +77,7 @@ export class Bank {
 
   /** Takes it back, if it is there; doing so twice is as good as once. */
   takeBack(key: string, value: unknown): void {
-    if (value !== undefined && value !== valueOf(key))
+    if (value !== undefined && value !== receiptOf(key))
       this.#violated("X-27", `the undo of ${key} was given ${String(value)} instead of its result`, key);
     if (value === undefined) this.#ports.sometimes("an effect of unknown outcome was undone");
     const booking = this.#bookings.get(key);
@@ -90,6 +90,6 @@ export class Bank {
 }
 
 /** What the outside says of an action. */
-export function valueOf(key: string): string {
+export function receiptOf(key: string): string {
   return `done ${key}`;
 }

@@ -76,7 +76,8 @@ export class BudgetChecks {
       if (isRefused) this.#ports.sometimes("a budget had no room for a call");
       else this.#reserve(run, key as string, spend);
     }
-    if (type === "step.started" && (payload as { rerun?: true } | null)?.rerun === true) this.#rerun(run, key as string);
+    if (type === "step.started" && (payload as { rerun?: true } | null)?.rerun === true)
+      this.#rerun(run, key as string);
     if (type === "step.refused") this.#give(run, key as string);
     if (type === "step.spent") this.#settle(run, key as string, payload as Amounts);
     if (type === "run.succeeded" || type === "run.failed" || type === "run.cancelled")

@@ -1,6 +1,8 @@
 // The invariants, looked at after every event
 // Fed with what the store has applied and with every start of a step's function. It keeps its own copy of all journals, made from the commits
 // that were applied, and compares the store with that.
+
+import { hasCode } from "../../base/errors.ts";
 import type { ApprovalRequested } from "../../core/approval-request.ts";
 import type { StepInfo } from "../../core/context.ts";
 import type {
@@ -15,7 +17,6 @@ import type {
   StepStarted,
   StoredEntry,
 } from "../../core/journal.ts";
-import { hasCode } from "../../base/errors.ts";
 import { generationSeed, idempotencyKey } from "../../core/seeds.ts";
 import type { ClaimedRun, Commit, Delivery, FenceRequest, Message, Verdict } from "../../core/store.ts";
 import { leaseLeftMs } from "../../stores/lease.ts";

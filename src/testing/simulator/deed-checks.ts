@@ -1,4 +1,5 @@
-// The rules of issue after issue, each with a fold of its own: effects and compensation, approvals, budgets.
+// The rules of what runs do outside
+// Effects and compensation, approvals and budgets, each with a fold of its own; and the world that all of it happens in.
 import { jsonCodec } from "../../base/envelope.ts";
 import type { ApprovalRequested } from "../../core/approval-request.ts";
 import type { StepInfo } from "../../core/context.ts";
@@ -76,7 +77,9 @@ export class DeedChecks {
   mayPark({ reason }: Parked): boolean {
     if (!PARKS.includes(reason)) return false;
     this.#ports.sometimes(
-      reason === "unknown_outcome" ? "a person was asked whether an effect happened" : "a run was parked for its budget",
+      reason === "unknown_outcome"
+        ? "a person was asked whether an effect happened"
+        : "a run was parked for its budget",
     );
     return true;
   }

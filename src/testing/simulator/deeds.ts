@@ -2,7 +2,13 @@
 // Effects of every class and guard, approvals before them, calls that spend from a budget, and a failure in the middle. As all programs they
 // are data, and their answers can be judged without running them.
 import { hasCode, RetryableError } from "../../base/errors.ts";
-import type { ApprovalAction, ApprovalRecord, ApproveOptions, EscalationLevel, VoteDecision } from "../../core/approval.ts";
+import type {
+  ApprovalAction,
+  ApprovalRecord,
+  ApproveOptions,
+  EscalationLevel,
+  VoteDecision,
+} from "../../core/approval.ts";
 import type { Context, StepInfo } from "../../core/context.ts";
 import type { EffectOptions, EffectSpec } from "../../core/effect.ts";
 import type { EffectClass } from "../../core/journal.ts";

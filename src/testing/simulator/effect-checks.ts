@@ -138,7 +138,8 @@ export class EffectChecks {
     if (action === undefined || !isToUndo(action))
       return this.#violated("CO1", `run ${run} undoes ${step}, which is ${action?.status ?? "not known"}`);
     const later = actions.slice(actions.indexOf(action) + 1).find((one) => isToUndo(one) && !one.isLeft);
-    if (later !== undefined) this.#violated("CO1", `run ${run} undoes ${step} before ${later.step}, which came after it`);
+    if (later !== undefined)
+      this.#violated("CO1", `run ${run} undoes ${step} before ${later.step}, which came after it`);
     if (started?.rerun === true) this.#ports.sometimes("an undo was run again after a crash");
   }
 

@@ -5,7 +5,7 @@ import type { Pawl } from "../../client/pawl.ts";
 import type { ApprovalRequested } from "../../core/approval-request.ts";
 import type { Parked } from "../../core/journal.ts";
 import { ROLES } from "./approval-checks.ts";
-import { valueOf } from "./bank.ts";
+import { receiptOf } from "./bank.ts";
 import type { Checks } from "./checks.ts";
 import type { Evidence, VotePlan } from "./deeds.ts";
 import type { Disk } from "./disk.ts";
@@ -107,7 +107,7 @@ export class People {
     const patience = checks.journalOf(run).length % 7;
     if (patience === 0) return "compensate";
     if (patience === 1) return "abort";
-    if (checks.deeds.bank.has(key)) return { choice: "happened", value: valueOf(key), step };
+    if (checks.deeds.bank.has(key)) return { choice: "happened", value: receiptOf(key), step };
     return { choice: "did-not-happen", step };
   }
 

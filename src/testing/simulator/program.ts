@@ -102,7 +102,6 @@ class Interpreter {
 
   async run(node: Program): Promise<unknown> {
     const ctx = this.#ctx;
-    if (isDeed(node)) return this.#deeds.run(node);
     switch (node.op) {
       case "add":
         return this.#step("add", node.ms, {}, (info) => {
@@ -157,6 +156,11 @@ class Interpreter {
         if (isPatched) this.#build.outside.sometimes("a patch was taken");
         return this.run(isPatched ? node.after : node.before);
       }
+      case "deal":
+      case "ask":
+      case "spend":
+      case "stop":
+        return this.#deeds.run(node);
     }
   }
 
@@ -267,7 +271,6 @@ export function isAllowedResult({ program, rounds, fails }: ProgramInput, output
 }
 
 function isAllowed(node: Program, value: unknown): boolean {
-  if (isDeed(node)) return isAllowedDeed(node, value);
   switch (node.op) {
     case "add":
       return value === node.by;
@@ -301,6 +304,11 @@ function isAllowed(node: Program, value: unknown): boolean {
       return value === "spawned";
     case "patch":
       return isAllowed(node.before, value) || isAllowed(node.after, value);
+    case "deal":
+    case "ask":
+    case "spend":
+    case "stop":
+      return isAllowedDeed(node, value);
   }
 }
 
