@@ -72,7 +72,7 @@ export const effectMutants = [
       {
         file: "src/core/recovery.ts",
         from: 'if (decision.choice === "rerun" || decision.choice === "did-not-happen")',
-        to: 'if (decision.choice === "rerun" || decision.choice !== "complete")',
+        to: 'if (["rerun", "did-not-happen", "happened"].includes(decision.choice))',
       },
     ],
     killers: inEffects("C-3 E-26"),
@@ -184,7 +184,7 @@ export const effectMutants = [
         to: "return this.hasEndedInTurn;",
       },
     ],
-    killers: [ACTING_SEEDS],
+    killers: inCompensation("CO2 P19"),
   },
   {
     rule: "CO3",

@@ -387,6 +387,38 @@ describe.each(STORES)("compensation on %s", (store) => {
     expect(outside.log).toEqual(["first", "do a", "undo a: a done", "do a"]);
   });
 
+  it("CO2 P19 what a branch of the body asks for while its work is undone does not count", async () => {
+    const world = await openWorld(store);
+    const outside = new Outside();
+    const [later, hold] = [gate(), gate()];
+    let bodies = 0;
+    const flow = workflow("flow", async (ctx) => {
+      await outside.effect(ctx, "a", () => hold.passed);
+      const branch = async () => {
+        // In replay it is too late: the gate is for the first body alone.
+        await later.passed.then(() => (bodies++ === 0 ? undefined : new Promise(() => {})));
+        await ctx.step("late", () => outside.log.push("late"));
+      };
+      void branch();
+      throw new Error("fatal");
+    });
+    const pawl = await world.open([flow]);
+    const run = await pawl.start(flow, undefined, { id: "r" });
+    await world.settle();
+    expect(outside.log).toEqual(["do a", "undo a: a done"]);
+    later.open();
+    await world.settle();
+    hold.open();
+    expect((await errorOf(run.result())).message).toBe("fatal");
+    expect(outside.log).toEqual(["do a", "undo a: a done"]);
+    expect((await world.journal("r")).slice(-4)).toEqual([
+      "run.compensating",
+      "step.started a/undo",
+      "effect.compensated a/undo",
+      "run.failed",
+    ]);
+  });
+
   it("CO1 what an earlier attempt may have done is undone, though the last one was surely refused", async () => {
     const world = await openWorld(store);
     const log: string[] = [];

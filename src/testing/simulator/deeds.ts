@@ -24,8 +24,8 @@ export interface Deal {
   /** What keeps it from happening twice; "step": it is a step with an `undo`, whose key the outside recognises. */
   readonly guard: "detect" | "idempotent" | "none" | "step";
   readonly class: EffectClass;
-  /** Refused: it does not happen. Answer lost: it did, and the first attempt does not know. Lost, refused: first the one, then the other. */
-  readonly trouble: "none" | "refused" | "answer-lost" | "lost-refused";
+  /** Refused: it does not happen. Answer lost: it did, and the first attempt does not know. Lost, refused: first the one, then the other. Slow: the first answer takes longer than anybody waits. */
+  readonly trouble: "none" | "refused" | "answer-lost" | "lost-refused" | "slow";
   readonly undo: "none" | "works" | "fails-once" | "broken";
   /** What becomes of it where nobody can tell: by its guard, or it fails, or the run fails and is undone. */
   readonly recovery: "default" | "fail" | "compensate";
@@ -166,7 +166,7 @@ export class Deeds {
     const { id } = this.#ctx.run;
     const undo = this.#undo(node);
     const spend = node.usd === 0 ? {} : { spend: { usd: node.usd } };
-    const options = { retry: RETRY, ...spend, ...(undo === null ? {} : { undo }) };
+    const options = { retry: RETRY, ...spend, ...patienceFor(node), ...(undo === null ? {} : { undo }) };
     return this.#ctx.step("deal", (info) => this.#do(id, info, node, null), options);
   }
 
@@ -185,6 +185,7 @@ export class Deeds {
       ...(leave !== null && { needs: { approval: leave.record, action: leave.action } }),
     };
     const options: EffectOptions = {
+      ...patienceFor(node),
       ...(node.usd > 0 && { spend: { usd: node.usd } }),
       ...(recovery !== "default" && { recovery }),
     };
@@ -201,9 +202,11 @@ export class Deeds {
     // It happens as the first thing, while the run surely belongs to this process. What takes its time is the answer.
     const value = outside.book(run, info, node, leave);
     if (node.usd > 0) outside.spent(run, info, node.usd);
-    if (node.ms > 0) await outside.pause(node.ms);
+    const isSlow = node.trouble === "slow" && info.attempt === 1;
+    if (isSlow || node.ms > 0) await outside.pause(isSlow ? SLOW_MS : node.ms);
     outside.ended(info);
-    if (node.trouble !== "none" && info.attempt === 1) throw new RetryableError("the answer was lost");
+    if ((node.trouble === "answer-lost" || node.trouble === "lost-refused") && info.attempt === 1)
+      throw new RetryableError("the answer was lost");
     return value;
   }
 
@@ -301,6 +304,14 @@ export class Deeds {
 }
 
 const REFUSED = "the outside refuses it";
+
+/** What is slow takes so long, and nobody waits so long for it. Everything else takes less. */
+const SLOW_MS = 6000;
+const PATIENCE_MS = 3000;
+
+function patienceFor({ trouble }: Deal): { readonly timeout?: number } {
+  return trouble === "slow" ? { timeout: PATIENCE_MS } : {};
+}
 
 /** Steps try again after any error, and say so in the end. */
 function isRefusal(error: unknown): boolean {

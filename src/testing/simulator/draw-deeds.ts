@@ -92,7 +92,17 @@ class DeedDrawing {
       op: "deal",
       guard,
       class: guard === "step" ? "write" : this.#one(["write", "write", "write", "execute", "draft", "read"]),
-      trouble: this.#one(["none", "none", "none", "none", "answer-lost", "answer-lost", "refused", "lost-refused"]),
+      trouble: this.#one([
+        "none",
+        "none",
+        "none",
+        "none",
+        "answer-lost",
+        "answer-lost",
+        "slow",
+        "refused",
+        "lost-refused",
+      ]),
       undo,
       recovery: !mayFail ? "default" : undo === "none" ? "fail" : this.#one(["fail", "compensate"]),
       isKeyed: guard !== "step" && this.#odds(0.2),
@@ -160,7 +170,7 @@ class DeedDrawing {
     const moment = this.#between(0, timeoutMs);
     return Array.from({ length: count }, () => ({
       by: this.#one(PEOPLE),
-      decision: this.#one(["approved", "approved", "approved", "approved", "denied", "changes_requested"]),
+      decision: this.#one(["approved", "approved", "approved", "denied", "changes_requested"]),
       afterMs: this.#odds(0.5) ? moment : this.#between(0, timeoutMs + 300),
     }));
   }

@@ -263,5 +263,6 @@ function isUnsafe({ plan }: Action): boolean {
 function isOpen(error: unknown): boolean {
   const code = readProperty(error, "code");
   if (code === "unsafe_retry" || code === "max_retries_exceeded") return isOpen(readProperty(error, "cause"));
-  return code === "step_interrupted" || readProperty(error, "name") === "RetryableError";
+  if (code === "step_interrupted" || code === "step_timeout") return true;
+  return readProperty(error, "name") === "RetryableError";
 }
