@@ -284,7 +284,7 @@ export const effectMutants = [
         to: "",
       },
     ],
-    killers: inCompensation("P19"),
+    killers: [{ file: "src/core/compensation.test.ts" }],
   },
   {
     rule: "P19",
