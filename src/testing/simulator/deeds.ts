@@ -1,7 +1,7 @@
 // What simulated runs do in the world outside, with leave and for money
 // Effects of every class and guard, approvals before them, calls that spend from a budget, and a failure in the middle. As all programs they
 // are data, and their answers can be judged without running them.
-import { hasCode, RetryableError } from "../../base/errors.ts";
+import { type ErrorCode, hasCode, RetryableError } from "../../base/errors.ts";
 import type {
   ApprovalAction,
   ApprovalRecord,
@@ -338,25 +338,29 @@ export function isAllowedDeed(node: DeedProgram, value: unknown): boolean {
 }
 
 /** The codes of the errors that a deed may fail its run with. */
-export function failuresOf(node: DeedProgram): readonly string[] {
+export function failuresOf(node: DeedProgram): readonly ErrorCode[] {
   switch (node.op) {
     case "deal":
       return [
-        ...(node.recovery === "compensate" ? ["step_interrupted", "unsafe_retry"] : []),
-        ...(node.usd > 0 ? ["budget_exceeded"] : []),
+        ...codesIf(node.recovery === "compensate", "step_interrupted", "unsafe_retry"),
+        ...codesIf(node.usd > 0, "budget_exceeded"),
       ];
     case "ask":
       return [
-        ...(node.onDenied === "branch" ? [] : ["approval_denied"]),
-        ...(node.onExpired === "branch" || node.onExpired === "cancel" ? [] : ["approval_expired"]),
+        ...codesIf(node.onDenied !== "branch", "approval_denied"),
+        ...codesIf(node.onExpired !== "branch" && node.onExpired !== "cancel", "approval_expired"),
         "changes_requested",
         ...failuresOf(node.deal),
       ];
     case "spend":
-      return node.isCaught ? [] : ["budget_exceeded"];
+      return codesIf(!node.isCaught, "budget_exceeded");
     case "stop":
       return [];
   }
+}
+
+function codesIf(isSo: boolean, ...codes: ErrorCode[]): readonly ErrorCode[] {
+  return isSo ? codes : [];
 }
 
 export function isDeed(node: { readonly op: string }): node is DeedProgram {

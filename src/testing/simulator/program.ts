@@ -147,7 +147,7 @@ class Interpreter {
           { concurrency: node.concurrency },
         );
       case "call":
-        return ctx.call(this.#build.workflow(), childInput(node), budgetOf(node)).catch(caughtIf(mayFail(node)));
+        return ctx.call(this.#build.workflow(), childInput(node), budgetOf(node)).catch(caughtFrom(node));
       case "spawn":
         await ctx.spawn(this.#build.workflow(), childInput(node), budgetOf(node));
         return "spawned";
@@ -216,9 +216,10 @@ function mayFail({ of, fails }: Child): boolean {
   return fails || deedsOf(of).length > 0;
 }
 
-function caughtIf(mayFail: boolean): (error: unknown) => string {
+function caughtFrom(child: Child): (error: unknown) => string {
   return (error) => {
-    if (mayFail && hasCode(error, "child_failed")) return "a child failed";
+    const isExpected = deedsOf(child.of).length > 0 || (child.fails && isMeant((error as Error).cause));
+    if (isExpected && hasCode(error, "child_failed")) return "a child failed";
     throw error;
   };
 }
@@ -234,9 +235,6 @@ function deedsOf(node: Program): readonly DeedProgram[] {
       return node.of.flatMap(deedsOf);
     case "map":
       return deedsOf(node.of);
-    case "call":
-      // A child that is cancelled with its parent takes nothing along: it fails as what it does.
-      return deedsOf(node.of);
     case "patch":
       return [...deedsOf(node.before), ...deedsOf(node.after)];
     default:
@@ -249,7 +247,7 @@ export function isAllowedFailure({ program, fails }: ProgramInput, error: unknow
   const deeds = deedsOf(program);
   if (isMeant(error)) return fails || deeds.some(({ op }) => op === "stop");
   if (hasCode(error, "compensation_incomplete")) return deeds.length > 0;
-  return deeds.flatMap(failuresOf).some((code) => hasCode(error, code as "cancelled"));
+  return deeds.flatMap(failuresOf).some((code) => hasCode(error, code));
 }
 
 function fail(): never {
