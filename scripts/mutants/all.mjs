@@ -4,6 +4,7 @@ import { diskMutants } from "./ahead-of-the-disk.mjs";
 import { approvalMutants } from "./approvals.mjs";
 import { budgetMutants } from "./budgets.mjs";
 import { callbackMutants } from "./callbacks.mjs";
+import { effectMutants } from "./effects.mjs";
 import { flowMutants } from "./flow.mjs";
 import { guardMutants } from "./guards.mjs";
 import { lintMutants } from "./lint.mjs";
@@ -19,6 +20,7 @@ export const mutants = [
   ...storeMutants,
   ...postgresMutants,
   ...flowMutants,
+  ...effectMutants,
   ...approvalMutants,
   ...callbackMutants,
   ...guardMutants,

@@ -1,4 +1,5 @@
 // Budgets and guards against runaways: SP1 to SP4, BU1 to BU3, X-13, X-29.
+import { ACTING_SEEDS } from "./simulator.mjs";
 
 const BUDGETS = "test/behaviour/budgets.test.ts";
 const TREES = "test/behaviour/budget-trees.test.ts";
@@ -65,7 +66,7 @@ export const budgetMutants = [
     rule: "SP4",
     name: "what was reserved and not spent is not given back",
     changes: [
-      { file: "src/core/spending.ts", from: "      if (after !== before)\n", to: "      if (after > before)\n" },
+      { file: "src/core/spending.ts", from: "if (after !== before) settle(", to: "if (after > before) settle(" },
     ],
     killers: [{ file: BUDGETS, title: "a step says what it really spent" }],
   },
@@ -73,7 +74,7 @@ export const budgetMutants = [
     rule: "SP4",
     name: "more than was reserved is not counted",
     changes: [
-      { file: "src/core/spending.ts", from: "      if (after !== before)\n", to: "      if (after < before)\n" },
+      { file: "src/core/spending.ts", from: "if (after !== before) settle(", to: "if (after < before) settle(" },
     ],
     killers: [{ file: BUDGETS, title: "a step says what it really spent" }],
   },
@@ -124,5 +125,92 @@ export const budgetMutants = [
     name: "a failure counts as a result of its own",
     changes: [{ file: "src/core/no-progress.ts", from: "        streak.length = 0;\n", to: "" }],
     killers: [{ file: RUNAWAYS, title: "a failure is no result" }],
+  },
+  {
+    rule: "SP1",
+    name: "a call begins before what it needs is reserved",
+    changes: [
+      {
+        file: "src/core/steps.ts",
+        from: "    const reserved = call.spending?.reserved ?? null;\n    this.#pass.draft.onDurable(() => {",
+        to: "    const reserved = call.spending?.reserved ?? null;\n    if (reserved !== null) return this.#begin(call);\n    this.#pass.draft.onDurable(() => {",
+      },
+    ],
+    killers: [ACTING_SEEDS],
+  },
+  {
+    rule: "SP2",
+    name: "what was refused is given back all the same",
+    changes: [
+      {
+        file: "src/core/spending.ts",
+        from: "reservationIn(one) !== null && lost.has(reservationIn(one));",
+        to: "askedBy.has(one) && lost.has(reservationIn(one));",
+      },
+    ],
+    killers: [{ file: BUDGETS, title: "gives back nothing that it never had" }],
+    alsoKilledBy: [ACTING_SEEDS],
+  },
+  {
+    rule: "SP4",
+    name: "a call is settled again when a cancel has overtaken the end",
+    changes: [
+      {
+        file: "src/core/spending.ts",
+        from: "(spending.reserved ?? spending.said) === null || call.retryAt !== null) continue;",
+        to: "call.retryAt !== null) continue;",
+      },
+    ],
+    killers: [{ file: TREES, title: "SP4 P19" }],
+    alsoKilledBy: [ACTING_SEEDS],
+  },
+  {
+    rule: "SP4",
+    name: "a call that was refused and never begun has spent what it asked for",
+    changes: [
+      {
+        file: "src/core/spending.ts",
+        from: "  spending.mayHaveBegun = false;\n  for (const budget of budgets) {",
+        to: "  for (const budget of budgets) {",
+      },
+    ],
+    killers: [{ file: BUDGETS, title: "SP4 a call that was refused" }],
+  },
+  {
+    rule: "SP4",
+    name: "what is under way when a run stops counts as not spent",
+    changes: [
+      {
+        file: "src/core/spending.ts",
+        from: "if (!spending.mayHaveBegun) sayNothingSpent(call);",
+        to: "sayNothingSpent(call);",
+      },
+    ],
+    killers: [{ file: TREES, title: "SP4 P19" }],
+  },
+  {
+    rule: "BU2",
+    name: "what is reserved is not counted apart",
+    changes: [
+      {
+        file: "src/core/spending.ts",
+        from: "      { key: COUNTERS.reserved(unit), of, by, max: null, held: true },\n",
+        to: "",
+      },
+    ],
+    killers: [ACTING_SEEDS],
+  },
+  {
+    rule: "I26",
+    name: "a reservation has no limit",
+    changes: [
+      {
+        file: "src/core/spending.ts",
+        from: "      max: toCount(unit, limit),\n",
+        to: "      max: limit < 0 ? 0 : null,\n",
+      },
+    ],
+    killers: [{ file: BUDGETS, title: "a budget on memory X-13 E-9 I26" }],
+    alsoKilledBy: [ACTING_SEEDS],
   },
 ];

@@ -184,17 +184,13 @@ export class Approvals {
       const messageId = voteId(request, vote.by, refusedBefore);
       const data = codec.seal(encodeRecord(vote, "decision"), addressOf(run, messageId));
       const delivery = await store.deliver({ to: run, id: messageId, kind: "approval", name: request.id, data });
-      if (delivery === "missing" || delivery === "ended") throw notWaiting(await this.#find(request.id));
+      if (delivery === "missing" || delivery === "ended") return this.#tooLate(await this.#find(request.id), vote);
       sent();
       const row = (await store.inbox(run)).find((one) => one.id === messageId);
       const earlier = row === undefined ? null : this.#read(run, row);
       const found = await this.#find(request.id);
       // Its row has been used, and the journal says what for.
-      if (row === undefined || earlier === null) {
-        const known = this.#settled(found, vote);
-        if (known !== null) return known;
-        throw notWaiting(found);
-      }
+      if (row === undefined || earlier === null) return this.#tooLate(found, vote);
       const refused = refusalOf(run, request, { ...earlier, at: row.at });
       // The store's clock has the last word: it may have come a moment too late after all.
       if (refused !== null && delivery === "delivered") throw refused;
@@ -203,6 +199,13 @@ export class Approvals {
       // It may lie there unread for good: the run has stopped waiting meanwhile.
       return this.#settled(found, vote) ?? receipt(found, vote.decision);
     }
+  }
+
+  /** The run has gone on: with this vote, with somebody else's, or without any. */
+  #tooLate(found: Found, vote: CastVote): DecisionReceipt {
+    const known = this.#settled(found, vote);
+    if (known !== null) return known;
+    throw notWaiting(found);
   }
 
   /** What is left to say where the decision has been made, or cannot be made any more. */

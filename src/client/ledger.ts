@@ -2,7 +2,7 @@
 // What a run has done outside, folded from its journal: planned before it began, and what became of it.
 import { messageWithCause } from "../base/errors.ts";
 import type { EffectClass, EffectPlanned, EffectUnknown, Entry, StepFailed, StepStarted } from "../core/journal.ts";
-import { leavesDoubt, UNDO_SUFFIX } from "../core/undoable-call.ts";
+import { EarlierAttempts, UNDO_SUFFIX } from "../core/undoable-call.ts";
 
 /** One action of a run: an effect, or a step that can be undone. */
 export interface EffectRecord {
@@ -27,27 +27,31 @@ export interface EffectRecord {
   readonly error?: string;
 }
 
+/** An action while the journal is read. */
+interface Line {
+  record: EffectRecord;
+  readonly earlier: EarlierAttempts;
+}
+
 /** All actions, in the order in which they were planned. */
 export function ledgerOf(entries: readonly Entry[]): EffectRecord[] {
-  const closed: EffectRecord[] = [];
-  const ledger = new Map<string, EffectRecord>();
-  const inDoubt = new Set<string>();
+  const all: Line[] = [];
+  // Of the present generation: each names its actions anew.
+  const lines = new Map<string, Line>();
   for (const entry of entries) {
     const { type, key } = entry;
-    if (type === "run.continued") {
-      // The next generation has the same keys for actions of its own.
-      closed.push(...ledger.values());
-      ledger.clear();
-      inDoubt.clear();
-    }
+    if (type === "run.continued") lines.clear();
     if (key === null) continue;
-    if (leavesDoubt(entry)) inDoubt.add(key);
-    if (isPlan(entry)) ledger.set(key, planned(entry, key));
-    else if (key.endsWith(UNDO_SUFFIX))
-      change(ledger, key.slice(0, -UNDO_SUFFIX.length), (record) => undone(record, entry));
-    else change(ledger, key, (record) => changed(record, entry, inDoubt.has(key)));
+    const isUndo = key.endsWith(UNDO_SUFFIX);
+    const line = lines.get(isUndo ? key.slice(0, -UNDO_SUFFIX.length) : key);
+    if (isPlan(entry)) {
+      const made = { record: planned(entry, key), earlier: new EarlierAttempts() };
+      lines.set(key, made);
+      all.push(made);
+    } else if (line !== undefined && isUndo) line.record = undone(line.record, entry);
+    else if (line !== undefined) line.record = changed(line, entry);
   }
-  return [...closed, ...ledger.values()];
+  return all.map(({ record }) => record);
 }
 
 function isPlan({ type, payload }: Entry): boolean {
@@ -72,12 +76,8 @@ function planned({ type, payload, at }: Entry, key: string): EffectRecord {
   };
 }
 
-function change(ledger: Map<string, EffectRecord>, key: string, how: (record: EffectRecord) => EffectRecord): void {
-  const record = ledger.get(key);
-  if (record !== undefined) ledger.set(key, how(record));
-}
-
-function changed(record: EffectRecord, { type, payload, at }: Entry, isInDoubt: boolean): EffectRecord {
+function changed({ record, earlier }: Line, { type, payload, at }: Entry): EffectRecord {
+  earlier.take(type, payload);
   switch (type) {
     case "step.started":
       return { ...record, status: "planned", attempts: (payload as NonNullable<StepStarted>).attempt };
@@ -90,7 +90,7 @@ function changed(record: EffectRecord, { type, payload, at }: Entry, isInDoubt: 
     }
     case "step.failed": {
       const { error, retryAt } = payload as StepFailed;
-      const status = retryAt !== null ? "planned" : isInDoubt ? "unknown" : "failed";
+      const status = retryAt !== null ? "planned" : earlier.mayHaveHappened ? "unknown" : "failed";
       return { ...record, status, error: messageWithCause(error) };
     }
     default:

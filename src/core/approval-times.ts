@@ -22,10 +22,12 @@ export function nextEvent(times: Times, until: number, now: number): ApprovalEve
   const { levels, timeoutAt, expiresAt } = times;
   const index = levels.findIndex(({ due }) => due > until);
   const level = levels[index];
+  // With the last level at its very time, the expiry is still to come when that has happened.
+  const isLevelLast = levels.at(-1)?.due === expiresAt;
   const others: ApprovalEvent[] = [
     ...(level === undefined ? [] : [{ kind: "level", due: level.due, level, number: index + 1 } as const]),
     ...(timeoutAt > until && timeoutAt < expiresAt ? [{ kind: "timeout", due: timeoutAt } as const] : []),
-    ...(expiresAt > until ? [{ kind: "expiry", due: expiresAt } as const] : []),
+    ...(expiresAt > until || isLevelLast ? [{ kind: "expiry", due: expiresAt } as const] : []),
   ];
   // At the same moment a level comes before the rest: it may decide.
   const [first] = others.sort((a, b) => a.due - b.due);

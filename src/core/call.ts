@@ -102,6 +102,9 @@ export class StepCall extends OpenCall {
   get isUnsafe(): boolean {
     return false;
   }
+
+  /** Something was recorded between its attempts, now or in an earlier pass. */
+  marked(_type: string, _payload: unknown): void {}
 }
 
 /** A step whose outcome is written by the transaction that its function runs in. */

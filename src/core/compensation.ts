@@ -1,7 +1,7 @@
 // Compensation
 // Undoes what a run has done outside, once its body has failed or was stopped.
 //
-//   CO1. To be undone is what was done and what nobody can tell of, the last first. What failed for sure is not.
+//   CO1. To be undone is what was done and what nobody can tell of, the last first. What failed for sure, in all of its attempts, is not.
 //   CO2. It begins with an entry of its own, after which nothing of the body counts: replay begins it there, whatever the body does meanwhile.
 //   CO3. One undo after the other, each a step of its own. One that fails for good does not keep the others from being done; it is listed at the end.
 //   CO4. Neither a cancel nor the deadline stops it.
@@ -14,7 +14,7 @@ import { LIMITS } from "./limits.ts";
 import type { Pass } from "./pass.ts";
 import { settleOpen } from "./spending.ts";
 import { transition } from "./transition.ts";
-import { isUndoable, leavesDoubt, UNDO_SUFFIX, type UndoableCall, UndoCall } from "./undoable-call.ts";
+import { EarlierAttempts, isUndoable, UNDO_SUFFIX, type UndoableCall, UndoCall } from "./undoable-call.ts";
 import { encodeFailure } from "./values.ts";
 
 interface Left {
@@ -110,18 +110,17 @@ export function recordCompensating(pass: Pass, { ok, ...failed }: BodyResult): C
 
 /** What stays of a run that is to be undone and whose body cannot do that, and why; `null` if there is nothing. */
 export function leftUndone(run: string, entries: readonly Entry[], error: string, cause: unknown): PawlError | null {
-  const left = new Map<string, Left>();
-  const inDoubt = new Set<string>();
+  const left = new Map<string, Left & { readonly earlier: EarlierAttempts }>();
   for (const entry of entries) {
     const { type, key, payload } = entry;
     // What an earlier generation has done stays.
     if (type === "run.continued") left.clear();
-    if (type === "run.continued") inDoubt.clear();
     if (key === null) continue;
-    if (isUndoable(entry)) left.set(key, { effect: key, error });
-    if (leavesDoubt(entry)) inDoubt.add(key);
+    if (isUndoable(entry)) left.set(key, { effect: key, error, earlier: new EarlierAttempts() });
+    left.get(key)?.earlier.take(type, payload);
     if (type === "effect.compensated") left.delete(key.slice(0, -UNDO_SUFFIX.length));
-    if (type === "step.failed" && (payload as StepFailed).retryAt === null && !inDoubt.has(key)) left.delete(key);
+    const isFinal = type === "step.failed" && (payload as StepFailed).retryAt === null;
+    if (isFinal && left.get(key)?.earlier.mayHaveHappened === false) left.delete(key);
   }
   return left.size === 0 ? null : incomplete(run, [...left.values()], cause);
 }

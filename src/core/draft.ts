@@ -291,10 +291,10 @@ export class Draft {
   }
 
   /** Takes changes of counters out of what waits here. */
-  dropCounters(dropped: ReadonlySet<CounterChange>): void {
+  dropCounters(isDropped: (change: CounterChange) => boolean): void {
     for (const commit of [this.#commit, this.#withoutEnd?.commit ?? null]) {
       if (commit?.counters === undefined) continue;
-      const left = commit.counters.filter((change) => !dropped.has(change));
+      const left = commit.counters.filter((change) => !isDropped(change));
       if (left.length > 0) commit.counters = left;
       else delete commit.counters;
     }

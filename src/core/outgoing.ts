@@ -75,12 +75,12 @@ export class Outgoing {
   }
 
   /** Takes back a batch that counters have refused, without these changes; the outcome of a transaction was rolled back with it. */
-  takeBack(dropped: ReadonlySet<CounterChange>): void {
+  takeBack(isDropped: (change: CounterChange) => boolean): void {
     const batch = this.#inFlight;
     if (batch === null) return;
     if (batch.isTransaction) this.#draft.reopen(batch);
     else this.#draft.putBack(batch);
-    this.#draft.dropCounters(dropped);
+    this.#draft.dropCounters(isDropped);
     this.land();
   }
 

@@ -12,7 +12,6 @@ import type { Entry, Forked, StepFailed, StepStarted } from "./journal.ts";
 import { LenientJournal } from "./lenient.ts";
 import type { OpenCalls } from "./open-calls.ts";
 import { adoptRunMark, adoptSpendingMark } from "./spending-state.ts";
-import { leavesDoubt, UndoableCall } from "./undoable-call.ts";
 
 export interface HeldCall {
   readonly call: Call;
@@ -139,7 +138,7 @@ export class Replay {
     const call = this.#calls.step(entry.key);
     if (call === undefined) return;
     adoptSpendingMark(call, entry);
-    if (call instanceof UndoableCall && leavesDoubt(entry)) call.isInDoubt = true;
+    call.marked(entry.type, entry.payload);
     if (entry.type === "step.started") {
       call.attempt = (entry.payload as NonNullable<StepStarted>).attempt;
       call.retryAt = null;

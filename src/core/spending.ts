@@ -20,6 +20,8 @@ export const BUDGET_DECISION = "#budget";
 
 // Which call a change of the open commit was made for, so that a refusal finds it.
 const askedBy = new WeakMap<CounterChange, StepCall>();
+// The reservation that a change makes or settles: what was never reserved is not given back either.
+const reservationOf = new WeakMap<CounterChange, Amounts>();
 
 /** Reserves for the next attempt, in the open commit; says what, to be recorded with it. Nothing where no budget holds, or it is reserved already. */
 export function reserve(pass: Pass, call: StepCall): Amounts | null {
@@ -30,9 +32,12 @@ export function reserve(pass: Pass, call: StepCall): Amounts | null {
   if (spending.asked === null || budgets.length === 0 || spending.reserved !== null) return null;
   const amounts = { calls: 1, ...spending.asked };
   spending.reserved = amounts;
+  // Whatever an earlier pass knows of it: nothing begins before this is durable.
+  spending.mayHaveBegun = false;
   for (const budget of budgets) {
     for (const change of reservation(budget, amounts, pass.ports.clock.now())) {
       askedBy.set(change, call);
+      reservationOf.set(change, amounts);
       pass.draft.counter(change);
     }
     // Nobody could record it when the run was started: who looks at the run finds the limits here.
@@ -74,14 +79,17 @@ export function settleSpending(pass: Pass, call: StepCall): void {
   pass.draft.append(pass.ports.clock.now(), "step.spent", call.key, spent);
   pass.notes.addSpent(spent, true);
   pass.steps.hasGivenBack();
+  const settle = (change: CounterChange) => {
+    if (reserved !== null) reservationOf.set(change, reserved);
+    pass.draft.counter(change);
+  };
   for (const { run: of, limits } of pass.body.budgets) {
     for (const unit of Object.keys(limits)) {
       if (unit === "time") continue;
       const before = toCount(unit, reserved?.[unit] ?? 0);
       const after = toCount(unit, (unit === "calls" ? (said?.[unit] ?? reserved?.[unit]) : spent[unit]) ?? 0);
-      if (after !== before)
-        pass.draft.counter({ key: COUNTERS.used(unit), of, by: after - before, max: null, held: false });
-      if (before !== 0) pass.draft.counter({ key: COUNTERS.reserved(unit), of, by: -before, max: null, held: true });
+      if (after !== before) settle({ key: COUNTERS.used(unit), of, by: after - before, max: null, held: false });
+      if (before !== 0) settle({ key: COUNTERS.reserved(unit), of, by: -before, max: null, held: true });
     }
   }
 }
@@ -90,8 +98,10 @@ export function settleSpending(pass: Pass, call: StepCall): void {
 export function settleOpen(pass: Pass): void {
   if (pass.body.budgets.length === 0) return;
   for (const call of pass.calls.steps()) {
-    if (call.retryAt !== null) continue;
-    if (call.spending?.mayHaveBegun === false) sayNothingSpent(call);
+    const { spending } = call;
+    // Nothing is to be settled, or that has been done: a cancel may have overtaken the end.
+    if (spending === null || (spending.reserved ?? spending.said) === null || call.retryAt !== null) continue;
+    if (!spending.mayHaveBegun) sayNothingSpent(call);
     settleSpending(pass, call);
   }
 }
@@ -109,14 +119,18 @@ export function takeRefusal(pass: Pass, refusal: CounterRefusal): boolean {
     return true;
   }
   const refused = refusedCalls(changes, refusal);
-  const dropped = new Set(changes.filter((one) => refused.has(askedBy.get(one) as StepCall)));
+  const lost = new Set(changes.filter((one) => refused.has(askedBy.get(one) as StepCall)).map(reservationIn));
+  const isLost = (one: CounterChange) => reservationIn(one) !== null && lost.has(reservationIn(one));
   // Nobody has reserved it: a counter was changed by somebody else. It must not keep the run from going on.
-  if (refused.size === 0) dropped.add(change);
-  pass.outgoing.takeBack(dropped);
+  pass.outgoing.takeBack((one) => (refused.size === 0 ? one === change : isLost(one)));
   for (const call of refused) refuse(pass, call, change, refusal);
   pass.ports.dirty(pass);
   pass.evaluate();
   return true;
+}
+
+function reservationIn(change: CounterChange): Amounts | null {
+  return reservationOf.get(change) ?? null;
 }
 
 /** The call that was refused, and those behind it that the same counter has no room for either. */
@@ -151,8 +165,8 @@ function refuse(
   };
   spending.reserved = null;
   spending.refusal = refusal;
-  // Behind an end nothing joins, and nothing begins.
-  if (pass.isClosed) return;
+  // Behind an end nothing joins, and nothing begins; nor does a call that nobody waits for any more.
+  if (pass.isClosed || !call.open) return;
   pass.draft.append(pass.ports.clock.now(), "step.refused", call.key, refusal);
   if (onExceeded(pass, refusal) === "fail") failRefused(pass, call);
   else pass.steps.refused(call);

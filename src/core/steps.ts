@@ -8,12 +8,11 @@ import { decodePayload, encodePayload } from "./draft.ts";
 import type { StepFailed, StepStarted } from "./journal.ts";
 import type { Pass } from "./pass.ts";
 import { askAboutFailure, finalFailure, stepFailure } from "./recovery.ts";
-import { isRetryable, mayHaveHappened, retryDelayMs } from "./retry.ts";
+import { isRetryable, retryDelayMs } from "./retry.ts";
 import { takeRetry } from "./retry-budget.ts";
 import { RefusedCalls, reserve, settleSpending } from "./spending.ts";
 import { isRefused, sayNothingSpent } from "./spending-state.ts";
 import { type Committed, Transactions } from "./transactions.ts";
-import { UndoableCall } from "./undoable-call.ts";
 import { encodeFailure } from "./values.ts";
 
 /** An outcome in hand, waiting for its turn. */
@@ -111,11 +110,11 @@ export class Steps implements AttemptEvents {
 
   /** Begins another attempt, behind a barrier of its own. A rerun follows a crash and uses up no retry (P28). */
   startAgain(call: StepCall, how: { readonly rerun?: true }): void {
-    if (how.rerun && call instanceof UndoableCall) call.isInDoubt = true;
     call.attempt++;
     call.retryAt = null;
     const spend = call.spending === null ? null : reserve(this.#pass, call);
     const mark: StepStarted = { attempt: call.attempt, ...how, ...(spend !== null && { spend }) };
+    call.marked("step.started", mark);
     this.#pass.draft.append(this.#pass.ports.clock.now(), "step.started", call.key, mark);
     this.startBehindBarrier(call);
     this.#pass.ports.dirty(this.#pass);
@@ -219,12 +218,12 @@ export class Steps implements AttemptEvents {
     const exhausted = this.#pass.workflow.definition.retryBudget === null ? null : takeRetry(this.#pass, call, error);
     if (exhausted !== null) return this.endWith(call, exhausted);
     if (call.spending !== null) settleSpending(this.#pass, call);
-    if (call instanceof UndoableCall && mayHaveHappened(error)) call.isInDoubt = true;
     const due = ports.clock.now() + Math.ceil(delayMs);
     call.failures++;
     call.retryAt = due;
     const mark: StepFailed = { attempt: call.attempt, error, retryAt: due };
     draft.appendText(ports.clock.now(), "step.failed", call.key, encodeFailure(mark));
+    call.marked("step.failed", mark);
     draft.wait({ open: { key: `retry:${call.key}`, kind: "retry", name, due, detail: null } });
     ports.dirty(this.#pass);
     this.#pass.evaluate();

@@ -15,6 +15,27 @@ export interface UndoInfo extends StepInfo {
 
 export type Undo = (value: unknown, info: UndoInfo) => unknown;
 
+/** What the journal tells of an action's earlier attempts: whether one of them may have taken place, though the last one surely did not. */
+export class EarlierAttempts {
+  mayHaveHappened = false;
+  #isAsked = false;
+
+  /** Takes a mark of the action in. */
+  take(type: string, payload: unknown): void {
+    if (type === "effect.unknown") this.#isAsked = true;
+    if (type === "step.failed") this.#failed(payload as StepFailed);
+    if (type !== "step.started") return;
+    // A crash cut the one before short. Where a person was asked, they have said that it did not happen.
+    if ((payload as StepStarted)?.rerun === true && !this.#isAsked) this.mayHaveHappened = true;
+    this.#isAsked = false;
+  }
+
+  /** What was kept from beginning has not happened. */
+  #failed({ error, hasBegun }: StepFailed): void {
+    if (hasBegun !== false && mayHaveHappened(error)) this.mayHaveHappened = true;
+  }
+}
+
 type Ending = { readonly kind: "done"; readonly value: unknown } | { readonly kind: "failed"; readonly error: unknown };
 
 /** Whether an action that the run can take back is planned here. */
@@ -23,24 +44,16 @@ export function isUndoable({ type, payload }: Pick<Entry, "type" | "payload">): 
   return (payload as { undo?: unknown } | null)?.undo === true;
 }
 
-/** Whether an entry of an action leaves open that the attempt before it, or the one that it ends, took effect all the same. */
-export function leavesDoubt({ type, payload }: Pick<Entry, "type" | "payload">): boolean {
-  if (type === "step.started") return (payload as StepStarted)?.rerun === true;
-  if (type !== "step.failed") return false;
-  const { error, hasBegun } = payload as StepFailed;
-  return hasBegun !== false && mayHaveHappened(error);
-}
-
 /** Waits until what is under way has ended, but not for ever. */
 export type Patience = (ended: Promise<unknown>) => Promise<void>;
 
 export class UndoableCall extends StepCall {
   readonly undo: Undo | null;
-  /** An attempt was interrupted, or its answer lost: it may have happened whatever a later one says. */
-  isInDoubt = false;
   #ending: Ending | null = null;
   /** Attempts whose function has not ended yet, also if nobody waits for it any more. */
   #underWay: Set<Promise<unknown>> | null = null;
+  /** Made on demand: most actions need one attempt. */
+  #earlier: EarlierAttempts | null = null;
 
   constructor(
     key: string,
@@ -70,6 +83,11 @@ export class UndoableCall extends StepCall {
     return running;
   }
 
+  override marked(type: string, payload: unknown): void {
+    this.#earlier ??= new EarlierAttempts();
+    this.#earlier.take(type, payload);
+  }
+
   /** Its outcome is delivered. */
   ended(type: string, payload: unknown): void {
     this.#ending =
@@ -81,7 +99,8 @@ export class UndoableCall extends StepCall {
   /** It was done, or nobody can tell. By the journal alone, so that replay says the same. */
   get isToUndo(): boolean {
     if (this.undo === null || this.order < 0) return false;
-    return this.#ending?.kind !== "failed" || this.isInDoubt || mayHaveHappened(this.#ending.error);
+    if (this.#ending?.kind !== "failed") return true;
+    return mayHaveHappened(this.#ending.error) || this.#earlier?.mayHaveHappened === true;
   }
 
   /** What it returned, or how to find out whether it did anything; `null`: its outcome is unknown. */

@@ -2,7 +2,9 @@ import { describe, expect, it } from "vitest";
 import type { Pawl } from "../../src/client/pawl.ts";
 import type { Context } from "../../src/core/context.ts";
 import { countersOf } from "../../src/core/counters.ts";
+import type { Store } from "../../src/core/store.ts";
 import { workflow } from "../../src/core/workflow.ts";
+import { openOn } from "../attacks/rig.ts";
 import { DAY, errorOf, gate, openWorld, STORES } from "./harness.ts";
 
 const cents = (usd: number) => ({ spend: { usd } });
@@ -184,6 +186,29 @@ describe.each(STORES)("a budget of a tree of runs on %s", (store) => {
     const now = world.clock.now() + DAY;
     await world.store.purge({ succeededBefore: now, failedBefore: now, limit: 10 });
     expect(await world.store.counters("")).toEqual([]);
+  });
+
+  it("SP4 P19 a call that is under way when a cancel overtakes the end of its run is settled once", async () => {
+    const world = await openWorld(store);
+    const flow = workflow({ name: "hasty", budget: { usd: 1 } }, async (ctx) => {
+      void ctx.step("hanging", () => new Promise<never>(() => {}), cents(0.3));
+      await ctx.step("paid", () => 0, cents(0.2));
+      return "ended";
+    });
+    // The cancel is in the store, but nobody has told the worker when the end of the run is on its way.
+    let cancels = 0;
+    const commit: Store["commit"] = async (batch) => {
+      const isEnd = batch.runs.some((part) => part.entries.some(({ type }) => type === "run.succeeded"));
+      if (isEnd && cancels++ === 0) await world.store.deliver({ to: "r", id: "c", kind: "cancel", name: "", data: "" });
+      return world.store.commit(batch);
+    };
+    const run = await (await openOn(world.store, { commit }, [flow])).start(flow, undefined, { id: "r" });
+    expect(await errorOf(run.result())).toMatchObject({ code: "cancelled" });
+    expect((await world.journal("r")).filter((line) => line.startsWith("step.spent"))).toEqual([
+      "step.spent paid",
+      "step.spent hanging",
+    ]);
+    expect(await run.status()).toMatchObject({ cost: { usd: 0.5 }, budget: { spent: { usd: 0.5 } } });
   });
 
   it("X-13 P12 a call that nobody awaits keeps no run from its end, whether there is room for it or not", async () => {

@@ -3,6 +3,7 @@ import { Pawl } from "../../src/client/pawl.ts";
 import { why } from "../../src/client/why.ts";
 import type { BudgetOptions } from "../../src/core/budget.ts";
 import type { Context } from "../../src/core/context.ts";
+import type { StoredEntry } from "../../src/core/journal.ts";
 import { workflow } from "../../src/core/workflow.ts";
 import { memoryStore } from "../../src/stores/memory/memory-store.ts";
 import { errorOf, gate, HOUR, nextRound, openWorld, STORES } from "./harness.ts";
@@ -257,6 +258,64 @@ describe.each(STORES)("a budget on %s", (store) => {
       cost: { usd: 0.8 },
     });
   });
+});
+
+/** A store that keeps a commit waiting if `isHeld` says so, and tells when there is one. */
+function holding(isHeld: (entry: StoredEntry) => boolean) {
+  const [asked, answered] = [gate(), gate()];
+  const inner = memoryStore();
+  const commit: typeof inner.commit = async (batch) => {
+    if (batch.runs.some(({ entries }) => entries.some(isHeld))) {
+      asked.open();
+      await answered.passed;
+    }
+    return inner.commit(batch);
+  };
+  return { store: { ...inner, commit }, asked, answered };
+}
+
+it("SP4 a call that was refused, and that its run did not wait for when there was room, has spent nothing", async () => {
+  const { store, asked, answered } = holding(({ type }) => type === "step.reserved");
+  const paid: string[] = [];
+  const flow = workflow({ name: "flow", budget: { usd: 1 } }, async (ctx) => {
+    const dear = ctx.step("dear", () => paid.push("dear"), { spend: { usd: 2 } });
+    await Promise.race([dear, ctx.waitFor("go")]);
+  });
+  const pawl = await Pawl.open(store, { workflows: [flow], handleSignals: false });
+  const run = await pawl.start(flow, undefined, { id: "r" });
+  await pawl.idle();
+  await run.signal("go");
+  await pawl.resolve("r", { choice: "raise", value: { usd: 5 } });
+  await asked.passed;
+  for (let round = 0; round < 20; round++) await nextRound();
+  answered.open();
+  await run.result();
+  expect(paid).toEqual([]);
+  const { cost, budget } = await run.status();
+  expect(cost?.["usd"] ?? 0).toBe(0);
+  expect(budget).toMatchObject({ spent: { usd: 0 }, reserved: { usd: 0 } });
+  await pawl.close();
+});
+
+it("SP2 I26 a run that ends while its reservation is refused gives back nothing that it never had", async () => {
+  const { store, asked, answered } = holding(({ key }) => key === "dear");
+  const slow = gate();
+  const flow = workflow({ name: "flow", budget: { usd: 1 } }, async (ctx) => {
+    const slowly = ctx.step("slow", () => slow.passed);
+    await ctx.step("paid", () => 0, { spend: { usd: 0.8 } });
+    void ctx.step("dear", () => 0, { spend: { usd: 0.5 } });
+    await slowly;
+    return "ended";
+  });
+  const pawl = await Pawl.open(store, { workflows: [flow], handleSignals: false });
+  const run = await pawl.start(flow, undefined, { id: "r" });
+  await asked.passed;
+  slow.open();
+  for (let round = 0; round < 20; round++) await nextRound();
+  answered.open();
+  expect(await run.result()).toBe("ended");
+  expect((await run.status()).budget).toMatchObject({ spent: { usd: 0.8 }, reserved: { usd: 0 } });
+  await pawl.close();
 });
 
 it("SP2 P2 what a run has written while its reservation was under way follows the refused batch, and nothing of it is lost", async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 import { cancelText } from "../../src/base/cancel-text.ts";
+import { RetryableError } from "../../src/base/errors.ts";
 import type { Pawl } from "../../src/client/pawl.ts";
 import type { Context } from "../../src/core/context.ts";
 import { workflow } from "../../src/core/workflow.ts";
@@ -24,6 +25,13 @@ class Outside {
       },
     });
   }
+}
+
+/** Never answers; tried again, it surely does nothing. */
+function hang(log: string[], attempt: number): Promise<never> {
+  log.push(`do ${attempt}`);
+  if (attempt > 1) throw new Error("not allowed");
+  return new Promise<never>(() => {});
 }
 
 describe.each(STORES)("compensation on %s", (store) => {
@@ -386,6 +394,97 @@ describe.each(STORES)("compensation on %s", (store) => {
     const again = await pawl.retry(run.id);
     expect(await again.result()).toBe("done");
     expect(outside.log).toEqual(["first", "do a", "undo a: a done", "do a"]);
+  });
+
+  it("CO2 P19 what a branch of the body asks for while its work is undone does not count", async () => {
+    const world = await openWorld(store);
+    const outside = new Outside();
+    const [later, hold] = [gate(), gate()];
+    let bodies = 0;
+    const flow = workflow("flow", async (ctx) => {
+      await outside.effect(ctx, "a", () => hold.passed);
+      const branch = async () => {
+        // In replay it is too late: the gate is for the first body alone.
+        await later.passed.then(() => (bodies++ === 0 ? undefined : new Promise(() => {})));
+        await ctx.step("late", () => outside.log.push("late"));
+      };
+      void branch();
+      throw new Error("fatal");
+    });
+    const pawl = await world.open([flow]);
+    const run = await pawl.start(flow, undefined, { id: "r" });
+    await world.settle();
+    expect(outside.log).toEqual(["do a", "undo a: a done"]);
+    later.open();
+    await world.settle();
+    hold.open();
+    expect((await errorOf(run.result())).message).toBe("fatal");
+    expect(outside.log).toEqual(["do a", "undo a: a done"]);
+    expect((await world.journal("r")).slice(-4)).toEqual([
+      "run.compensating",
+      "step.started a/undo",
+      "effect.compensated a/undo",
+      "run.failed",
+    ]);
+  });
+
+  it("CO1 what an earlier attempt may have done is undone, though the last one was surely refused", async () => {
+    const world = await openWorld(store);
+    const log: string[] = [];
+    const flow = workflow("flow", async (ctx, isCaught: boolean) => {
+      const charge = ctx.effect("charge", {
+        idempotent: true,
+        do: ({ attempt }) => {
+          log.push(`do ${attempt}`);
+          throw attempt === 1 ? new RetryableError("connection lost") : new Error("not allowed");
+        },
+        undo: (value) => log.push(`undo ${value}`),
+      });
+      return isCaught ? charge.catch((error: Error) => error.message) : charge;
+    });
+    const pawl = await world.open([flow]);
+    const [failing, catching] = [await pawl.start(flow, false), await pawl.start(flow, true)];
+    await world.advance(HOUR);
+    expect((await errorOf(failing.result())).message).toContain("not allowed");
+    expect(await catching.result()).toContain("not allowed");
+    expect(log.slice().sort()).toEqual(["do 1", "do 1", "do 2", "do 2", "undo undefined"]);
+    expect(await failing.effects()).toMatchObject([{ status: "compensated" }]);
+    expect(await catching.effects()).toMatchObject([{ status: "unknown" }]);
+  });
+
+  it("CO1 what a crash interrupted is undone, though it was surely refused when it was tried again", async () => {
+    const world = await openWorld(store);
+    const log: string[] = [];
+    const flow = workflow("flow", async (ctx) => {
+      await ctx.step("charge", ({ attempt }) => hang(log, attempt), { undo: (value) => log.push(`undo ${value}`) });
+    });
+    const pawl = await world.open([flow]);
+    void pawl.start(flow, undefined, { id: "r" });
+    await world.settle();
+    const second = await world.restart([flow]);
+    expect((await errorOf(second.get("r").result())).message).toBe("not allowed");
+    expect(log).toEqual(["do 1", "do 2", "undo undefined"]);
+    expect(await second.get("r").effects()).toMatchObject([{ status: "compensated" }]);
+  });
+
+  it("CO1 what a person has said did not happen, and then was surely refused, is not undone", async () => {
+    const world = await openWorld(store);
+    const log: string[] = [];
+    const flow = workflow("flow", async (ctx) => {
+      await ctx.effect("charge", {
+        do: ({ attempt }) => hang(log, attempt),
+        undo: (value) => log.push(`undo ${value}`),
+      });
+    });
+    const pawl = await world.open([flow]);
+    void pawl.start(flow, undefined, { id: "r" });
+    await world.settle();
+    const second = await world.restart([flow]);
+    await world.settle();
+    await second.resolve("r", "did-not-happen");
+    expect((await errorOf(second.get("r").result())).message).toBe("not allowed");
+    expect(log).toEqual(["do 1", "do 2"]);
+    expect(await second.get("r").effects()).toMatchObject([{ status: "failed" }]);
   });
 
   it("P3 a body that succeeds in replay where it had failed is parked, not undone again", async () => {

@@ -249,6 +249,22 @@ describe.each(STORES)("an effect on %s", (store) => {
     expect(error).toMatchObject({ code: "unsafe_retry", cause: { message: "connection lost" } });
   });
 
+  it("T-15 the ledger keeps what earlier generations of a run have done", async () => {
+    const world = await openWorld(store);
+    const bank = new Bank();
+    const flow = workflow("flow", async (ctx, round: number) => {
+      await ctx.effect("charge", { idempotent: true, do: ({ key }) => bank.charge(key) });
+      return round < 3 ? ctx.continueAs(round + 1) : "done";
+    });
+    const pawl = await world.open([flow]);
+    const run = await pawl.start(flow, 1, { id: "r" });
+    expect(await run.result()).toBe("done");
+    expect(bank.charges).toHaveLength(3);
+    expect((await run.effects()).map(({ key, status }) => `${key} ${status}`)).toEqual(
+      bank.charges.map((key) => `${key} executed`),
+    );
+  });
+
   it.each([
     [{}, /needs a function `do`/],
     [{ do: Math.random, detect: 1 }, /`detect` is a function/],

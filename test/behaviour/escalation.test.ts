@@ -98,6 +98,19 @@ describe.each(STORES)("escalation on %s", (store) => {
     expect(await pawl.get("r").result()).toMatchObject({ by: "hob", level: 3, waitedMs: 49 * HOUR });
   });
 
+  it.each(["24h", "48h", "72h"])(
+    "S4-33 S4-37 an approval whose last level, after %s, only tells people expires at the end all the same",
+    async (after) => {
+      const world = await openWorld(store);
+      const flow = asking({ timeout: "48h", escalate: [{ after, action: "notify" }] });
+      const pawl = await world.open([flow]);
+      const run = await pawl.start(flow, undefined, { id: "r" });
+      await world.advance(72 * HOUR);
+      expect((await marks(world)).filter((mark) => mark.includes("level"))).toHaveLength(1);
+      expect(await errorOf(run.result())).toMatchObject({ code: "approval_expired" });
+    },
+  );
+
   it("S4-37 S4-38 fires what was due over a downtime once each, in due order, when somebody is there again", async () => {
     const world = await openWorld(store);
     const flow = asking({ escalate: LEVELS });

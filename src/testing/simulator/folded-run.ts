@@ -34,6 +34,7 @@ export class FoldedRun {
   end: string | null = null;
   isParked = false;
   isCancelling = false;
+  isCompensating = false;
   generation = 0;
 
   constructor(id: string) {
@@ -85,6 +86,8 @@ export class FoldedRun {
         return void (retryAt === null ? waits.delete(`retry:${key}`) : waits.set(`retry:${key}`, retryAt));
       }
       case "step.completed":
+      case "effect.executed":
+      case "effect.compensated":
         return void waits.delete(`retry:${key}`);
       case "run.parked":
         this.isParked = true;
@@ -104,6 +107,11 @@ export class FoldedRun {
         return waits.clear();
       case "run.cancelling":
         this.isCancelling = true;
+        this.isParked = false;
+        // What is being undone is undone.
+        return this.isCompensating ? undefined : waits.clear();
+      case "run.compensating":
+        this.isCompensating = true;
         return waits.clear();
       case "run.succeeded":
       case "run.failed":
@@ -153,8 +161,9 @@ export class FoldedRun {
   #wordFault({ row, waits }: StoredRows): string | null {
     const fitting = (): readonly string[] => {
       if (this.end !== null) return [this.end];
-      if (row.owner !== null) return ["running", "parked"];
+      if (row.owner !== null) return this.isCompensating ? ["running", "compensating"] : ["running", "parked"];
       if (this.isParked) return ["parked"];
+      if (this.isCompensating) return row.readyAt === null ? ["compensating"] : ["running", "compensating"];
       if (row.readyAt !== null) return ["accepted", "running", "waiting", "retrying"];
       if (row.wakeAt !== null && waits.size === 0) return ["accepted"];
       return [...waits.values()].some(({ kind }) => kind !== "retry") ? ["waiting"] : ["retrying"];
@@ -166,7 +175,7 @@ export class FoldedRun {
   /** Who sleeps has an alarm at the first moment that something of it falls due. */
   #alarmFault({ row }: StoredRows): string | null {
     if (row.owner !== null || row.readyAt !== null || isTerminal(row.state) || row.state === "accepted") return null;
-    const due = [row.deadline, ...this.waits.values()].filter((time) => time !== null);
+    const due = [this.isCompensating ? null : row.deadline, ...this.waits.values()].filter((time) => time !== null);
     const first = row.state === "parked" || due.length === 0 ? null : Math.min(...due);
     return row.wakeAt === first ? null : `its alarm is set to ${row.wakeAt} instead of ${first}`;
   }
