@@ -81,7 +81,7 @@ it("the installed command runs, and knows the package's store cases", async () =
 it("the guards are there, by their own name", async () => {
   const code = 'import { writeFile } from "pawl/guards"; console.log(writeFile("a", "b").idempotent);';
   const guards = await run(process.execPath, ["--input-type=module", "-e", code], { cwd: project });
-  expect(guards.stdout).toBe("true\n");
+  expect(guards.stdout).toBe("natural\n");
 });
 
 /** Resolves when the charge and the sleep that follows it are recorded. */
