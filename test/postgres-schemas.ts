@@ -12,7 +12,30 @@ let created = 0;
 let admin: PgClient | null = null;
 
 /** Calls under way to the server. Whoever lets things settle waits for them. */
-export const database: { pending: number } = { pending: 0 };
+class Calls {
+  pending = 0;
+  #wake = () => {};
+  #answered: Promise<void> | null = null;
+
+  /** Resolves with the next answer. To go round the event loop meanwhile would take from the server the core that it needs. */
+  answered(): Promise<void> {
+    this.#answered ??= new Promise((resolve) => (this.#wake = resolve));
+    return this.#answered;
+  }
+
+  async count<T>(call: () => Promise<T>): Promise<T> {
+    this.pending++;
+    try {
+      return await call();
+    } finally {
+      this.pending--;
+      this.#answered = null;
+      this.#wake();
+    }
+  }
+}
+
+export const database: Calls = new Calls();
 
 /** A store in an empty schema, not opened yet; `leave` gives the schema back. */
 export async function emptyPostgresStore(options: PostgresStoreOptions): Promise<{ store: Store; leave(): void }> {
@@ -36,14 +59,8 @@ function emptying(schema: string): string {
 function counted(store: Store): Store {
   const counting =
     (call: (...args: never[]) => Promise<unknown>) =>
-    async (...args: never[]) => {
-      database.pending++;
-      try {
-        return await call(...args);
-      } finally {
-        database.pending--;
-      }
-    };
+    (...args: never[]) =>
+      database.count(() => call(...args));
   // Without a pulse: a thread for each of a thousand engines is no part of what these tests are about.
   const { pulse: _pulse, ...rest } = store;
   const entries = Object.entries(rest).map(([name, value]) =>

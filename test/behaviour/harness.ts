@@ -124,7 +124,7 @@ export class World {
   async settle(): Promise<void> {
     const seen = () => [...this.#engines.values()].filter((one) => !one.isDead).map((one) => one.calls);
     for (let still = 0, before = ""; still < STILL_ROUNDS; ) {
-      await nextRound();
+      await (database.pending > 0 ? database.answered() : nextRound());
       const isBusy = database.pending > 0 || [...this.#engines.values()].some((one) => !one.isDead && one.pending > 0);
       const now = String(seen());
       still = isBusy || now !== before ? 0 : still + 1;
