@@ -43,11 +43,48 @@ const common = {
   hookTimeout: 30_000,
 };
 
-/** They replace modules, change or kill processes, or want a core to themselves, unlike the others of their folders. */
-const ALONE = ["crash", "examples", "guard", "huge-run", "limits", "outside-memory", "process-identity", "user-code"];
+/** They replace modules, change or kill processes, want a core to themselves, or begin first, unlike the others of their folders. */
+const ALONE = [
+  "crash",
+  "disk",
+  "every-point",
+  "examples",
+  "fresh-seeds",
+  "git-commit",
+  "guard",
+  "huge-run",
+  "limits",
+  "outside-memory",
+  "process-identity",
+  "resources",
+  "user-code",
+  "zombie",
+];
+
+/** Their neighbours are about processes, packages or disks. */
+const NEIGHBOURS = [
+  "cli-!(fleet|postgres|run|test)",
+  "exports",
+  "golden",
+  "inference",
+  "killed-budgets",
+  "long-journal",
+  "mutants",
+  "postgres",
+  "schedule-zones",
+  "store-parity",
+  "stores",
+  "tidy",
+];
+
+const FOLDERS =
+  "attacks,behaviour,crash,determinism,explorer,guards,notify,postgres,replay,simulation,transactions".split(",");
 
 /** They leave nothing behind, so they share a process: to load the engine takes longer than most of them. */
-const TOGETHER = `{src/**,test/{attacks,behaviour,determinism,explorer,replay,transactions}}/!(${ALONE.join("|")}).test.ts`;
+const TOGETHER = [
+  `{src/**,test/{${FOLDERS.join(",")}}}/!(${ALONE.join("|")}).test.ts`,
+  `test/@(${NEIGHBOURS.join("|")}).test.ts`,
+];
 
 const EVERYTHING = ["src/**/*.test.ts", "test/**/*.test.ts"];
 
@@ -58,8 +95,8 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     teardownTimeout: 10_000,
     projects: [
-      { resolve: { alias }, test: { ...common, name: "alone", include: EVERYTHING, exclude: [TOGETHER] } },
-      { resolve: { alias }, test: { ...common, name: "together", include: [TOGETHER], isolate: false } },
+      { resolve: { alias }, test: { ...common, name: "alone", include: EVERYTHING, exclude: TOGETHER } },
+      { resolve: { alias }, test: { ...common, name: "together", include: TOGETHER, isolate: false } },
     ],
   },
 });

@@ -12,7 +12,7 @@ let created = 0;
 let admin: PgClient | null = null;
 
 /** Calls under way to the server. Whoever lets things settle waits for them. */
-class Calls {
+export class Calls {
   pending = 0;
   #wake = () => {};
   #answered: Promise<void> | null = null;
@@ -36,6 +36,12 @@ class Calls {
 }
 
 export const database: Calls = new Calls();
+const onServer = new WeakSet<Store>();
+
+/** The calls that whoever works on this store waits for: those of files that share the process do not concern the others. */
+export function serverOf(store: Store): Calls | null {
+  return onServer.has(store) ? database : null;
+}
 
 /** A store in an empty schema, not opened yet; `leave` gives the schema back. */
 export async function emptyPostgresStore(options: PostgresStoreOptions): Promise<{ store: Store; leave(): void }> {
@@ -47,7 +53,9 @@ export async function emptyPostgresStore(options: PostgresStoreOptions): Promise
     values: [`${schema}.runs`],
   });
   if (rows[0]?.["found"] === true) await client.query({ text: emptying(schema) });
-  return { store: counted(postgresStore(url, { ...options, schema })), leave: () => void free.push(schema) };
+  const store = counted(postgresStore(url, { ...options, schema }));
+  onServer.add(store);
+  return { store, leave: () => void free.push(schema) };
 }
 
 /** What it empties need not survive anything. Said for the transaction alone: behind a pooler, others have the session next. */

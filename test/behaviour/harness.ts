@@ -18,7 +18,7 @@ import type { Workflow } from "../../src/core/workflow.ts";
 import { memoryStore } from "../../src/stores/memory/memory-store.ts";
 import { sqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { nodeHost } from "../../src/worker/node-host.ts";
-import { database, emptyPostgresStore } from "../postgres-schemas.ts";
+import { emptyPostgresStore, serverOf } from "../postgres-schemas.ts";
 
 export const STORES = ["memory", "sqlite", "postgres"] as const;
 export type StoreKind = (typeof STORES)[number];
@@ -123,9 +123,11 @@ export class World {
   /** Resolves when the engines do nothing more by themselves. Unlike `idle`, it does not wait for steps that hang. */
   async settle(): Promise<void> {
     const seen = () => [...this.#engines.values()].filter((one) => !one.isDead).map((one) => one.calls);
+    const server = serverOf(this.store);
+    const isAsked = () => server !== null && server.pending > 0;
     for (let still = 0, before = ""; still < STILL_ROUNDS; ) {
-      await (database.pending > 0 ? database.answered() : nextRound());
-      const isBusy = database.pending > 0 || [...this.#engines.values()].some((one) => !one.isDead && one.pending > 0);
+      await (isAsked() ? server?.answered() : nextRound());
+      const isBusy = isAsked() || [...this.#engines.values()].some((one) => !one.isDead && one.pending > 0);
       const now = String(seen());
       still = isBusy || now !== before ? 0 : still + 1;
       before = now;
