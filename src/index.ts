@@ -37,6 +37,7 @@ export type {
   Approved,
   ApproveOptions,
   EscalationLevel,
+  ServiceLevel,
   LevelAction,
   MaxDenials,
   Risk,
