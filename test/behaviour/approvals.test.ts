@@ -3,6 +3,7 @@ import type { Pawl } from "../../src/client/pawl.ts";
 import type { Approved, ApproveOptions } from "../../src/core/approval.ts";
 import { type Workflow, workflow } from "../../src/core/workflow.ts";
 import { errorOf, gate, HOUR, openWorld, STORES, type World } from "./harness.ts";
+import { Kills } from "./kills.ts";
 
 const ACTION = { tool: "refunds.issue", version: "2", arguments: { order: "o-1", cents: 4200 } };
 const OPTIONS: ApproveOptions = { action: ACTION, approvers: ["ann", "role:manager"] };
@@ -87,6 +88,37 @@ describe.each(STORES)("approvals on %s", (store) => {
     await second.idle();
     await second.approvals.decide(after, { decision: "approved", by: "eve", roles: ["manager"] });
     expect(await second.get("after").result()).toMatchObject({ by: "eve" });
+  });
+
+  it("B55 Q6 three tools that are approved one by one, with a kill after every write: each begins once", async () => {
+    const world = await openWorld(store);
+    const tools = ["mail", "refund", "close"];
+    const begun: string[] = [];
+    const flow = workflow("turn", async (ctx) =>
+      ctx.map(tools, async (tool) => {
+        const action = { ...ACTION, tool };
+        const approval = await ctx.approve(tool, { ...OPTIONS, action });
+        await ctx.effect(tool, {
+          needs: { approval, action },
+          do: () => void begun.push(tool),
+          detect: () => (begun.includes(tool) ? { found: true, value: undefined } : { found: false }),
+        });
+      }),
+    );
+    // What begins again after a crash writes a mark: a kill after that, too, would go on for ever.
+    const kills = new Kills(world, ({ runs }) =>
+      runs.some(({ entries }) => entries.some(({ type }) => /^(run|approval|effect)\./.test(type))),
+    );
+    void (await world.open([flow])).start(flow, undefined, { id: "r" });
+    for (const tool of tools) {
+      const pawl = await kills.goOn([flow]);
+      const open = (await pawl.approvals.list()).approvals.find(({ name }) => name === tool);
+      void pawl.approvals.decide(open?.id ?? "", { decision: "approved", by: "ann" });
+    }
+    await kills.goOn([flow]);
+    expect((await world.store.run("r"))?.state).toBe("succeeded");
+    expect(begun).toEqual(tools);
+    expect(kills.count).toBeGreaterThanOrEqual(8);
   });
 
   it("S2-53 C-14 a denial fails the run with its reason, and the step behind it never runs", async () => {
