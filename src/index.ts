@@ -37,10 +37,10 @@ export type {
   Approved,
   ApproveOptions,
   EscalationLevel,
-  ServiceLevel,
   LevelAction,
   MaxDenials,
   Risk,
+  ServiceLevel,
   VoteDecision,
 } from "./core/approval.ts";
 export type { BreakerOptions } from "./core/breaker.ts";

@@ -5,7 +5,14 @@ import type { Codec } from "../base/envelope.ts";
 import { PawlError } from "../base/errors.ts";
 import { assertName } from "../base/ids.ts";
 import { utf8Length } from "../base/utf8.ts";
-import { type ApprovalHandoff, type ApprovalRecord, type ApprovalVote, type Risk, VOTES, type VoteDecision } from "../core/approval.ts";
+import {
+  type ApprovalHandoff,
+  type ApprovalRecord,
+  type ApprovalVote,
+  type Risk,
+  VOTES,
+  type VoteDecision,
+} from "../core/approval.ts";
 import {
   type ApprovalDecided,
   type ApprovalRequested,

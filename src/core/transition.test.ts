@@ -37,7 +37,7 @@ describe("E-11 the transition table", () => {
     expect(() => transition("run-7", "failed", "running")).toThrow(/it has ended/);
   });
 
-  it("S2-19 S2-34 M-1 of the pairs of SPEC's states it takes those of the table there, a few more that are named here, and refuses the rest", () => {
+  it("S2-19 S2-34 of the pairs of SPEC's states it takes those of the table there, a few more that are named here, and refuses the rest", () => {
     // A step's outcome and what follows it are one commit: Running and Checkpointed are one state.
     const states: readonly RunState[] = RUN_STATES.filter((state) => state !== "parked");
     const taken = states.flatMap((from) =>

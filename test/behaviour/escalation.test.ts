@@ -52,7 +52,7 @@ async function marks(world: World, run = "r"): Promise<string[]> {
 }
 
 describe.each(STORES)("escalation on %s", (store) => {
-  it("S4-33 S4-34 S4-39 goes from level to level at 24, 36 and 48 hours, tells people, and asks the head, who approves", async () => {
+  it("S2-16 S4-33 S4-34 S4-39 goes from level to level at 24, 36 and 48 hours, tells people, and asks the head, who approves", async () => {
     const world = await openWorld(store);
     const notifier = fake();
     const flow = asking({ escalate: LEVELS });
@@ -299,7 +299,7 @@ describe.each(STORES)("escalation on %s", (store) => {
     expect(await second.get("r").result()).toMatchObject({ decision: "expired", by: null });
   });
 
-  it("C-14 S2-53 an expiry fails, branches or cancels, by choice", async () => {
+  it("C-14 S2-53 S2-79 an expiry fails, branches or cancels, by choice", async () => {
     const world = await openWorld(store);
     const flow = workflow("report", async (ctx, onExpired: "escalate" | "compensate" | "cancel" | "fail" | "branch") =>
       ctx.approve("release", { ...OPTIONS, timeout: "1h", onExpired }),
@@ -411,7 +411,7 @@ describe.each(STORES)("escalation on %s", (store) => {
     expect(notifier.ids()).toEqual(started);
   });
 
-  it("S2-85 D-3 the sample eval: an approval timeout after the refund draft leaves the run waiting, escalated, and nothing issued", async () => {
+  it("S2-85 S2-114 D-3 the sample eval: an approval timeout after the refund draft leaves the run waiting, escalated, and nothing issued", async () => {
     const world = await openWorld(store);
     const issued: string[] = [];
     const refund = workflow("refund", async (ctx, order: string) => {

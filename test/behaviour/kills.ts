@@ -7,7 +7,8 @@ import type { Workflows, World } from "./harness.ts";
 /** Kills every engine of a world right after each commit that is a point. */
 export class Kills {
   readonly #world: World;
-  #kill = (_: null) => {};
+  #pawl: Pawl | null = null;
+  #whenKilled = (_: null) => {};
   count = 0;
 
   constructor(world: World, isPoint: (batch: Commit) => boolean | Promise<boolean>) {
@@ -18,23 +19,25 @@ export class Kills {
       if (!(await isPoint(batch))) return verdicts;
       this.count++;
       world.killAll();
-      this.#kill(null);
+      this.#pawl = null;
+      this.#whenKilled(null);
       return verdicts;
     });
   }
 
-  /** Opens one engine after the other, until one comes to rest. */
+  /** Opens one engine after the other, until one comes to rest: the last one, if it is still alive. */
   async goOn(workflows: Workflows): Promise<Pawl> {
     await this.#world.settle();
-    for (;;) {
-      const before = this.count;
+    while (this.#pawl === null) {
       // One that is killed while it opens never answers.
       const killed = new Promise<null>((resolve) => {
-        this.#kill = resolve;
+        this.#whenKilled = resolve;
       });
-      const pawl = await Promise.race([this.#world.restart(workflows), killed]);
+      const before = this.count;
+      const opened = await Promise.race([this.#world.restart(workflows), killed]);
       await this.#world.settle();
-      if (pawl !== null && this.count === before) return pawl;
+      if (this.count === before) this.#pawl = opened;
     }
+    return this.#pawl;
   }
 }

@@ -1,6 +1,6 @@
 // The states of a durable workflow (SPEC S2-19 to S2-36), in runs that take every transition of the table. A run's journal is read in the words of
 // that table; its process is killed right after each transition, so that nothing but what is durable carries the run on.
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { jsonCodec } from "../../src/base/envelope.ts";
 import { RetryableError } from "../../src/base/errors.ts";
 import type { Pawl } from "../../src/client/pawl.ts";
@@ -147,7 +147,7 @@ const failing = (times: number) => (ctx: Context, outside: Outside) =>
 
 const PLAYS: readonly Play[] = [
   {
-    ids: "S2-20 S2-21 S2-22 S2-26",
+    ids: "S2-16 S2-20 S2-21 S2-22 S2-26",
     what: "two steps",
     path: "Accepted Running Checkpointed Running Checkpointed Succeeded",
     effects: ["a", "b"],
@@ -157,7 +157,7 @@ const PLAYS: readonly Play[] = [
     },
   },
   {
-    ids: "S2-23 S2-28",
+    ids: "S2-16 S2-23 S2-28",
     what: "an approval that is given",
     path: "Accepted Running Checkpointed WaitingApproval Running Checkpointed Succeeded",
     effects: ["do draft", "issued"],
@@ -196,7 +196,7 @@ const PLAYS: readonly Play[] = [
     meanwhile: (run) => run.cancel(),
   },
   {
-    ids: "S2-24 S2-31",
+    ids: "S2-16 S2-24 S2-31",
     what: "a step that fails twice of three times",
     path: "Accepted Running Checkpointed Retrying Running Checkpointed Retrying Running Checkpointed Succeeded",
     effects: [],
@@ -212,7 +212,7 @@ const PLAYS: readonly Play[] = [
     body: failing(4),
   },
   {
-    ids: "S2-25 S2-32",
+    ids: "S2-16 S2-25 S2-32",
     what: "a fatal second step after an effect",
     path: "Accepted Running Checkpointed Running Checkpointed Compensating Failed",
     effects: ["do draft", "undo draft"],
@@ -231,7 +231,7 @@ const PLAYS: readonly Play[] = [
     body: (ctx) => ctx.step("fatal", () => Promise.reject(new Error("no"))),
   },
   {
-    ids: "S2-33",
+    ids: "S2-16 S2-33",
     what: "a cancel during a slow step",
     path: "Accepted Running Cancelled",
     effects: [],
@@ -289,7 +289,7 @@ async function decoded(world: World): Promise<Entry[]> {
 const transitionsOf = (words: readonly string[]) => words.slice(1).map((to, i) => `${words[i]} > ${to}`);
 
 describe.each(STORES)("the states of a run on %s", (store) => {
-  it.each(PLAYS.map((play) => [`${play.ids} S2-35 S2-36 ${play.what}: ${play.path}`, play] as const))(
+  it.each(PLAYS.map((play) => [`${play.ids} S2-18 S2-35 S2-36 ${play.what}: ${play.path}`, play] as const))(
     "%s, with a kill after each",
     async (_, play) => {
       const outside = new Outside();
@@ -300,9 +300,86 @@ describe.each(STORES)("the states of a run on %s", (store) => {
       for (const [word, state] of rested) expect(state).toBe(STATE[word as keyof typeof STATE]);
       expect(outside.done).toEqual(play.effects);
       expect([...outside.whileUndoing]).toEqual(words.includes("Compensating") ? ["compensating"] : []);
-      expect(await pawl.get("r").status()).toMatchObject({ stopReason: play.stopReason, owner: null, waits: [] });
+      const { stopReason, error, owner, waits, version } = await pawl.get("r").status();
+      expect({ stopReason, owner, waits, version }).toEqual({
+        stopReason: play.stopReason,
+        owner: null,
+        waits: [],
+        version: "1.0.0",
+      });
+      expect(error === undefined).toBe(words.at(-1) === "Succeeded");
+      const ledger = (await pawl.get("r").effects()).map(({ status }) => status);
+      const isUndone = play.effects.includes("undo draft");
+      expect(ledger).toEqual(play.effects.includes("do draft") ? [isUndone ? "compensated" : "executed"] : []);
     },
   );
+});
+
+describe.each(STORES)("checkpoints on %s", (store) => {
+  it("S2-15 S2-21 what follows from a step is one commit: its result or error, state, cost, notes and the approval that is asked for", async () => {
+    const world = await openWorld(store);
+    const flow = workflow("flow", async (ctx) => {
+      await ctx.step("model", () => "draft", { kind: "model" });
+      ctx.set("draft", "draft");
+      ctx.cost({ usd: 1 });
+      await ctx.step("tool", () => Promise.reject(new Error("no"))).catch(() => ctx.note("the tool is broken"));
+      await ask(ctx);
+    });
+    const commits: string[][] = [];
+    const commit = world.store.commit.bind(world.store);
+    vi.spyOn(world.store, "commit").mockImplementation(async (batch) => {
+      commits.push(batch.runs.flatMap(({ entries }) => entries.map(({ type }) => type)));
+      return commit(batch);
+    });
+    const pawl = await world.open([flow]);
+    await pawl.start(flow, undefined, { id: "r" });
+    await world.settle();
+    expect(commits.filter((types) => types.length > 0).slice(-2)).toEqual([
+      ["step.completed", "state.patched", "cost", "step.started"],
+      ["step.failed", "note", "approval.requested"],
+    ]);
+    // A process that knows nothing but the store finds all of it.
+    const second = await world.restart([flow]);
+    expect(await second.get("r").status()).toMatchObject({
+      data: { draft: "draft" },
+      cost: { usd: 1 },
+      waits: [{ kind: "approval" }],
+    });
+    expect((await second.get("r").journal()).map(({ payload }) => payload)).toMatchObject([
+      {},
+      {},
+      "draft",
+      {},
+      {},
+      {},
+      { error: { message: "no" } },
+      {},
+      { name: "go", approvers: ["ann"] },
+    ]);
+  });
+
+  it("S2-17 goes on from the last checkpoint after a kill, and after a deployment of other code of the same version", async () => {
+    const world = await openWorld(store);
+    const done: string[] = [];
+    const deployed = (then: string) =>
+      workflow("flow", async (ctx) => {
+        await ctx.step("first", () => done.push("first"));
+        await ctx.waitFor("go");
+        await ctx.step(then, () => done.push(then));
+        return then;
+      });
+    const first = await world.open([deployed("old")]);
+    for (const id of ["killed", "deployed"]) await first.start(deployed("old"), undefined, { id });
+    await world.settle();
+    const second = await world.restart([deployed("old")]);
+    await second.signal("killed", "go");
+    expect(await second.get("killed").result()).toBe("old");
+    await second.close();
+    const third = await world.open([deployed("new")]);
+    await third.signal("deployed", "go");
+    expect(await third.get("deployed").result()).toBe("new");
+    expect(done).toEqual(["first", "first", "old", "new"]);
+  });
 });
 
 it("S2-19 S2-34 the runs above take every transition of the table, and no other", () => {
