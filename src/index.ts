@@ -31,6 +31,7 @@ export type { WorkerHealth, WorkerStatus } from "./client/worker-health.ts";
 export type {
   ApprovalAction,
   ApprovalDenials,
+  ApprovalHandoff,
   ApprovalKind,
   ApprovalRecord,
   ApprovalVote,

@@ -23,7 +23,7 @@ async function ask(world: World, pawl: Pawl, flow: Workflow<void, unknown>, id =
 }
 
 describe.each(STORES)("approvals on %s", (store) => {
-  it("S2-53 S2-56 S2-79 I15 waits for a person and goes on with an immutable record of who, when, from where, why and how long", async () => {
+  it("S2-53 S2-56 I15 S2-79 waits for a person and goes on with an immutable record of who, when, from where, why and how long", async () => {
     const world = await openWorld(store);
     const flow = workflow("asking", async (ctx) => {
       const approved: Approved = await ctx.approve("refund", { ...OPTIONS, actor: "bot", policyVersion: "7" });
@@ -121,7 +121,7 @@ describe.each(STORES)("approvals on %s", (store) => {
     expect(kills.count).toBeGreaterThanOrEqual(8);
   });
 
-  it("S2-53 S2-79 C-14 a denial fails the run with its reason, and the step behind it never runs", async () => {
+  it("S2-53 C-14 S2-79 a denial fails the run with its reason, and the step behind it never runs", async () => {
     const world = await openWorld(store);
     let issued = 0;
     const flow = workflow("asking", async (ctx) => {

@@ -126,7 +126,7 @@ describe.each(STORES)("cancellation on %s", (store) => {
   });
 
   it.each(["live", "after a restart"])(
-    "P19 C-25 I16 closes a run whose body never ends after its cancel, %s",
+    "P19 I16 C-25 closes a run whose body never ends after its cancel, %s",
     async (when) => {
       const leaseClock = manualClock();
       const world = await openWorld(store, { leaseClock });

@@ -35,7 +35,7 @@ function hang(log: string[], attempt: number): Promise<never> {
 }
 
 describe.each(STORES)("compensation on %s", (store) => {
-  it("S2-25 S2-32 S2-81 X-27 undoes what was done when the run fails, the last first, each once", async () => {
+  it("S2-25 S2-32 X-27 S2-81 undoes what was done when the run fails, the last first, each once", async () => {
     const world = await openWorld(store);
     const outside = new Outside();
     const flow = workflow("flow", async (ctx) => {

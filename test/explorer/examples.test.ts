@@ -100,7 +100,7 @@ it("D-3 I6 I15 X-23 S2-36 S2-114 example 04 survives every point in all modes an
   expect(pairs.toString()).toMatch(/^ok: /);
 });
 
-it("D-3 S2-29 S2-114 C-14 example 04, denied or left alone, issues nothing and withdraws its draft, wherever it crashes", async () => {
+it("D-3 S2-29 C-14 S2-114 example 04, denied or left alone, issues nothing and withdraws its draft, wherever it crashes", async () => {
   for (const decision of ["denied", "nothing"]) {
     const report = await crashEverywhere(refund, REQUEST, {
       ...outside,
