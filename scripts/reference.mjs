@@ -180,6 +180,7 @@ const INTERFACES = [
       validFor: "for ever",
       remind: "never",
       escalate: "none",
+      serviceLevels: "the same for every risk",
       autoApprove: "`false`",
       maxDenials: "see MaxDenials",
       onDenied: '`"compensate"`',
@@ -204,6 +205,12 @@ const INTERFACES = [
     file: "src/core/approval.ts",
     about: "`escalate` of `ctx.approve(name, options)`",
     defaults: { after: "required", action: "required", to: "none", notify: "who may decide", revoke: "`false`" },
+  },
+  {
+    name: "ServiceLevel",
+    file: "src/core/approval.ts",
+    about: "`serviceLevels` of `ctx.approve(name, options)`",
+    defaults: { timeout: "the approval's", remind: "the approval's", escalate: "the approval's" },
   },
   {
     name: "ApprovalQuery",

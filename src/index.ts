@@ -31,6 +31,7 @@ export type { WorkerHealth, WorkerStatus } from "./client/worker-health.ts";
 export type {
   ApprovalAction,
   ApprovalDenials,
+  ApprovalHandoff,
   ApprovalKind,
   ApprovalRecord,
   ApprovalVote,
@@ -40,6 +41,7 @@ export type {
   LevelAction,
   MaxDenials,
   Risk,
+  ServiceLevel,
   VoteDecision,
 } from "./core/approval.ts";
 export type { BreakerOptions } from "./core/breaker.ts";

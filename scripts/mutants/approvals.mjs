@@ -67,11 +67,23 @@ export const approvalMutants = [
     changes: [
       {
         file: "src/core/approval-request.ts",
-        from: `if (level.due > at || level.action !== "escalate") continue;`,
-        to: `if (level.due > 0 || level.action !== "escalate") continue;`,
+        from: `return action === "escalate" && due <= at;`,
+        to: `return action === "escalate" && due <= 0;`,
       },
     ],
     killers: inEscalation("S4-33"),
+  },
+  {
+    rule: "X-28",
+    name: "the risk chooses no service level",
+    changes: [
+      {
+        file: "src/core/service-levels.ts",
+        from: "return { ...own, ...serviceLevels?.[own.risk ?? DEFAULT_RISK] };",
+        to: "return own;",
+      },
+    ],
+    killers: inEscalation("X-28"),
   },
   {
     rule: "S4-34",

@@ -104,6 +104,18 @@ export const effectMutants = [
     killers: inEffects("E-13 S2-50 retries that were asked for"),
   },
   {
+    rule: "S2-35",
+    name: "a run that goes on undoing after a restart says that it runs",
+    changes: [
+      {
+        file: "src/core/compensation.ts",
+        from: `pass.draft.row({ state: transition(pass.id, pass.row.state, "compensating") });`,
+        to: `if (pass.isLive) pass.draft.row({ state: transition(pass.id, pass.row.state, "compensating") });`,
+      },
+    ],
+    killers: [{ file: "test/behaviour/states.test.ts", title: "the states of a run on memory S2-16 S2-25" }],
+  },
+  {
     rule: "CO1",
     name: "what was done first is undone first",
     changes: [

@@ -5,11 +5,19 @@ import type { Codec } from "../base/envelope.ts";
 import { PawlError } from "../base/errors.ts";
 import { assertName } from "../base/ids.ts";
 import { utf8Length } from "../base/utf8.ts";
-import { type ApprovalRecord, type ApprovalVote, type Risk, VOTES, type VoteDecision } from "../core/approval.ts";
+import {
+  type ApprovalHandoff,
+  type ApprovalRecord,
+  type ApprovalVote,
+  type Risk,
+  VOTES,
+  type VoteDecision,
+} from "../core/approval.ts";
 import {
   type ApprovalDecided,
   type ApprovalRequested,
   approversAt,
+  handoffsAt,
   levelAt,
   recordOf,
 } from "../core/approval-request.ts";
@@ -62,6 +70,8 @@ export interface ApprovalSummary
   readonly policyVersion: string | null;
   /** Who may decide now. */
   readonly approvers: readonly string[];
+  /** How it came to them, if others were asked first. */
+  readonly handoffs: readonly ApprovalHandoff[];
   /** The level of escalation that is reached; 0 for none. */
   readonly level: number;
   readonly since: Date;
@@ -243,6 +253,7 @@ export class Approvals {
       actor,
       policyVersion,
       approvers: approversAt(request, now),
+      handoffs: handoffsAt(request, now),
       level: levelAt(request, now),
       since: new Date(at),
       waitedMs: Math.max(0, now - at),

@@ -421,7 +421,7 @@ function markText(kind: TimelineMark["kind"], key: string | null, payload: unkno
   }
 }
 
-function escalatedText(key: string | null, { event, level, action, to, waitedMs }: ApprovalEscalated): string {
+function escalatedText(key: string | null, { event, level, action, from, to, waitedMs }: ApprovalEscalated): string {
   const what = `approval "${key}" has waited ${formatMs(waitedMs)}`;
   switch (event) {
     case "reminder":
@@ -431,7 +431,7 @@ function escalatedText(key: string | null, { event, level, action, to, waitedMs 
     case "expiry":
       return `${what}: it has expired`;
     case "level":
-      return `${what}: level ${level}, ${action}${to.length === 0 ? "" : ` to ${to.join(", ")}`}`;
+      return `${what}: level ${level}, ${action}${from === undefined ? "" : ` from ${from.join(", ")} to ${to.join(", ")}`}`;
   }
 }
 

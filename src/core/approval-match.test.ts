@@ -20,6 +20,7 @@ const approved: ApprovalRecord = {
   level: 0,
   waitedMs: 10,
   approvers: ["ann"],
+  handoffs: [],
   actor: "bot",
   policyVersion: "7",
   validUntil: 5000,

@@ -1,9 +1,11 @@
 // The request of an approval
 // What the journal keeps of it, fixed once and for all when the call is recorded: the action and its hash, who may decide, and every due time.
+import { formatMs } from "../base/duration.ts";
 import { PawlError } from "../base/errors.ts";
 import type {
   ApprovalAction,
   ApprovalDenials,
+  ApprovalHandoff,
   ApprovalKind,
   ApprovalRecord,
   ApprovalVote,
@@ -78,6 +80,8 @@ export interface ApprovalEscalated {
   /** The level that is reached by now; 0 for none. */
   readonly level: number;
   readonly action: LevelAction | null;
+  /** Where others are asked: who could decide until then. */
+  readonly from?: readonly string[];
   readonly to: readonly string[];
   readonly due: number;
   /** What falls due after it. */
@@ -126,11 +130,29 @@ function plainAction({ tool, arguments: given, resources }: ApprovalAction) {
 /** Who may decide at a time: those who were asked first, and those it was escalated to by then. */
 export function approversAt({ approvers, levels }: ApprovalRequested, at: number): readonly string[] {
   let allowed = approvers;
-  for (const level of levels) {
-    if (level.due > at || level.action !== "escalate") continue;
-    allowed = level.revoke ? level.to : [...new Set([...allowed, ...level.to])];
-  }
+  for (const level of levels) if (isHandoff(level, at)) allowed = afterHandoff(allowed, level);
   return allowed;
+}
+
+/** The levels up to a time that asked others. */
+export function handoffsAt(request: ApprovalRequested, at: number): ApprovalHandoff[] {
+  let from = request.approvers;
+  return request.levels.flatMap((level, index) => {
+    if (!isHandoff(level, at)) return [];
+    const { to, due, revoke } = level;
+    const reason = `Nobody had decided after ${formatMs(due - request.at)}.`;
+    const handoff = { level: index + 1, from, to, at: due, reason, revoke };
+    from = afterHandoff(from, level);
+    return [handoff];
+  });
+}
+
+function isHandoff({ action, due }: RequestedLevel, at: number): boolean {
+  return action === "escalate" && due <= at;
+}
+
+function afterHandoff(allowed: readonly string[], { revoke, to }: RequestedLevel): readonly string[] {
+  return revoke ? to : [...new Set([...allowed, ...to])];
 }
 
 /** The level that is reached at a time; 0 for none. */
@@ -148,6 +170,7 @@ export function recordOf(request: ApprovalRequested, decided: ApprovalDecided): 
     hash,
     action,
     approvers: approversAt(request, decided.at),
+    handoffs: handoffsAt(request, decided.at),
     ...(actor === null ? {} : { actor }),
     ...(policyVersion === null ? {} : { policyVersion }),
     ...(validForMs === null ? {} : { validUntil: decided.at + validForMs }),

@@ -45,6 +45,21 @@ describe("what ctx.approve accepts", () => {
     expect(fieldOf({ escalate: [{ after: "1h" }] })).toBe("escalate[0].action");
   });
 
+  it("X-28 T-24 checks the service levels of every risk, and names the one with the mistake", () => {
+    const level = (action: string) => ({ timeout: "1h", escalate: [{ after: "10m", action }] });
+    expect(fieldOf({ risk: "low", serviceLevels: { low: level("notify"), high: level("ignore") } })).toBe(
+      "serviceLevels.high.escalate[0].action",
+    );
+    expect(fieldOf({ autoApprove: { maxRisk: "low" }, serviceLevels: { low: level("approve") } })).toBe(null);
+    expect(fieldOf({ autoApprove: { maxRisk: "low" }, serviceLevels: { high: level("approve") } })).toBe(
+      "serviceLevels.high.escalate[0].action",
+    );
+    expect(fieldOf({ serviceLevels: { urgent: {} } })).toBe("serviceLevels.urgent");
+    expect(fieldOf({ serviceLevels: { low: { after: "1h" } } })).toBe("serviceLevels.low");
+    expect(approvalSpec("a", { ...GOOD, serviceLevels: { medium: { timeout: "1h" } } }).timeoutMs).toBe(HOUR);
+    expect(approvalSpec("a", { ...GOOD, timeout: "2h", serviceLevels: { high: {} } }).timeoutMs).toBe(2 * HOUR);
+  });
+
   it("S4-36 C-21 refuses approval by policy unless it is allowed, above its risk, and for high risks in any case", () => {
     const escalate = [{ after: "1h", action: "approve" }];
     expect(fieldOf({ escalate })).toBe("escalate[0].action");

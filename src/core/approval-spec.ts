@@ -19,18 +19,20 @@ import { nextDue } from "./approval-times.ts";
 import { POLICY, ROLE } from "./approval-votes.ts";
 import { encodePayload } from "./draft.ts";
 import { DEFAULTS, LIMITS } from "./limits.ts";
+import { DEFAULT_RISK, withServiceLevel } from "./service-levels.ts";
 
 const ON_DENIED = ["compensate", "fail", "branch"] as const;
 const ON_EXPIRED = ["escalate", "compensate", "cancel", "fail", "branch"] as const;
 /** Nothing above is ever approved without a person (S4-36). */
 const HIGHEST_AUTO_RISK = ["low", "medium"] as const;
 
-export function approvalSpec(name: string, options: ApproveOptions): ApprovalSpec {
+export function approvalSpec(name: string, given: ApproveOptions): ApprovalSpec {
   assertName("name of ctx.approve", name);
-  if (typeof options !== "object" || options === null)
-    throw invalid(name, "options", options, "Give at least { action, approvers }");
+  if (typeof given !== "object" || given === null)
+    throw invalid(name, "options", given, "Give at least { action, approvers }");
+  const options = withServiceLevel(name, given, (one) => approvalSpec(name, one));
   const { evidence = null, quorum = 1, fourEyes = false, actor = null, policyVersion = null } = options;
-  const risk = options.risk ?? "medium";
+  const risk = options.risk ?? DEFAULT_RISK;
   const kind = options.kind ?? "authorisation";
   const onDenied = options.onDenied ?? "compensate";
   const onExpired = options.onExpired ?? "escalate";

@@ -45,6 +45,16 @@ export interface EscalationLevel {
   readonly revoke?: boolean;
 }
 
+/** How soon people are to answer, and what happens while they do not. */
+export interface ServiceLevel {
+  /** How long the decision may take. */
+  readonly timeout?: Duration;
+  /** The time between reminders, at least a minute. */
+  readonly remind?: Duration;
+  /** What happens while nobody decides, level by level. */
+  readonly escalate?: readonly EscalationLevel[];
+}
+
 /** `Infinity`: however often. */
 export interface MaxDenials {
   /** To the same tool, arguments and resources. */
@@ -88,6 +98,8 @@ export interface ApproveOptions {
   readonly remind?: Duration;
   /** What happens while nobody decides, level by level. */
   readonly escalate?: readonly EscalationLevel[];
+  /** By risk: for such an action they take the place of `timeout`, `remind` and `escalate`. */
+  readonly serviceLevels?: Readonly<Partial<Record<Risk, ServiceLevel>>>;
   /** Whether a level may approve by itself, and up to which risk; never above "medium". */
   readonly autoApprove?: false | { readonly maxRisk: "low" | "medium" };
   /** How often people may say no in this run before they are not asked any more: `ctx.approve` then rejects with `approval_refused`. */
@@ -115,6 +127,19 @@ export interface ApprovalVote {
   readonly reason?: string;
 }
 
+/** An escalation that asked others: who handed over to whom, when and why. */
+export interface ApprovalHandoff {
+  readonly level: number;
+  /** Who could decide until then. */
+  readonly from: readonly string[];
+  readonly to: readonly string[];
+  /** Store time at which it fell due. */
+  readonly at: number;
+  readonly reason: string;
+  /** Those before may no longer decide. */
+  readonly revoke: boolean;
+}
+
 /** A decision: immutable, with who, when, from where and why. */
 export interface ApprovalRecord {
   readonly id: string;
@@ -138,6 +163,8 @@ export interface ApprovalRecord {
   readonly waitedMs: number;
   /** Who could decide at that time. */
   readonly approvers: readonly string[];
+  /** How it came to them, if others were asked first. */
+  readonly handoffs: readonly ApprovalHandoff[];
   readonly actor?: string;
   readonly policyVersion?: string;
   /** Store time after which it may no longer be used. */

@@ -49,6 +49,8 @@ export class Compensation {
     const pass = this.#pass;
     this.isUnderWay = true;
     pass.steps.forgetOutcomes();
+    // Whoever has loaded the run has said that it runs.
+    pass.draft.row({ state: transition(pass.id, pass.row.state, "compensating") });
     const undone = this.#calls.filter((call) => call.isToUndo).reverse();
     pass.calls.dropAll();
     for (const call of undone) {
@@ -95,11 +97,10 @@ function isExempt(error: unknown): boolean {
 export function recordCompensating(pass: Pass, { ok, ...failed }: BodyResult): Compensating {
   const error = ok ? null : (failed as { error: unknown }).error;
   const text = encodeFailure({ error } satisfies Compensating);
-  const { draft, ports, row, id } = pass;
+  const { draft, ports, id } = pass;
   settleOpen(pass);
   draft.appendText(ports.clock.now(), "run.compensating", null, text);
   draft.wait({ closeAll: true });
-  draft.row({ state: transition(id, row.state, "compensating") });
   cancelChildren(pass, { reason: `Its parent ${id} is undoing what it has done.`, compensate: true });
   const ended = new PawlError("run_ended", `Run ${id} has stopped, and undoes what it has done.`, {
     fields: { run: id },

@@ -3,6 +3,7 @@ import type { Pawl } from "../../src/client/pawl.ts";
 import type { Approved, ApproveOptions } from "../../src/core/approval.ts";
 import { type Workflow, workflow } from "../../src/core/workflow.ts";
 import { errorOf, gate, HOUR, openWorld, STORES, type World } from "./harness.ts";
+import { Kills } from "./kills.ts";
 
 const ACTION = { tool: "refunds.issue", version: "2", arguments: { order: "o-1", cents: 4200 } };
 const OPTIONS: ApproveOptions = { action: ACTION, approvers: ["ann", "role:manager"] };
@@ -22,7 +23,7 @@ async function ask(world: World, pawl: Pawl, flow: Workflow<void, unknown>, id =
 }
 
 describe.each(STORES)("approvals on %s", (store) => {
-  it("S2-53 S2-56 I15 waits for a person and goes on with an immutable record of who, when, from where, why and how long", async () => {
+  it("S2-53 S2-56 I15 S2-79 waits for a person and goes on with an immutable record of who, when, from where, why and how long", async () => {
     const world = await openWorld(store);
     const flow = workflow("asking", async (ctx) => {
       const approved: Approved = await ctx.approve("refund", { ...OPTIONS, actor: "bot", policyVersion: "7" });
@@ -57,7 +58,7 @@ describe.each(STORES)("approvals on %s", (store) => {
     expect(await pawl.approvals.get(id)).toMatchObject({ status: "decided", decision: approved, waitedMs: 3 * HOUR });
   });
 
-  it("S2-54 S2-55 asks once over a kill right after the request, and goes on with a decision made before the restart", async () => {
+  it("S2-54 S2-55 S2-68 asks once over a kill right after the request, and goes on with a decision made before the restart", async () => {
     const world = await openWorld(store);
     const flow = asking();
     const client = await world.open();
@@ -89,7 +90,38 @@ describe.each(STORES)("approvals on %s", (store) => {
     expect(await second.get("after").result()).toMatchObject({ by: "eve" });
   });
 
-  it("S2-53 C-14 a denial fails the run with its reason, and the step behind it never runs", async () => {
+  it("B55 Q6 three tools that are approved one by one, with a kill after every write: each begins once", async () => {
+    const world = await openWorld(store);
+    const tools = ["mail", "refund", "close"];
+    const begun: string[] = [];
+    const flow = workflow("turn", async (ctx) =>
+      ctx.map(tools, async (tool) => {
+        const action = { ...ACTION, tool };
+        const approval = await ctx.approve(tool, { ...OPTIONS, action });
+        await ctx.effect(tool, {
+          needs: { approval, action },
+          do: () => void begun.push(tool),
+          detect: () => (begun.includes(tool) ? { found: true, value: undefined } : { found: false }),
+        });
+      }),
+    );
+    // What begins again after a crash writes a mark: a kill after that, too, would go on for ever.
+    const kills = new Kills(world, ({ runs }) =>
+      runs.some(({ entries }) => entries.some(({ type }) => /^(run|approval|effect)\./.test(type))),
+    );
+    void (await world.open([flow])).start(flow, undefined, { id: "r" });
+    for (const tool of tools) {
+      const pawl = await kills.goOn([flow]);
+      const open = (await pawl.approvals.list()).approvals.find(({ name }) => name === tool);
+      void pawl.approvals.decide(open?.id ?? "", { decision: "approved", by: "ann" });
+    }
+    await kills.goOn([flow]);
+    expect((await world.store.run("r"))?.state).toBe("succeeded");
+    expect(begun).toEqual(tools);
+    expect(kills.count).toBeGreaterThanOrEqual(8);
+  });
+
+  it("S2-53 C-14 S2-79 a denial fails the run with its reason, and the step behind it never runs", async () => {
     const world = await openWorld(store);
     let issued = 0;
     const flow = workflow("asking", async (ctx) => {

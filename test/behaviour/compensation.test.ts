@@ -35,7 +35,7 @@ function hang(log: string[], attempt: number): Promise<never> {
 }
 
 describe.each(STORES)("compensation on %s", (store) => {
-  it("S2-25 S2-32 X-27 undoes what was done when the run fails, the last first, each once", async () => {
+  it("S2-25 S2-32 X-27 S2-81 undoes what was done when the run fails, the last first, each once", async () => {
     const world = await openWorld(store);
     const outside = new Outside();
     const flow = workflow("flow", async (ctx) => {
@@ -174,7 +174,7 @@ describe.each(STORES)("compensation on %s", (store) => {
     expect((await errorOf(second.get("r").result())).message).toBe("fatal");
   });
 
-  it("C-15 D-10 S2-33 cancel with compensate undoes and ends as cancelled; without, nothing is undone", async () => {
+  it("C-15 D-10 S2-33 S2-81 cancel with compensate undoes and ends as cancelled; without, nothing is undone", async () => {
     const world = await openWorld(store);
     for (const compensate of [true, false]) {
       const outside = new Outside();

@@ -123,7 +123,7 @@ describe.each(STORES)("an effect on %s", (store) => {
     expect(await pawl.get("r").effects()).toMatchObject([{ status: "executed", guard: "detect", attempts: 2 }]);
   });
 
-  it("C-3 C-18 one that the outside recognises runs again with the same key", async () => {
+  it("C-3 C-18 S2-49 one that the outside recognises runs again with the same key", async () => {
     const world = await openWorld(store);
     const bank = new Bank();
     const { crash } = charging(world, bank, { idempotent: true });

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { jsonCodec } from "../../src/base/envelope.ts";
 import { Approvals } from "../../src/client/approvals.ts";
+import { timeline } from "../../src/client/timeline.ts";
 import { why } from "../../src/client/why.ts";
 import type { Approved, ApproveOptions } from "../../src/core/approval.ts";
 import type { ApprovalEscalated } from "../../src/core/approval-request.ts";
@@ -51,7 +52,7 @@ async function marks(world: World, run = "r"): Promise<string[]> {
 }
 
 describe.each(STORES)("escalation on %s", (store) => {
-  it("S4-33 S4-34 S4-39 goes from level to level at 24, 36 and 48 hours, tells people, and asks the head, who approves", async () => {
+  it("S4-33 S4-34 S4-39 S2-16 goes from level to level at 24, 36 and 48 hours, tells people, and asks the head, who approves", async () => {
     const world = await openWorld(store);
     const notifier = fake();
     const flow = asking({ escalate: LEVELS });
@@ -92,7 +93,7 @@ describe.each(STORES)("escalation on %s", (store) => {
     expect(notifier.got[0]?.summary).toBe('reports.deliver {"patient":"p-7"}');
     const text = (await why(pawl, "r")).text.join("\n");
     expect(text).toContain('Approval "release" has waited 1 d 12 h: level 2, notify.');
-    expect(text).toContain('Approval "release" has waited 2 d: level 3, escalate to role:head.');
+    expect(text).toContain('Approval "release" has waited 2 d: level 3, escalate from role:physician to role:head.');
     expect(text).toContain("It is up to role:physician, role:head. Level 3 of its escalation is reached.");
     await pawl.approvals.decide(id, { decision: "approved", by: "hob", roles: ["head"] });
     expect(await pawl.get("r").result()).toMatchObject({ by: "hob", level: 3, waitedMs: 49 * HOUR });
@@ -164,6 +165,51 @@ describe.each(STORES)("escalation on %s", (store) => {
     await pawl.approvals.decide(revoked, { decision: "approved", by: "hob" });
     expect(await pawl.get("keeps").result()).toMatchObject({ by: "pia", level: 1 });
     expect(await pawl.get("revokes").result()).toMatchObject({ by: "hob" });
+  });
+
+  it("X-28 the risk chooses the service level, and the record says who handed over to whom, when and why", async () => {
+    const world = await openWorld(store);
+    const flow = workflow("report", async (ctx, risk: "low" | "high" | "critical") =>
+      ctx.approve("release", {
+        ...OPTIONS,
+        risk,
+        timeout: "48h",
+        serviceLevels: {
+          high: { timeout: "4h", escalate: [{ after: "2h", action: "escalate", to: ["duty"] }] },
+          critical: {
+            timeout: "1h",
+            escalate: [
+              { after: "10m", action: "escalate", to: ["duty"] },
+              { after: "20m", action: "escalate", to: ["role:head"], revoke: true },
+            ],
+          },
+        },
+      }),
+    );
+    const pawl = await world.open([flow]);
+    const start = world.clock.now();
+    for (const risk of ["low", "high", "critical"] as const) await pawl.start(flow, risk, { id: risk });
+    await world.advance(30 * MINUTE);
+    const open = async (run: string) => (await pawl.approvals.list({ run })).approvals[0];
+    expect(await open("low")).toMatchObject({ level: 0, due: new Date(start + 48 * HOUR), handoffs: [] });
+    expect(await open("high")).toMatchObject({ level: 0, due: new Date(start + 6 * HOUR) });
+    expect(await open("critical")).toMatchObject({ level: 2, approvers: ["role:head"] });
+    const id = (await open("critical"))?.id ?? "";
+    await pawl.approvals.decide(id, { decision: "approved", by: "hob", roles: ["head"] });
+    const handoffs = [
+      { level: 1, from: ["role:physician"], to: ["duty"], at: start + 10 * MINUTE, revoke: false },
+      { level: 2, from: ["role:physician", "duty"], to: ["role:head"], at: start + 20 * MINUTE, revoke: true },
+    ].map((handoff, i) => ({ ...handoff, reason: `Nobody had decided after ${10 * (i + 1)}m 00s.` }));
+    expect(await pawl.get("critical").result()).toMatchObject({ by: "hob", handoffs });
+    expect((await pawl.approvals.get(id)).handoffs).toEqual(handoffs);
+    const { notes } = timeline(await pawl.get("critical").journal());
+    expect(notes.map(({ at, text }) => `${(at - start) / MINUTE}m ${text}`)).toEqual([
+      '10m approval "release" has waited 10m 00s: level 1, escalate from role:physician to duty',
+      '20m approval "release" has waited 20m 00s: level 2, escalate from role:physician, duty to role:head',
+    ]);
+    await world.advance(6 * HOUR);
+    expect(await errorOf(pawl.get("high").result())).toMatchObject({ code: "approval_expired" });
+    expect(await open("low")).toMatchObject({ status: "open", level: 0 });
   });
 
   it("S4-35 S4-36 C-21 a level approves by policy where that is allowed, and it is recorded as a policy's decision", async () => {
@@ -253,7 +299,7 @@ describe.each(STORES)("escalation on %s", (store) => {
     expect(await second.get("r").result()).toMatchObject({ decision: "expired", by: null });
   });
 
-  it("C-14 S2-53 an expiry fails, branches or cancels, by choice", async () => {
+  it("C-14 S2-53 S2-79 an expiry fails, branches or cancels, by choice", async () => {
     const world = await openWorld(store);
     const flow = workflow("report", async (ctx, onExpired: "escalate" | "compensate" | "cancel" | "fail" | "branch") =>
       ctx.approve("release", { ...OPTIONS, timeout: "1h", onExpired }),
@@ -365,7 +411,7 @@ describe.each(STORES)("escalation on %s", (store) => {
     expect(notifier.ids()).toEqual(started);
   });
 
-  it("S2-85 D-3 the sample eval: an approval timeout after the refund draft leaves the run waiting, escalated, and nothing issued", async () => {
+  it("S2-85 S2-114 D-3 the sample eval: an approval timeout after the refund draft leaves the run waiting, escalated, and nothing issued", async () => {
     const world = await openWorld(store);
     const issued: string[] = [];
     const refund = workflow("refund", async (ctx, order: string) => {

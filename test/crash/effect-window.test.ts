@@ -87,7 +87,7 @@ class Window {
 }
 
 describe.each(["sqlite", "postgres"] as const)("killed in the window of an effect, on %s", (store) => {
-  it("C-3 I6 S2-36 after the bank has charged: there is one charge under every policy, or none that was not paid back, and whoever cannot tell asks", async () => {
+  it("C-3 I6 S2-36 S2-49 after the bank has charged: there is one charge under every policy, or none that was not paid back, and whoever cannot tell asks", async () => {
     const window = new Window(store);
     await window.kill("effect");
     expect(await window.recover()).toEqual({

@@ -30,6 +30,30 @@ describe("a run that asks people, crashed at every point", () => {
     expect(report.points.length).toBeGreaterThan(10);
   });
 
+  it("B55 I15 I26 Q6 begins each of three tools once, which are asked for at once and approved one by one", async () => {
+    const outside = recorder();
+    const tools = ["mail", "refund", "close"];
+    const turn = workflow("turn", async (ctx) =>
+      ctx.map(tools, async (tool) => {
+        const action = { tool, arguments: { order: 7 } };
+        const approval = await ctx.approve(tool, { action, approvers: ["ann"] });
+        // Nothing guards it: whoever begins it twice does it twice.
+        await ctx.effect(tool, { needs: { approval, action }, do: () => outside.record(tool) });
+        return approval.by;
+      }),
+    );
+    const report = await crashEverywhere(turn, undefined, {
+      recorder: outside,
+      script: async (run, engine) => {
+        for (const tool of tools) await engine.decide(run.id, tool, { decision: "approved", by: "ann" });
+      },
+    });
+    expect(report.toString()).toMatch(/^ok: /);
+    expect(report.isComplete).toBe(true);
+    expect(report.outcome).toContain("succeeded with [ 'ann', 'ann', 'ann' ]");
+    expect(outside.requests.map(({ name }) => name)).toEqual(tools);
+  });
+
   it("C-14 never issues what was denied, or what nobody decided", async () => {
     const outside = recorder();
     const refund = workflow("refund", async (ctx, cents: number) => {

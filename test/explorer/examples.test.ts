@@ -86,7 +86,7 @@ const approve = (by: string, role: string) => ({ decision: "approved" as const, 
 /** So long are pairs of crashes looked for: as many as there is time for. */
 const PAIRS = { pairs: true, budgetMs: 3000, seed: 5 };
 
-it("D-3 I6 I15 X-23 S2-36 example 04 survives every point in all modes and pairs of crashes: one draft, one refund, one mail, after the approval", async () => {
+it("D-3 I6 I15 X-23 S2-36 S2-114 example 04 survives every point in all modes and pairs of crashes: one draft, one refund, one mail, after the approval", async () => {
   const options: CrashOptions<RefundRequest, unknown> = {
     ...outside,
     script: (run, engine) => engine.decide(run.id, "issue", approve("grace", "support-lead")),
@@ -100,7 +100,7 @@ it("D-3 I6 I15 X-23 S2-36 example 04 survives every point in all modes and pairs
   expect(pairs.toString()).toMatch(/^ok: /);
 });
 
-it("D-3 S2-29 C-14 example 04, denied or left alone, issues nothing and withdraws its draft, wherever it crashes", async () => {
+it("D-3 S2-29 C-14 S2-114 example 04, denied or left alone, issues nothing and withdraws its draft, wherever it crashes", async () => {
   for (const decision of ["denied", "nothing"]) {
     const report = await crashEverywhere(refund, REQUEST, {
       ...outside,

@@ -187,7 +187,7 @@ describe("what is found", () => {
   });
 
   it.each(["write", "execute"] as const)(
-    "X-33 an effect of class %s needs a key, a compensation or an approval",
+    "X-33 S2-72 an effect of class %s needs a key, a compensation or an approval",
     async (level) => {
       expect(findings(await effect({ class: level, do: ({ key }) => charge(key) }))).toEqual([
         [
