@@ -2,8 +2,9 @@ import { describe, expect, it } from "vitest";
 import { RetryableError } from "../../src/base/errors.ts";
 import type { Pawl } from "../../src/client/pawl.ts";
 import type { EffectOptions, EffectSpec } from "../../src/core/effect.ts";
+import { ERROR_CATEGORIES, type ErrorCategory } from "../../src/core/error-category.ts";
 import { workflow } from "../../src/core/workflow.ts";
-import { errorOf, openWorld, STORES, type World } from "./harness.ts";
+import { errorOf, HOUR, openWorld, STORES, type World } from "./harness.ts";
 
 /** A bank that keeps what it was asked for, by key. */
 class Bank {
@@ -188,6 +189,34 @@ describe.each(STORES)("an effect on %s", (store) => {
     expect(bank.charges).toHaveLength(1);
     expect(bank.refunds).toEqual(refunds);
     expect(await pawl.get("r").effects()).toMatchObject([{ status }]);
+  });
+
+  it("X-26 is undone at once, or when retries are used up, by the category of the error that its run fails with", async () => {
+    const world = await openWorld(store);
+    const errors: Readonly<Record<ErrorCategory, () => unknown>> = {
+      transient: () => new RetryableError("again"),
+      dependency: () => Object.assign(new Error("refused"), { code: "ECONNREFUSED" }),
+      resource: () => Object.assign(new Error("disk full"), { code: "ENOSPC" }),
+      validation: () => Object.assign(new Error("bad request"), { status: 400 }),
+      logic: () => new TypeError("x is not a function"),
+    };
+    const log: string[] = [];
+    const flow = workflow({ name: "flow", retry: { max: 2, jitter: false } }, async (ctx, category: ErrorCategory) => {
+      const undo = () => void log.push("undo");
+      await ctx.effect("charge", { idempotent: true, do: () => void log.push("do"), undo });
+      await ctx.step("fails", () => {
+        log.push("try");
+        throw errors[category]();
+      });
+    });
+    const pawl = await world.open([flow]);
+    for (const category of Object.keys(errors) as ErrorCategory[]) {
+      const run = await pawl.start(flow, category);
+      await world.advance(HOUR);
+      await errorOf(run.result());
+      const tries = ERROR_CATEGORIES[category].compensate === "at once" ? ["try"] : ["try", "try", "try"];
+      expect(log.splice(0), category).toEqual(["do", ...tries, "undo"]);
+    }
   });
 
   it("E-13 S2-50 S2-67 an unguarded write is never retried by itself: a lost answer parks the run", async () => {
