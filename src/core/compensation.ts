@@ -69,12 +69,21 @@ export class Compensation {
   /** Gives what was stopped the time that a stopped body has, and leaves as much of its own to the undo. */
   #await(ended: Promise<unknown>, { timeoutMs }: StepPolicy): Promise<void> {
     return new Promise((resolve) => {
-      const forget = this.#pass.ports.clock.after(Math.min(LIMITS.cancelGraceMs, timeoutMs / 2), resolve);
+      const begin = () => this.#whenSafe(resolve);
+      const forget = this.#pass.ports.clock.after(Math.min(LIMITS.cancelGraceMs, timeoutMs / 2), begin);
       void ended.then(() => {
         forget();
-        resolve();
+        begin();
       });
     });
+  }
+
+  /** The lease may have run out over the wait: the gate that every step begins at is passed again (P37). Whoever has lost the run never begins. */
+  #whenSafe(begin: () => void): void {
+    const { ports, isClosed } = this.#pass;
+    if (isClosed) return;
+    if (ports.mayStart()) begin();
+    else ports.whenSafe(() => this.#whenSafe(begin));
   }
 
   /** Something could not be undone: the run ends as failed, whatever stopped it. */
