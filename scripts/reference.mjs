@@ -61,6 +61,7 @@ const INTERFACES = [
       deadline: duration(DEFAULTS.values.runDeadlineMs),
       guard: '`"warn"`',
       onMissing: '`"park"`',
+      owner: "nobody by name",
       concurrency: "any number",
       budget: "no limit",
       retryBudget: "no limit",

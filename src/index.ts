@@ -65,7 +65,7 @@ export { type CategoryRule, ERROR_CATEGORIES, type ErrorCategory, errorCategory 
 export type { ConcurrencyLimit, RateLimit } from "./core/flow-control.ts";
 export type { EffectClass, Entry, EntryType, Parked } from "./core/journal.ts";
 export type { NoProgress } from "./core/no-progress.ts";
-export type { Notification, Notifier } from "./core/notification.ts";
+export type { ApprovalNotification, IncompleteNotification, Notification, Notifier } from "./core/notification.ts";
 export type { Retry, RetryOptions } from "./core/retry.ts";
 export type { RetryBudgetOptions } from "./core/retry-budget.ts";
 export type { Misfire, Overlap } from "./core/schedule.ts";

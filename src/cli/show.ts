@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { formatMs } from "../base/duration.ts";
 import { budgetText } from "../client/budgets.ts";
+import { ownerOf } from "../client/ledger.ts";
 import type { RunStatus } from "../client/run.ts";
 import {
   decisionText,
@@ -63,6 +64,7 @@ function factsOf(status: RunStatus, line: Timeline, now: number): [string, strin
     ...(status.tags.length === 0 ? [] : [["tags", clean(status.tags.join(", "))] as [string, string]]),
     ...(status.parent === null ? [] : [["parent", status.parent] as [string, string]]),
     ...(status.origin === null ? [] : [["inherits", `the journal of ${status.origin}`] as [string, string]]),
+    ...(ownerOf(status.error) === null ? [] : [["owner", clean(String(ownerOf(status.error)))] as [string, string]]),
     ["input", shortJson(line.input, 200)],
     ...(status.cost === undefined ? [] : [["cost", shortJson(status.cost)] as [string, string]]),
     ...(status.budget === undefined ? [] : [["budget", clean(budgetText(status.budget))] as [string, string]]),

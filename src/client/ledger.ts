@@ -1,6 +1,6 @@
 // The ledger
 // What a run has done outside, folded from its journal: planned before it began, and what became of it.
-import { messageWithCause } from "../base/errors.ts";
+import { messageWithCause, readProperty } from "../base/errors.ts";
 import type { EffectClass, EffectPlanned, EffectUnknown, Entry, StepFailed, StepStarted } from "../core/journal.ts";
 import { EarlierAttempts, UNDO_SUFFIX } from "../core/undoable-call.ts";
 
@@ -102,4 +102,10 @@ function undone(record: EffectRecord, { type, payload, at }: Entry): EffectRecor
   if (type === "effect.compensated") return { ...record, status: "compensated", compensatedAt: new Date(at) };
   if (type === "step.failed") return { ...record, error: messageWithCause((payload as StepFailed).error) };
   return record;
+}
+
+/** Who has to see to what a run has left behind, if something is left and its workflow has an owner. */
+export function ownerOf(error: unknown): string | null {
+  const owner = readProperty(readProperty(error, "fields"), "owner");
+  return readProperty(error, "code") === "compensation_incomplete" && typeof owner === "string" ? owner : null;
 }

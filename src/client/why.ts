@@ -7,7 +7,7 @@ import { isTerminal, type PublicStatus, type RunState } from "../core/transition
 import type { ApprovalSummary } from "./approvals.ts";
 import { budgetText } from "./budgets.ts";
 import { isStranded, neededVersion } from "./doctor.ts";
-import { type EffectRecord, ledgerOf } from "./ledger.ts";
+import { type EffectRecord, ledgerOf, ownerOf } from "./ledger.ts";
 import { type Line, lineOf } from "./line.ts";
 import type { Pawl } from "./pawl.ts";
 import type { RunStatus, RunWait } from "./run.ts";
@@ -294,6 +294,7 @@ function endedLines({ status, line }: Facts): string[] {
   const lost = line.steps.filter((step) => step.status === "abandoned").map((step) => step.key);
   return [
     `Stop reason: ${status.stopReason ?? line.stopReason ?? "unknown"}.`,
+    ...(ownerOf(status.error) === null ? [] : [`Its owner, ${ownerOf(status.error)}, has to see to what is left.`]),
     ...(lost.length === 0 ? [] : [`These steps were under way and their outcome is not known: ${listOf(lost, 5)}.`]),
   ];
 }

@@ -12,6 +12,7 @@ const failed = (key: string, error: unknown, retryAt: number | null) =>
 it("CO1 CO3 what stays of a run is what it did and nobody can tell of, without what was undone, surely failed, or was done before", () => {
   const error = leftUndone(
     "r",
+    null,
     entriesOf(
       plan("earlier generation"),
       ["effect.executed", "earlier generation", 1],
@@ -56,7 +57,7 @@ it("CO1 CO3 what stays of a run is what it did and nobody can tell of, without w
 
 it("CO3 nothing stays of a run that has undone all it did", () => {
   const entries = entriesOf(plan("a"), ["effect.executed", "a", 1], ["effect.compensated", "a/undo", null]);
-  expect(leftUndone("r", entries, "nobody can undo it", REFUSED)).toBe(null);
+  expect(leftUndone("r", null, entries, "nobody can undo it", REFUSED)).toBe(null);
 });
 
 function entriesOf(...lines: readonly (readonly [EntryType, string | null, unknown])[]): Entry[] {

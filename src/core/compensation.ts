@@ -22,6 +22,13 @@ interface Left {
   readonly error: unknown;
 }
 
+/** What could not be undone, as the error of the run lists it. */
+export interface Remaining {
+  readonly effect: string;
+  /** Why. */
+  readonly error: string;
+}
+
 export class Compensation {
   readonly #pass: Pass;
   readonly #calls: UndoableCall[] = [];
@@ -63,7 +70,8 @@ export class Compensation {
         this.#left.push({ effect: call.key, error: failure });
       }
     }
-    over({ ok: false, error: this.#left.length === 0 ? error : incomplete(pass.id, this.#left, error) });
+    const { owner } = pass.workflow.definition;
+    over({ ok: false, error: this.#left.length === 0 ? error : incomplete(pass.id, owner, this.#left, error) });
   }
 
   /** Gives what was stopped the time that a stopped body has, and leaves as much of its own to the undo. */
@@ -119,7 +127,13 @@ export function recordCompensating(pass: Pass, { ok, ...failed }: BodyResult): C
 }
 
 /** What stays of a run that is to be undone and whose body cannot do that, and why; `null` if there is nothing. */
-export function leftUndone(run: string, entries: readonly Entry[], error: string, cause: unknown): PawlError | null {
+export function leftUndone(
+  run: string,
+  owner: string | null,
+  entries: readonly Entry[],
+  error: string,
+  cause: unknown,
+): PawlError | null {
   const left = new Map<string, Left & { readonly earlier: EarlierAttempts }>();
   for (const entry of entries) {
     const { type, key, payload } = entry;
@@ -132,15 +146,15 @@ export function leftUndone(run: string, entries: readonly Entry[], error: string
     const isFinal = type === "step.failed" && (payload as StepFailed).retryAt === null;
     if (isFinal && left.get(key)?.earlier.mayHaveHappened === false) left.delete(key);
   }
-  return left.size === 0 ? null : incomplete(run, [...left.values()], cause);
+  return left.size === 0 ? null : incomplete(run, owner, [...left.values()], cause);
 }
 
-function incomplete(run: string, left: readonly Left[], cause: unknown): PawlError {
-  const remaining = left.map(({ effect, error }) => ({ effect, error: messageWithCause(error) }));
+function incomplete(run: string, owner: string | null, left: readonly Left[], cause: unknown): PawlError {
+  const remaining = left.map(({ effect, error }): Remaining => ({ effect, error: messageWithCause(error) }));
   const list = remaining.map(({ effect, error }) => `"${effect}" (${error})`).join(", ");
   return new PawlError(
     "compensation_incomplete",
-    `Run ${run} failed, and not everything that it had done could be undone. Still there: ${list}. Undo it by hand; \`pawl effects ${run}\` lists all of it.`,
-    { fields: { run, remaining }, cause },
+    `Run ${run} failed, and not everything that it had done could be undone. Still there: ${list}. Undo it by hand; \`pawl effects ${run}\` lists all of it.${owner === null ? "" : ` Its owner is ${owner}.`}`,
+    { fields: { run, owner, remaining }, cause },
   );
 }

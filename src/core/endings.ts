@@ -6,6 +6,7 @@ import { utf8Length } from "../base/utf8.ts";
 import { type Draft, decodePayload, encodePayload, encodeRecord } from "./draft.ts";
 import type { Cancelling, ChildEnded, Continued, Ended, Entry, Parked } from "./journal.ts";
 import { LIMITS } from "./limits.ts";
+import { notifyIncomplete } from "./notification.ts";
 import type { Pass } from "./pass.ts";
 import type { PassEnd, PassPorts } from "./pass-ports.ts";
 import { freed } from "./rest.ts";
@@ -39,6 +40,7 @@ export function endRun(pass: Pass, result: BodyResult): PassEnd {
     pass.draft.onDurable(() => ports.log.error(messageOf(end.value), { run: id, reason: end.stopReason }));
   }
   if (pass.cancelling === null) pass.draft.beginEnd();
+  if (pass.body.isIncomplete) notifyIncomplete(pass, end.value);
   cancelChildren(pass, { reason: `Its parent ${pass.id} ${end.state}.`, compensate: end.state === "failed" });
   writeEnd(pass.draft, pass.row, pass.ports, end);
   return { kind: "ended", state: end.state, text: end.text };

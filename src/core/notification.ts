@@ -4,19 +4,33 @@
 import { encode } from "../base/codec.ts";
 import type { ApprovalDenials, LevelAction, Risk } from "./approval.ts";
 import { type ApprovalRequested, approversAt, levelAt } from "./approval-request.ts";
+import type { Remaining } from "./compensation.ts";
 import { Draft } from "./draft.ts";
 import type { RunStarted } from "./journal.ts";
 import { DEFAULTS } from "./limits.ts";
 import type { Pass } from "./pass.ts";
-import type { NewRun } from "./store.ts";
+import type { PassPorts } from "./pass-ports.ts";
+import type { NewRun, ParentLink, RunRow } from "./store.ts";
 
 /** Something that people should know. */
-export interface Notification {
+export type Notification = ApprovalNotification | IncompleteNotification;
+
+interface AnyNotification {
   /** The same if it is sent again. */
   readonly id: string;
-  readonly event: "approval.requested" | "approval.reminder" | "approval.escalated";
   readonly run: string;
   readonly workflow: string;
+  /** Who is told. */
+  readonly to: readonly string[];
+  /** What it is about, on one line. */
+  readonly summary: string;
+  /** Store time of the event. */
+  readonly at: number;
+}
+
+/** An approval waits for people. */
+export interface ApprovalNotification extends AnyNotification {
+  readonly event: "approval.requested" | "approval.reminder" | "approval.escalated";
   /** The name of the approval. */
   readonly step: string;
   readonly approval: string;
@@ -25,19 +39,22 @@ export interface Notification {
   /** What the level does, for "approval.escalated". */
   readonly action: LevelAction | null;
   readonly waitedMs: number;
-  /** Who is told. */
-  readonly to: readonly string[];
   /** Who may decide. */
   readonly approvers: readonly string[];
   readonly risk: Risk;
   /** How often people had said no in this run before. */
   readonly denials: ApprovalDenials;
-  /** What is to be approved, on one line. */
-  readonly summary: string;
   /** Store time at which the approval expires. */
   readonly due: number;
-  /** Store time of the event. */
-  readonly at: number;
+}
+
+/** A run has ended, and not all that it had done could be undone. */
+export interface IncompleteNotification extends AnyNotification {
+  readonly event: "compensation_incomplete";
+  /** The owner of the workflow, who is to see to it. */
+  readonly owner: string | null;
+  /** What could not be undone, and why. */
+  readonly remaining: readonly Remaining[];
 }
 
 /** Where notifications go. A failed one is tried again; one that was sent may come once more, with the same id. */
@@ -54,7 +71,7 @@ export const NOTIFY_VERSION = "1.0.0";
 const SUMMARY_LENGTH = 200;
 
 interface Event {
-  readonly event: Notification["event"];
+  readonly event: ApprovalNotification["event"];
   readonly at: number;
   readonly action: LevelAction | null;
   readonly to: readonly string[] | null;
@@ -63,39 +80,82 @@ interface Event {
 /** Has people told of an event of an approval, if this worker can: in the commit that records the event. */
 export function notify(pass: Pass, key: string, request: ApprovalRequested, event: Event): void {
   if (!pass.ports.notifies) return;
-  const notification = notificationOf(pass, request, event);
+  send(pass, { key, generation: pass.generation }, notificationOf(pass, request, event));
+  pass.draft.onDurable(() => pass.ports.mailed());
+}
+
+/** Who ends a run: a pass of it, or whoever ends it without its body. */
+interface Ending {
+  readonly draft: Draft;
+  readonly row: RunRow;
+  readonly ports: Pick<PassPorts, "clock" | "codec" | "host" | "notifies" | "mailed">;
+}
+
+/** Has the owner told that something could not be undone, if this worker can: in the commit of the run's end. A run ends once, and so is told of once. */
+export function notifyIncomplete(ending: Ending, error: unknown): void {
+  const { draft, row, ports } = ending;
+  if (!ports.notifies) return;
+  const { owner, remaining } = (error as { fields: Pick<IncompleteNotification, "owner" | "remaining"> }).fields;
+  const event = "compensation_incomplete";
+  send(
+    ending,
+    { key: event, generation: 0 },
+    {
+      id: `n${ports.host.digest(`${row.id}/${event}`)}`,
+      event,
+      run: row.id,
+      workflow: row.workflow,
+      owner,
+      remaining,
+      to: owner === null ? [] : [owner],
+      summary: shortened(remaining.map(({ effect, error: why }) => `"${effect}" (${why})`).join(", ")),
+      at: ports.clock.now(),
+    },
+  );
+  draft.onDurable(() => ports.mailed());
+}
+
+/** Creates the run that sends it. */
+function send(
+  { draft, row, ports }: Ending,
+  from: Pick<ParentLink, "key" | "generation">,
+  notification: Notification,
+): void {
   const { id } = notification;
-  const now = pass.ports.clock.now();
+  const now = ports.clock.now();
   const create: NewRun = {
     workflow: NOTIFY_WORKFLOW,
     version: NOTIFY_VERSION,
-    traceId: pass.row.traceId,
+    traceId: row.traceId,
     key: null,
     tags: [],
-    priority: pass.row.priority,
-    parent: { run: pass.id, key, generation: pass.generation, detached: true },
+    priority: row.priority,
+    parent: { run: row.id, ...from, detached: true },
     origin: null,
     deadline: now + DEFAULTS.notifyMs,
     claimed: false,
     readyAt: now,
-    codec: pass.ports.codec.id,
+    codec: ports.codec.id,
   };
-  const draft = new Draft(id, { head: 0, hash: id, at: 0 }, pass.ports.host, pass.ports.codec);
+  const first = new Draft(id, { head: 0, hash: id, at: 0 }, ports.host, ports.codec);
   const { workflow, version, deadline } = create;
-  draft.append(now, "run.started", null, {
+  first.append(now, "run.started", null, {
     workflow,
     version,
     input: notification,
     seed: id,
     deadline,
   } satisfies RunStarted);
-  const [entry] = draft.take().commit.entries;
+  const [entry] = first.take().commit.entries;
   if (entry === undefined) throw new Error("a draft gives back what was appended");
-  pass.draft.child({ run: id, create, entry });
-  pass.draft.onDurable(() => pass.ports.mailed());
+  draft.child({ run: id, create, entry });
 }
 
-function notificationOf(pass: Pass, request: ApprovalRequested, { event, at, action, to }: Event): Notification {
+function notificationOf(
+  pass: Pass,
+  request: ApprovalRequested,
+  { event, at, action, to }: Event,
+): ApprovalNotification {
   const { id, name, risk, denials, expiresAt } = request;
   const approvers = approversAt(request, at);
   return {
@@ -119,6 +179,9 @@ function notificationOf(pass: Pass, request: ApprovalRequested, { event, at, act
 }
 
 function summaryOf({ action }: ApprovalRequested): string {
-  const text = `${action.tool} ${encode(action.arguments)}`;
+  return shortened(`${action.tool} ${encode(action.arguments)}`);
+}
+
+function shortened(text: string): string {
   return text.length > SUMMARY_LENGTH ? `${text.slice(0, SUMMARY_LENGTH - 1)}…` : text;
 }

@@ -1,5 +1,5 @@
 import { formatMs } from "../base/duration.ts";
-import type { Notification, Notifier } from "../core/notification.ts";
+import type { ApprovalNotification, IncompleteNotification, Notification, Notifier } from "../core/notification.ts";
 
 /** Writes a line for each notification, by default to stderr. */
 export function consoleNotifier(
@@ -9,13 +9,25 @@ export function consoleNotifier(
   return { name, notify: (notification) => write(lineOf(notification)) };
 }
 
-const WORDS: Readonly<Record<Notification["event"], string>> = {
+const WORDS: Readonly<Record<ApprovalNotification["event"], string>> = {
   "approval.requested": "is asked for",
   "approval.reminder": "still waits",
   "approval.escalated": "is escalated",
 };
 
-function lineOf({
+function lineOf(notification: Notification): string {
+  const text =
+    notification.event === "compensation_incomplete" ? incompleteText(notification) : approvalText(notification);
+  // What it tells of may hold anything: a line stays a line, and moves no cursor.
+  return text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]/gu, " ");
+}
+
+function incompleteText({ run, workflow, owner, summary }: IncompleteNotification): string {
+  const who = owner === null ? "" : `For ${owner}: `;
+  return `[pawl] ${workflow} ${run} has ended, and not all that it did could be undone: ${summary}. ${who}pawl effects ${run}`;
+}
+
+function approvalText({
   event,
   step,
   run,
@@ -28,13 +40,12 @@ function lineOf({
   summary,
   denials,
   approval,
-}: Notification): string {
+}: ApprovalNotification): string {
   const reached = level === 0 ? "" : `, level ${level}${action === null ? "" : ` (${action})`}`;
   const denied =
     denials.tool === 0 ? "" : `Denied in this run before: ${denials.tool}, this very action ${denials.action}. `;
-  const text =
+  return (
     `[pawl] Approval "${step}" ${WORDS[event]} in ${workflow} ${run}: ${summary} (risk ${risk}). ${denied}` +
-    `Waiting ${formatMs(waitedMs)}${reached}. For ${to.join(", ")}: pawl approve ${approval} --by <name>`;
-  // Arguments may hold anything: a line stays a line, and moves no cursor.
-  return text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]/gu, " ");
+    `Waiting ${formatMs(waitedMs)}${reached}. For ${to.join(", ")}: pawl approve ${approval} --by <name>`
+  );
 }

@@ -1,4 +1,4 @@
-export type { Notification, Notifier } from "../core/notification.ts";
+export type { ApprovalNotification, IncompleteNotification, Notification, Notifier } from "../core/notification.ts";
 export { type CommandNotifierOptions, commandNotifier } from "./command-notifier.ts";
 export { consoleNotifier } from "./console-notifier.ts";
 export { fileNotifier } from "./file-notifier.ts";

@@ -8,6 +8,7 @@ import { cancelError, cancelWithoutBody, recordableCancel, writePark } from "../
 import { needsOf } from "../core/flow-control.ts";
 import type { ChildEnded, ChildStarted, Continued, Entry, Parked, Resolved, RunStarted } from "../core/journal.ts";
 import { LIMITS } from "../core/limits.ts";
+import { notifyIncomplete } from "../core/notification.ts";
 import { Pass } from "../core/pass.ts";
 import type { PassPorts } from "../core/pass-ports.ts";
 import type { ClaimedRun, InboxRow, Needs, RunCommit } from "../core/store.ts";
@@ -27,17 +28,22 @@ export type Loaded =
   /** Whoever created it did not know what it needs: it has to stand in line first. */
   | { readonly kind: "needy"; readonly needs: Needs };
 
-/**
- * `children` are those that the run waits for as the store knows them; its journal knows them better, if it can be read. With `isLost`, its code does
- * not follow its journal: it cannot undo anything either.
- */
+/** What is known of a run whose body is not begun. */
+export interface Bodiless {
+  /** Those that it waits for as the store knows them; its journal knows them better, if it can be read. */
+  readonly children?: readonly string[];
+  /** Its code does not follow its journal: it cannot undo anything either. */
+  readonly isLost?: boolean;
+  /** Of its workflow. */
+  readonly owner?: string | null;
+}
+
 export function loadRun(
   claimed: ClaimedRun,
   workflow: Workflow | undefined,
   ports: PassPorts,
   readAt: number,
-  children?: readonly string[],
-  isLost = false,
+  { children, isLost = false, owner = workflow?.definition.owner ?? null }: Bodiless = {},
 ): Loaded {
   const draft = new Draft(claimed.run, endOf(claimed), ports.host, ports.codec);
   const mayBeTrimmed = workflow?.definition.onMissing === "execute";
@@ -55,7 +61,13 @@ export function loadRun(
   // One that kills its process is not begun again for what it would undo.
   if (isUndone && (isLost || isPoison(claimed))) {
     const why = isLost ? "its code does not follow the journal any more" : "it ends its process again and again";
-    const left = leftUndone(claimed.run, entries, why, cancelError(claimed.run, recordableCancel(claimed.cancel)));
+    const left = leftUndone(
+      claimed.run,
+      owner,
+      entries,
+      why,
+      cancelError(claimed.run, recordableCancel(claimed.cancel)),
+    );
     return cancelled(draft, claimed, ports, openChildren(entries), left);
   }
   if (isUndone && workflow === undefined) return { kind: "bodied" };
@@ -239,7 +251,10 @@ function cancelled(
   children: readonly string[],
   left: PawlError | null = null,
 ): Loaded {
-  if (left !== null) ports.log.error(left.message, { run: claimed.run, reason: left.code });
+  if (left !== null) {
+    ports.log.error(left.message, { run: claimed.run, reason: left.code });
+    notifyIncomplete({ draft, row: claimed.row, ports }, left);
+  }
   cancelWithoutBody(draft, claimed.row, ports, recordableCancel(claimed.cancel), children, left);
   return { kind: "write", commit: draft.take().commit, ended: "cancelled" };
 }

@@ -131,7 +131,7 @@ export class RunLoader {
 
   /** Takes a run that nobody is working on, to end it without its body (P19). False: it cannot be had; "bodied": only its code can end it. */
   async cancelWithoutBody(run: string, isLost = false): Promise<boolean | "bodied"> {
-    const { store, lease, passes, committer, ports, changed } = this.#parts;
+    const { store, lease, passes, committer, ports, registry, changed } = this.#parts;
     const worker = lease.id;
     const claimed = worker === null || passes.has(run) ? null : await this.#takeAs(worker, run);
     if (claimed === null || claimed.cancel === null) return false;
@@ -139,7 +139,8 @@ export class RunLoader {
     this.#held.add(run);
     try {
       const children = (await store.waits({ run, kind: "child" })).map((wait) => wait.name);
-      const loaded = loadRun(claimed, undefined, ports, store.clock.now(), children, isLost);
+      const owner = registry.newest(claimed.row.workflow)?.definition.owner ?? null;
+      const loaded = loadRun(claimed, undefined, ports, store.clock.now(), { children, isLost, owner });
       if (loaded.kind === "bodied") {
         await this.handBack(run, claimed.head, claimed.row.claims);
         return "bodied";

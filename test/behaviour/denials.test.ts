@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Pawl } from "../../src/client/pawl.ts";
 import { why } from "../../src/client/why.ts";
 import type { ApproveOptions } from "../../src/core/approval.ts";
-import type { Notification } from "../../src/core/notification.ts";
+import type { ApprovalNotification } from "../../src/core/notification.ts";
 import { workflow } from "../../src/core/workflow.ts";
 import { errorOf, openWorld, STORES, type World } from "./harness.ts";
 
@@ -48,9 +48,9 @@ const SAME: Ask = { tool: "refunds.issue", given: { cents: 4200, order: "o-1" },
 describe.each(STORES)("denials on %s", (store) => {
   it("X-23 those who are asked see how often the action and the tool were denied before in this run", async () => {
     const world = await openWorld(store);
-    const told: Notification[] = [];
+    const told: ApprovalNotification[] = [];
     const flow = stubborn();
-    const notifiers = [{ name: "test", notify: (one: Notification) => void told.push(one) }];
+    const notifiers = [{ name: "test", notify: (one: ApprovalNotification) => void told.push(one) }];
     const pawl = await world.open([flow], { notifiers });
     const asks: Ask[] = [
       FIRST,

@@ -5,7 +5,7 @@ import { timeline } from "../../src/client/timeline.ts";
 import { why } from "../../src/client/why.ts";
 import type { Approved, ApproveOptions } from "../../src/core/approval.ts";
 import type { ApprovalEscalated } from "../../src/core/approval-request.ts";
-import type { Notification, Notifier } from "../../src/core/notification.ts";
+import type { ApprovalNotification, Notifier } from "../../src/core/notification.ts";
 import { type Workflow, workflow } from "../../src/core/workflow.ts";
 import { errorOf, gate, HOUR, MINUTE, openWorld, STORES, type World } from "./harness.ts";
 
@@ -25,8 +25,11 @@ function asking(options: Partial<ApproveOptions> = {}): Workflow<void, Approved>
 }
 
 /** Keeps what it is told; `fails` lets it fail first. */
-function fake(name = "fake", fails = 0): Notifier & { readonly got: Notification[]; readonly ids: () => string[] } {
-  const got: Notification[] = [];
+function fake(
+  name = "fake",
+  fails = 0,
+): Notifier & { readonly got: ApprovalNotification[]; readonly ids: () => string[] } {
+  const got: ApprovalNotification[] = [];
   let left = fails;
   return {
     name,
@@ -34,7 +37,7 @@ function fake(name = "fake", fails = 0): Notifier & { readonly got: Notification
     ids: () => got.map(({ id }) => id),
     notify(notification) {
       if (left-- > 0) throw new Error("the receiver is down");
-      got.push(notification);
+      got.push(notification as ApprovalNotification);
     },
   };
 }

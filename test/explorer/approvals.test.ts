@@ -1,4 +1,4 @@
-import { type Notification, workflow } from "pawl";
+import { type ApprovalNotification, workflow } from "pawl";
 import { crashEverywhere, recorder, testEngine } from "pawl/testing";
 import { describe, expect, it, onTestFinished } from "vitest";
 
@@ -126,11 +126,11 @@ it("S4-35 a level that cancels the run does so once, whatever crashes, and nothi
 });
 
 it("the test engine decides in virtual time, and its notifiers are told", async () => {
-  const told: Notification[] = [];
+  const told: ApprovalNotification[] = [];
   const ask = workflow("ask", async (ctx) =>
     ctx.approve("refund", { ...APPROVAL, action: { tool: "t", arguments: 1 } }),
   );
-  const notifier = { name: "fake", notify: (one: Notification) => void told.push(one) };
+  const notifier = { name: "fake", notify: (one: ApprovalNotification) => void told.push(one) };
   const engine = await testEngine({ workflows: [ask], notifiers: [notifier] });
   onTestFinished(() => engine.close());
   const run = await engine.start(ask);
