@@ -3,6 +3,7 @@ import { ACTING_SEEDS } from "./simulator.mjs";
 
 const BUDGETS = "test/behaviour/budgets.test.ts";
 const TREES = "test/behaviour/budget-trees.test.ts";
+const WAITS = "test/behaviour/budget-waits.test.ts";
 const RUNAWAYS = "test/behaviour/runaways.test.ts";
 
 export const budgetMutants = [
@@ -47,7 +48,7 @@ export const budgetMutants = [
     name: "a run is parked while other calls of it are under way",
     changes: [
       {
-        file: "src/core/spending.ts",
+        file: "src/core/refused-calls.ts",
         from: "return pass.steps.isQuiet && pass.calls.areAllWaiting && wakeupOf(pass) === null;",
         to: "return wakeupOf(pass) === null;",
       },
@@ -58,9 +59,43 @@ export const budgetMutants = [
     rule: "SP3",
     name: "what others have given back is not looked at before the run is parked",
     changes: [
-      { file: "src/core/spending.ts", from: "    if (this.mayTryAgain) {", to: "    if (this.mayTryAgain && false) {" },
+      {
+        file: "src/core/refused-calls.ts",
+        from: "    if (this.mayTryAgain) {",
+        to: "    if (this.mayTryAgain && false) {",
+      },
     ],
     killers: [{ file: TREES, title: "room for the rest" }],
+  },
+  {
+    rule: "RC1",
+    name: "a run is parked though others have only reserved what it needs",
+    changes: [
+      {
+        file: "src/core/refused-calls.ts",
+        from: '      ...atMost(COUNTERS.reserved(unit), used - spentAtLeast, "reserved"),\n',
+        to: "",
+      },
+    ],
+    killers: [{ file: WAITS, title: "the third of three children" }],
+  },
+  {
+    rule: "RC1",
+    name: "a run is parked though its budget was raised meanwhile",
+    changes: [
+      {
+        file: "src/core/refused-calls.ts",
+        from: 'const raised = atMost(COUNTERS.limit(unit), max, "limit");',
+        to: "const raised: CounterChange[] = [];",
+      },
+    ],
+    killers: [{ file: WAITS, title: "is raised between the refusal and the park" }],
+  },
+  {
+    rule: "RC2",
+    name: "who rests is not told that others have settled",
+    changes: [{ file: "src/core/spending.ts", from: "  if (reserved !== null) tellOthers(pass);\n", to: "" }],
+    killers: [{ file: WAITS, title: "the third of three children" }],
   },
   {
     rule: "SP4",

@@ -19,6 +19,9 @@ export const LIMITS = {
   cancelGraceMs: 30_000,
   /** A sleeping pass stays in memory if it is due this soon and others do not need its place: replaying it would cost more (P33). */
   lingerMs: 1000,
+  /** How long a run rests at first, and at most, while others have reserved what is left of its budget. */
+  budgetPauseMs: 1000,
+  budgetPauseMaxMs: 30_000,
   /** Deaths without progress after which a run is a suspect and runs alone: one death of a process may hit a thousand good runs (P28). */
   deathsAmongOthers: 2,
   /** Deaths alone and without progress after which a run is parked (P28). */

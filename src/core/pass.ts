@@ -400,7 +400,7 @@ export class Pass implements TurnTaker {
     if (this.isClosed) return;
     const error = () => new PawlError("run_parked", parked.message, { fields: { run: this.id } });
     this.#finish(parkRun(this, parked), error);
-    this.ports.log.error(parked.message, { run: this.id, reason: parked.reason });
+    this.draft.onDurable(() => this.ports.log.error(parked.message, { run: this.id, reason: parked.reason }));
   }
 
   #finish(final: PassEnd, why: () => PawlError): void {

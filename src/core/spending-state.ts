@@ -13,6 +13,8 @@ export class Spending {
   said: Amounts | null = null;
   /** Why it does not begin. */
   refusal: Refused | null = null;
+  /** How often it was refused. */
+  refusals = 0;
   /** Something of what is reserved may be spent already. */
   mayHaveBegun = false;
   /** A person has decided that it fails. */
@@ -59,7 +61,10 @@ export function adoptSpendingMark(call: StepCall, { type, payload }: Entry): voi
   if (type === "step.spent") spendingOf(call).reserved = null;
   if (type === "step.reserved")
     Object.assign(spendingOf(call), { reserved: (payload as Reserved).spend, refusal: null, mayHaveBegun: true });
-  if (type === "step.refused") Object.assign(spendingOf(call), { reserved: null, refusal: payload as Refused });
+  if (type === "step.refused") {
+    const spending = spendingOf(call);
+    Object.assign(spending, { reserved: null, refusal: payload as Refused, refusals: spending.refusals + 1 });
+  }
 }
 
 /** Marks that concern all steps which are open: a fork has reserved nothing, and whom a person gives up fails. */
@@ -70,4 +75,10 @@ export function adoptRunMark(calls: readonly StepCall[], { type, payload }: Entr
     if (type === "run.resolved" && (payload as Resolved).choice === "fail")
       spending.isGivenUp = spending.refusal !== null;
   }
+}
+
+/** Why a call has no room. */
+export function refusalText({ budget, unit, limit, used, asked }: Refused): string {
+  if (unit === "time") return `the budget of run ${budget} allows ${limit} ms, and ${used} ms have passed.`;
+  return `of the ${limit} ${unit} in the budget of run ${budget}, ${used} are spent or reserved, and it needs ${asked}.`;
 }

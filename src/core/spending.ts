@@ -3,16 +3,16 @@
 //
 //   SP1. A step's function begins only behind the commit that reserves for it; what a crash leaves reserved is used by the rerun.
 //   SP2. A commit that a budget refuses is offered again without what was refused, and says so: nothing else of it is lost.
-//   SP3. Calls that were refused wait; what else is under way in the run goes on. When nothing is, the run is parked, or the calls fail.
+//   SP3. Calls that were refused wait, or fail; what else is under way in the run goes on. What follows then is in `refused-calls.ts`.
 //   SP4. What an attempt has spent is what it says, unit by unit, or else what it reserved: the money may be gone. More than reserved counts, too.
 import { PawlError } from "../base/errors.ts";
 import { type Amounts, type Budget, COUNTERS, fromCount, limitsOf, toCount } from "./budget.ts";
 import type { StepCall } from "./call.ts";
 import type { CounterRefusal } from "./counters.ts";
-import type { Parked, Refused, Resolved } from "./journal.ts";
+import type { Refused, Resolved } from "./journal.ts";
 import type { Pass } from "./pass.ts";
-import { wakeupOf } from "./pass-wakeup.ts";
-import { isRefused, sayNothingSpent, spendingOf } from "./spending-state.ts";
+import { heedCondition, wakeResting } from "./refused-calls.ts";
+import { refusalText, sayNothingSpent, spendingOf } from "./spending-state.ts";
 import type { CounterChange } from "./store.ts";
 
 /** The name of decisions about a budget: no step has such a key. */
@@ -79,6 +79,7 @@ export function settleSpending(pass: Pass, call: StepCall): void {
   pass.draft.append(pass.ports.clock.now(), "step.spent", call.key, spent);
   pass.notes.addSpent(spent, true);
   pass.steps.hasGivenBack();
+  if (reserved !== null) tellOthers(pass);
   const settle = (change: CounterChange) => {
     if (reserved !== null) reservationOf.set(change, reserved);
     pass.draft.counter(change);
@@ -92,6 +93,11 @@ export function settleSpending(pass: Pass, call: StepCall): void {
       if (before !== 0) settle({ key: COUNTERS.reserved(unit), of, by: -before, max: null, held: true });
     }
   }
+}
+
+/** Once it is durable, whoever rests because of it may try again. */
+function tellOthers({ body, draft, ports }: Pass): void {
+  for (const { run } of body.budgets) draft.onDurable(() => wakeResting(ports, run));
 }
 
 /** What is under way when a run stops may have spent all that it reserved. */
@@ -113,6 +119,7 @@ export function takeRefusal(pass: Pass, refusal: CounterRefusal): boolean {
   const changes = pass.inFlight?.commit.counters;
   const change = changes?.[refusal.at];
   if (changes === undefined || change === undefined) return false;
+  if (heedCondition(change, refusal)) return true;
   // It was about to rest: first of all it stays.
   if (pass.inFlight?.withoutSuspension != null) {
     pass.overtaken("wake");
@@ -165,6 +172,7 @@ function refuse(
   };
   spending.reserved = null;
   spending.refusal = refusal;
+  spending.refusals++;
   // Behind an end nothing joins, and nothing begins; nor does a call that nobody waits for any more.
   if (pass.isClosed || !call.open) return;
   pass.draft.append(pass.ports.clock.now(), "step.refused", call.key, refusal);
@@ -184,64 +192,10 @@ function failRefused(pass: Pass, call: StepCall): void {
   pass.steps.endWith(call, error);
 }
 
-function refusalText({ budget, unit, limit, used, asked }: Refused): string {
-  if (unit === "time") return `the budget of run ${budget} allows ${limit} ms, and ${used} ms have passed.`;
-  return `of the ${limit} ${unit} in the budget of run ${budget}, ${used} are spent or reserved, and it needs ${asked}.`;
-}
-
-/** The calls of a run that wait because a budget has no room for them (SP3). */
-export class RefusedCalls {
-  readonly #pass: Pass;
-  readonly #calls = new Set<StepCall>();
-  /** Something was given back since the last refusal: there may be room now. */
-  mayTryAgain = false;
-
-  constructor(pass: Pass) {
-    this.#pass = pass;
-  }
-
-  add(call: StepCall): void {
-    this.#calls.add(call);
-    this.mayTryAgain = false;
-  }
-
-  /** When nothing else is under way: tries once more if there may be room, or else parks the run. */
-  goOn(): void {
-    const calls = [...this.#calls].filter((call) => call.open && isRefused(call)).sort((a, b) => a.order - b.order);
-    const [first] = calls;
-    if (first === undefined || !this.#isAllElseStill()) return;
-    if (this.mayTryAgain) {
-      this.mayTryAgain = false;
-      for (const call of calls) beginRefused(this.#pass, call);
-    } else this.#pass.park(parkOf(this.#pass.id, calls));
-  }
-
-  #isAllElseStill(): boolean {
-    const pass = this.#pass;
-    if (!pass.isLive || pass.isInTurn || pass.isClosed || pass.cancelling !== null || pass.draft.isHeld) return false;
-    if (pass.body.result !== null || pass.replay.hasFound || pass.replay.hasInterrupted) return false;
-    return pass.steps.isQuiet && pass.calls.areAllWaiting && wakeupOf(pass) === null;
-  }
-}
-
-function parkOf(run: string, calls: readonly StepCall[]): Parked {
-  const [first] = calls;
-  const refusal = first?.spending?.refusal as Refused;
-  const others = calls.length === 1 ? "" : ` So it is with ${calls.length - 1} more of its steps.`;
-  return {
-    reason: "budget_exceeded",
-    message:
-      `Run ${run} has stopped before step "${first?.key}": ${refusalText(refusal)}${others} ` +
-      'Resolve it with "raise" and new limits, such as { "usd": 2 }, with "fail", or with "cancel".',
-    choices: ["raise", "fail", "cancel"],
-    detail: { ...refusal, steps: calls.map(({ key }) => key) },
-  };
-}
-
 // Going on
 
 /** Reserves for a call that was refused before, and begins it behind that (SP1). */
-function beginRefused(pass: Pass, call: StepCall): void {
+export function beginRefused(pass: Pass, call: StepCall): void {
   const spend = reserve(pass, call);
   pass.draft.append(pass.ports.clock.now(), "step.reserved", call.key, { spend });
   pass.steps.startBehindBarrier(call);
@@ -274,4 +228,5 @@ function raise(pass: Pass, of: string, limits: Amounts): void {
     const by = toCount(unit, limit);
     if (by > 0) pass.draft.counter({ key: COUNTERS.limit(unit), of, by, max: null, held: false, atLeast: true });
   }
+  pass.draft.onDurable(() => wakeResting(pass.ports, of));
 }

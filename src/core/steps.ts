@@ -8,9 +8,10 @@ import { decodePayload, encodePayload } from "./draft.ts";
 import type { StepFailed, StepStarted } from "./journal.ts";
 import type { Pass } from "./pass.ts";
 import { askAboutFailure, finalFailure, stepFailure } from "./recovery.ts";
+import { RefusedCalls } from "./refused-calls.ts";
 import { isRetryable, retryDelayMs } from "./retry.ts";
 import { takeRetry } from "./retry-budget.ts";
-import { RefusedCalls, reserve, settleSpending } from "./spending.ts";
+import { beginRefused, reserve, settleSpending } from "./spending.ts";
 import { isRefused, sayNothingSpent } from "./spending-state.ts";
 import { type Committed, Transactions } from "./transactions.ts";
 import { encodeFailure } from "./values.ts";
@@ -80,7 +81,7 @@ export class Steps implements AttemptEvents {
 
   /** A call that does not begin, since a budget has no room for it. */
   refused(call: StepCall): void {
-    this.#refusedCalls ??= new RefusedCalls(this.#pass);
+    this.#refusedCalls ??= new RefusedCalls(this.#pass, (one) => beginRefused(this.#pass, one));
     this.#refusedCalls.add(call);
   }
 
@@ -97,7 +98,7 @@ export class Steps implements AttemptEvents {
     return this.#transactions;
   }
 
-  /** Lets transactions begin, and write their outcomes, as far as they can. A run that a budget keeps from going on is parked. */
+  /** Lets transactions begin, and write their outcomes, as far as they can. A run that a budget keeps from going on rests or is parked. */
   goOn(): void {
     this.#transactions?.goOn();
     this.#refusedCalls?.goOn();
@@ -137,6 +138,10 @@ export class Steps implements AttemptEvents {
     const now = this.#pass.ports.clock.now();
     for (const call of this.#pass.calls.steps()) {
       if (call.retryAt === null || call.retryAt > now) continue;
+      if (isRefused(call)) {
+        this.#refusedCalls?.tryAgain(call);
+        continue;
+      }
       this.#pass.draft.wait({ close: `retry:${call.key}` });
       this.startAgain(call, {});
     }

@@ -148,6 +148,8 @@ export class RunLoader {
       if (loaded.kind !== "write") return false;
       const verdict = await committer.write(loaded.commit);
       changed(run);
+      // It has left somebody a notification.
+      if (loaded.commit.children !== undefined) ports.mailed();
       return verdict.kind === "applied";
     } finally {
       this.#held.delete(run);

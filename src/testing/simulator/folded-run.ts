@@ -29,6 +29,8 @@ export class FoldedRun {
   readonly entries: StoredEntry[] = [];
   /** Due times of the open waits, by their keys. */
   readonly waits: Map<string, number | null> = new Map();
+  /** Steps that a budget has refused: they are parked, or tried again by and by. */
+  readonly #refused = new Set<string>();
   readonly state: Map<string, unknown> = new Map();
   readonly cost: Map<string, number> = new Map();
   end: string | null = null;
@@ -56,6 +58,10 @@ export class FoldedRun {
 
   #fold({ type, key, payload }: Entry): void {
     const { waits } = this;
+    if (type === "step.refused") this.#refused.add(key as string);
+    else if (key !== null && type.startsWith("step.")) this.#refused.delete(key);
+    else if (type === "run.continued" || type === "run.cancelling" || type === "run.compensating")
+      this.#refused.clear();
     switch (type) {
       case "timer.set":
         return void waits.set(`timer:${key}`, (payload as TimerSet).due);
@@ -165,7 +171,7 @@ export class FoldedRun {
       if (this.isParked) return ["parked"];
       if (this.isCompensating) return row.readyAt === null ? ["compensating"] : ["running", "compensating"];
       if (row.readyAt !== null) return ["accepted", "running", "waiting", "retrying"];
-      if (row.wakeAt !== null && waits.size === 0) return ["accepted"];
+      if (row.wakeAt !== null && waits.size === 0) return this.#refused.size > 0 ? ["retrying"] : ["accepted"];
       return [...waits.values()].some(({ kind }) => kind !== "retry") ? ["waiting"] : ["retrying"];
     };
     const words = fitting();
@@ -177,6 +183,7 @@ export class FoldedRun {
     if (row.owner !== null || row.readyAt !== null || isTerminal(row.state) || row.state === "accepted") return null;
     const due = [this.isCompensating ? null : row.deadline, ...this.waits.values()].filter((time) => time !== null);
     const first = row.state === "parked" || due.length === 0 ? null : Math.min(...due);
-    return row.wakeAt === first ? null : `its alarm is set to ${row.wakeAt} instead of ${first}`;
+    const mayBeEarlier = this.#refused.size > 0 && row.wakeAt !== null && row.wakeAt <= (first ?? row.wakeAt);
+    return row.wakeAt === first || mayBeEarlier ? null : `its alarm is set to ${row.wakeAt} instead of ${first}`;
   }
 }
