@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { Decision } from "../../src/client/approvals.ts";
 import type { ApproveOptions } from "../../src/core/approval.ts";
-import type { Commit, RunCommit } from "../../src/core/store.ts";
+import type { Commit, Message, RunCommit } from "../../src/core/store.ts";
 import { workflow } from "../../src/core/workflow.ts";
 import { errorOf, HOUR, openWorld, STORES, type World } from "./harness.ts";
 
@@ -113,4 +113,37 @@ describe.each(STORES)("what is acknowledged while something expires, on %s", (st
     expect(await run.result()).toBe("paid");
     expect((await world.journal(run)).filter((entry) => entry.startsWith("callback.ended"))).toHaveLength(1);
   });
+
+  it.each(["denied", "approved"] as const)(
+    "I15 whoever says %s after somebody else has decided and the run has ended, between their look and their message, is told who and what",
+    async (decision) => {
+      const world = await openWorld(store);
+      const flow = workflow("asking", async (ctx) => {
+        await ctx.approve("refund", { ...OPTIONS, approvers: ["ann", "bob"] });
+        return "refunded";
+      });
+      const first = await world.open();
+      const second = await world.open();
+      const pawl = await world.open([flow]);
+      const run = await pawl.start(flow, undefined, { id: "r" });
+      await world.settle();
+      const [asked] = (await first.approvals.list()).approvals;
+      const id = asked?.id as string;
+      const deliver = world.store.deliver.bind(world.store);
+      let overtaken = 0;
+      Object.assign(world.store, {
+        deliver: async (message: Message) => {
+          if (overtaken++ === 0) {
+            await pawl.approvals.decide(id, { decision: "approved", by: "ann" });
+            expect(await run.result()).toBe("refunded");
+          }
+          return deliver(message);
+        },
+      });
+      const error = await errorOf(second.approvals.decide(id, { decision, by: "bob" }));
+      expect(error).toMatchObject({ code: "approval_decided", fields: { approval: id, by: "ann", decision: "approved" } });
+      expect(error.message).toContain("ann");
+      expect(overtaken).toBe(2);
+    },
+  );
 });
