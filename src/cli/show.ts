@@ -143,6 +143,10 @@ function stepOutcome(step: TimelineStep, color: Colors): Cell {
       return { text: `retrying: ${errorLine(step.attempts.at(-1)?.error)}`, paint: color.yellow };
     case "running":
       return { text: "running", paint: color.cyan };
+    case "unknown": {
+      const why = step.error === undefined ? "nobody can tell whether it happened" : errorLine(step.error);
+      return { text: `unknown: ${why}`, paint: color.magenta };
+    }
     case "abandoned":
       return { text: "abandoned: the run ended first", paint: color.yellow };
   }

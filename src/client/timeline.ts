@@ -8,6 +8,7 @@ import type {
   ChildEnded,
   ChildStarted,
   Continued,
+  EffectUnknown,
   Ended,
   Entry,
   Forked,
@@ -46,7 +47,8 @@ interface TimelineItem {
 }
 
 export interface TimelineStep extends TimelineItem {
-  readonly status: "running" | "retrying" | "completed" | "failed" | "abandoned";
+  /** "unknown": nobody can tell whether an effect happened, and a person is asked. */
+  readonly status: "running" | "retrying" | "completed" | "failed" | "unknown" | "abandoned";
   readonly attempts: readonly TimelineAttempt[];
   readonly input?: unknown;
   readonly output?: unknown;
@@ -166,6 +168,9 @@ class Fold {
       case "step.failed":
         this.#stepFailed(entry as Entry<StepFailed>);
         break;
+      case "effect.unknown":
+        this.#stepUnknown(entry as Entry<EffectUnknown>);
+        break;
       case "timer.set":
       case "signal.awaited":
         this.#waitOpened(entry as Entry<Partial<TimerSet> | null>);
@@ -248,6 +253,8 @@ class Fold {
     const step = this.#find<StepDraft>("step", entry);
     if (step === undefined) return;
     Object.assign(step, { status: "completed", endedAt: entry.at, output: entry.payload });
+    // Somebody may have said that it happened in spite of its error.
+    delete step.error;
     closeAttempt(step, entry.at, { outcome: "completed" });
   }
 
@@ -258,6 +265,14 @@ class Fold {
     closeAttempt(step, entry.at, { outcome: "failed", error, ...(retryAt === null ? {} : { retryAt }) });
     if (retryAt === null) Object.assign(step, { status: "failed", endedAt: entry.at, error });
     else step.status = "retrying";
+  }
+
+  #stepUnknown(entry: Entry<EffectUnknown>): void {
+    const step = this.#find<StepDraft>("step", entry);
+    if (step === undefined) return;
+    const { error } = entry.payload;
+    closeAttempt(step, entry.at, { outcome: "interrupted" });
+    Object.assign(step, { status: "unknown", ...(error !== undefined && { error }) });
   }
 
   #waitOpened(entry: Entry<Partial<TimerSet> | null>): void {

@@ -103,6 +103,11 @@ export class StepCall extends OpenCall {
     return false;
   }
 
+  /** The error that leaves open whether it happened, if a person is asked about one. */
+  get doubt(): { readonly error: unknown } | null {
+    return null;
+  }
+
   /** Something was recorded between its attempts, now or in an earlier pass. */
   marked(_type: string, _payload: unknown): void {}
 }

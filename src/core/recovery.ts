@@ -27,7 +27,7 @@ export function recoverSteps(pass: Pass, calls: readonly StepCall[]): void {
   for (const call of interrupted) {
     if (call.policy.recovery !== "ask") continue;
     const decision = decisionFor(pass, [call.key, ""]);
-    if (decision === undefined) return ask(pass, call, null);
+    if (decision === undefined) return ask(pass, call, call.doubt);
     decided.set(call, decision);
   }
   for (const call of interrupted) {

@@ -3,7 +3,7 @@
 import { PawlError } from "../base/errors.ts";
 import { StepCall, type StepPolicy } from "./call.ts";
 import type { StepInfo } from "./context.ts";
-import type { EffectPlanned, Entry, StepFailed, StepStarted } from "./journal.ts";
+import type { EffectPlanned, EffectUnknown, Entry, StepFailed, StepStarted } from "./journal.ts";
 import { mayHaveHappened } from "./retry.ts";
 
 export type Detected<T> = { readonly found: true; readonly value: T } | { readonly found: false };
@@ -18,16 +18,24 @@ export type Undo = (value: unknown, info: UndoInfo) => unknown;
 /** What the journal tells of an action's earlier attempts: whether one of them may have taken place, though the last one surely did not. */
 export class EarlierAttempts {
   mayHaveHappened = false;
+  /** What a person is asked about, if it was an error and not a crash. */
+  doubt: { readonly error: unknown } | null = null;
   #isAsked = false;
 
   /** Takes a mark of the action in. */
   take(type: string, payload: unknown): void {
-    if (type === "effect.unknown") this.#isAsked = true;
+    if (type === "effect.unknown") this.#ask(payload as EffectUnknown);
     if (type === "step.failed") this.#failed(payload as StepFailed);
     if (type !== "step.started") return;
     // A crash cut the one before short. Where a person was asked, they have said that it did not happen.
     if ((payload as StepStarted)?.rerun === true && !this.#isAsked) this.mayHaveHappened = true;
     this.#isAsked = false;
+    this.doubt = null;
+  }
+
+  #ask({ error }: EffectUnknown): void {
+    this.#isAsked = true;
+    if (error !== undefined) this.doubt = { error };
   }
 
   /** What was kept from beginning has not happened. */
@@ -86,6 +94,10 @@ export class UndoableCall extends StepCall {
   override marked(type: string, payload: unknown): void {
     this.#earlier ??= new EarlierAttempts();
     this.#earlier.take(type, payload);
+  }
+
+  override get doubt(): { readonly error: unknown } | null {
+    return this.#earlier?.doubt ?? null;
   }
 
   /** Its outcome is delivered. */

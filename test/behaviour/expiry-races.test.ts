@@ -141,7 +141,10 @@ describe.each(STORES)("what is acknowledged while something expires, on %s", (st
         },
       });
       const error = await errorOf(second.approvals.decide(id, { decision, by: "bob" }));
-      expect(error).toMatchObject({ code: "approval_decided", fields: { approval: id, by: "ann", decision: "approved" } });
+      expect(error).toMatchObject({
+        code: "approval_decided",
+        fields: { approval: id, by: "ann", decision: "approved" },
+      });
       expect(error.message).toContain("ann");
       expect(overtaken).toBe(2);
     },
