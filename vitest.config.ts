@@ -5,11 +5,22 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 const source = (path: string): string => fileURLToPath(new URL(`./src/${path}`, import.meta.url));
 
 /** They come first, so that none of them is left to run alone on one core at the end. */
-const LONGEST = ["simulation/fresh-seeds", "crash/every-point", "cli-test", "cli-run", "cli-fleet", "docs"];
+const LONGEST = [
+  "simulation/fresh-seeds",
+  "crash/every-point",
+  "explorer/examples",
+  "cli-test",
+  "cli-run",
+  "cli-fleet",
+  "docs",
+  "crash/zombie",
+];
 
+/** Those that share a process come last, one after the other: it ends when one of the others is next. */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const rank = ({ moduleId }: TestSpecification) => {
+    const rank = ({ moduleId, project }: TestSpecification) => {
+      if (!project.config.isolate) return LONGEST.length + 1;
       const found = LONGEST.findIndex((name) => moduleId.endsWith(`/test/${name}.test.ts`));
       return found < 0 ? LONGEST.length : found;
     };
@@ -17,23 +28,75 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
+// In-process tests see one copy of the package: the sources. Child processes run dist.
+const alias = [
+  { find: /^pawl$/, replacement: source("index.ts") },
+  { find: /^pawl\/notify$/, replacement: source("notify/index.ts") },
+  { find: /^pawl\/guards$/, replacement: source("guards/index.ts") },
+  { find: /^pawl\/testing$/, replacement: source("testing/index.ts") },
+];
+
+const common = {
+  setupFiles: ["test/cold-start-setup.ts"],
+  pool: "forks" as const,
+  testTimeout: 30_000,
+  hookTimeout: 30_000,
+};
+
+/** They replace modules, change or kill processes, want a core to themselves, or begin first, unlike the others of their folders. */
+const ALONE = [
+  "crash",
+  "disk",
+  "every-point",
+  "examples",
+  "fresh-seeds",
+  "git-commit",
+  "guard",
+  "huge-run",
+  "limits",
+  "outside-memory",
+  "process-identity",
+  "resources",
+  "user-code",
+  "zombie",
+];
+
+/** Their neighbours are about processes, packages or disks. */
+const NEIGHBOURS = [
+  "cli-!(fleet|postgres|run|test)",
+  "exports",
+  "golden",
+  "inference",
+  "killed-budgets",
+  "long-journal",
+  "mutants",
+  "postgres",
+  "schedule-zones",
+  "store-parity",
+  "stores",
+  "tidy",
+];
+
+const FOLDERS =
+  "attacks,behaviour,crash,determinism,explorer,guards,notify,postgres,replay,simulation,transactions".split(",");
+
+/** They leave nothing behind, so they share a process: to load the engine takes longer than most of them. */
+const TOGETHER = [
+  `{src/**,test/{${FOLDERS.join(",")}}}/!(${ALONE.join("|")}).test.ts`,
+  `test/@(${NEIGHBOURS.join("|")}).test.ts`,
+];
+
+const EVERYTHING = ["src/**/*.test.ts", "test/**/*.test.ts"];
+
 export default defineConfig({
-  resolve: {
-    // In-process tests see one copy of the package: the sources. Child processes run dist.
-    alias: [
-      { find: /^pawl$/, replacement: source("index.ts") },
-      { find: /^pawl\/testing$/, replacement: source("testing/index.ts") },
-    ],
-  },
   test: {
     globalSetup: ["test/cold-start-report.ts", "test/postgres-setup.ts"],
-    setupFiles: ["test/cold-start-setup.ts"],
-    include: ["src/**/*.test.ts", "test/**/*.test.ts"],
-    pool: "forks",
     maxWorkers: "100%",
     sequence: { sequencer: LongestFirst },
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
     teardownTimeout: 10_000,
+    projects: [
+      { resolve: { alias }, test: { ...common, name: "alone", include: EVERYTHING, exclude: TOGETHER } },
+      { resolve: { alias }, test: { ...common, name: "together", include: TOGETHER, isolate: false } },
+    ],
   },
 });

@@ -42,6 +42,9 @@ export interface Order {
 export const bank = {
   charge: (order: Order, key: string) =>
     ask("charge", order.id, key, () => ({ payment: `pay-${order.id}`, cents: order.cents })),
+  /** Whether it has a charge with this key. */
+  charged: (key: string) => lookUp<{ payment: string; cents: number }>("charge", key),
+  payBack: (payment: string, key: string) => ask("pay back", payment, key, () => ({ payment })),
 };
 
 export const mailer = {
@@ -67,6 +70,46 @@ export const analyst = {
     }),
 };
 
+export interface RefundRequest {
+  readonly order: string;
+  readonly cents: number;
+  readonly email: string;
+  /** Who asks for it, and so may not approve it. */
+  readonly agent: string;
+}
+
+export const refunds = {
+  draft: ({ order, cents }: RefundRequest, key: string) =>
+    ask("draft", order, key, () => ({ draft: `draft-${order}`, cents })),
+  withdraw: (draft: string, key: string) => ask("withdraw", draft, key, () => ({ draft })),
+  review: ({ order, cents }: RefundRequest, key: string) =>
+    ask("review", order, key, () => ({
+      risk: cents > 10_000 ? ("high" as const) : ("medium" as const),
+      finding: `order ${order} was paid`,
+    })),
+  issue: (draft: string, cents: number, key: string) =>
+    ask("issue", draft, key, () => ({ payment: `refund-${draft}`, cents })),
+  reverse: (payment: string, key: string) => ask("reverse", payment, key, () => ({ payment })),
+};
+
+export interface Patient {
+  readonly id: string;
+  readonly physician: string;
+}
+
+export const clinic = {
+  gather: (patient: string, source: string, key: string, _signal: AbortSignal) =>
+    ask("gather", source, key, () => ({ source, notes: `${source} of ${patient}` })),
+  analyse: (gathered: readonly { readonly notes: string }[], key: string) =>
+    ask("analyse", "patient", key, () => `seen: ${gathered.map(({ notes }) => notes).join("; ")}`),
+  write: (phase: string, analysis: string, key: string) =>
+    ask("write", phase, key, () => `${phase}: ${analysis.length} signs`),
+  deliver: (patient: string, report: string, key: string) =>
+    ask("deliver", patient, key, () => ({ delivered: `report of ${report.length} signs` })),
+  /** Whether it has a report with this key. */
+  delivered: (key: string) => lookUp<{ delivered: string }>("deliver", key),
+};
+
 async function ask<T>(action: string, about: string, key: string, act: () => T): Promise<T> {
   const ledger = Ledger.open();
   const known = ledger.find(action, key);
@@ -75,6 +118,15 @@ async function ask<T>(action: string, about: string, key: string, act: () => T):
   ledger.append(line);
   await wayBack.travel(line);
   return answer;
+}
+
+/** What a service says that is asked whether it knows a key. Nothing is changed by it. */
+function lookUp<T>(
+  action: string,
+  key: string,
+): { readonly found: true; readonly value: T } | { readonly found: false } {
+  const line = Ledger.open().find(action, key);
+  return line === undefined ? { found: false } : { found: true, value: line.answer as T };
 }
 
 class Ledger {

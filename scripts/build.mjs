@@ -16,10 +16,13 @@ const dist = join(root, "dist");
 const ENTRIES = [
   // What package.json exports, and the command.
   "index",
+  "notify/index",
+  "guards/index",
   "testing/index",
   "cli/main",
   // What package.json calls by a name with #: files of threads and processes.
   "cli/crash-life",
+  "cli/detector-life",
   "cli/load",
   "cli/ts-hook",
   "cli/worker-process",

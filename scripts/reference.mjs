@@ -1,11 +1,11 @@
 // Writes docs/reference/options.md from the sources and docs/reference/cli.md from the built command's own help.
 // With `--print docs/reference/options.md` it prints that page instead; a test compares it with the file.
 
-import { execFile } from "node:child_process";
+import { spawn } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { text as readAll } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const read = (path) => readFileSync(join(root, path), "utf8");
@@ -19,6 +19,7 @@ const limits = read("src/core/limits.ts");
 const DEFAULTS = constantsIn(limits, "DEFAULTS");
 const LIMITS = constantsIn(limits, "LIMITS");
 const TIMEOUTS = constantsIn(limits, "STEP_TIMEOUTS_MS");
+const BREAKER = constantsIn(read("src/core/breaker.ts"), "DEFAULT_BREAKER");
 const RETRY = constantsIn(read("src/core/retry.ts"), "DEFAULT_RETRY");
 
 const timeouts = Object.entries(TIMEOUTS.values).map(([kind, ms]) => `${kind} ${duration(ms)}`);
@@ -41,6 +42,8 @@ const INTERFACES = [
       poll: duration(DEFAULTS.values.pollMs),
       retention: `${duration(DEFAULTS.values["retention.succeededMs"])}; ${duration(DEFAULTS.values["retention.failedMs"])}`,
       handleSignals: "`true` with `workflows`",
+      notifiers: "none",
+      secret: "none: callbacks cannot be opened or answered",
       name: "the host's name",
     },
   },
@@ -58,9 +61,35 @@ const INTERFACES = [
       deadline: duration(DEFAULTS.values.runDeadlineMs),
       guard: '`"warn"`',
       onMissing: '`"park"`',
+      owner: "nobody by name",
       concurrency: "any number",
+      budget: "no limit",
+      retryBudget: "no limit",
+      breakers: "see BreakerOptions",
       rate: "any number",
     },
+  },
+  {
+    name: "BudgetOptions",
+    file: "src/core/budget.ts",
+    about: "`budget` of a workflow, a start or a child. Any other name is a unit of your own.",
+    defaults: { usd: "no limit", tokens: "no limit", calls: "no limit", time: "no limit", onExceeded: '`"park"`' },
+  },
+  {
+    name: "BreakerOptions",
+    file: "src/core/breaker.ts",
+    about: "`breakers` of a workflow, by name",
+    defaults: {
+      failures: number(BREAKER.values.failures),
+      window: duration(BREAKER.values.windowMs),
+      cooldown: duration(BREAKER.values.cooldownMs),
+    },
+  },
+  {
+    name: "RetryBudgetOptions",
+    file: "src/core/retry-budget.ts",
+    about: "`retryBudget` of a workflow",
+    defaults: { max: "required", per: "required" },
   },
   {
     name: "ConcurrencyLimit",
@@ -84,7 +113,44 @@ const INTERFACES = [
       timeout: `the workflow's, else by kind: ${timeouts.join(", ")}`,
       retry: "the workflow's",
       recovery: '`"rerun"`',
+      spend: "nothing",
+      breaker: "none",
+      noProgress: "not looked at",
     },
+  },
+  {
+    name: "UndoableStepOptions",
+    file: "src/core/context.ts",
+    about: "`ctx.step(name, fn, options)` for a step that can be taken back; beside all of StepOptions",
+    defaults: { undo: "required" },
+  },
+  {
+    name: "EffectSpec",
+    file: "src/core/effect.ts",
+    about: "`ctx.effect(name, spec, options?)`",
+    defaults: {
+      do: "required",
+      detect: "none",
+      undo: "none: it stays",
+      key: "derived, by `keyScope`",
+      keyScope: '`"step"`',
+      class: '`"write"`',
+      idempotent: "`false`",
+      needs: "none",
+    },
+  },
+  {
+    name: "EffectOptions",
+    file: "src/core/effect.ts",
+    about:
+      '`ctx.effect(name, spec, options)`; also `kind` (default `"api"`), `timeout`, `retry`, `spend` and `breaker` of StepOptions',
+    defaults: { recovery: 'by the guard: `"detect"`, `"rerun"` or `"ask"`' },
+  },
+  {
+    name: "NoProgress",
+    file: "src/core/no-progress.ts",
+    about: "`noProgress` of `ctx.step(name, fn, options?)`",
+    defaults: { repeats: "required", args: "`undefined`" },
   },
   {
     name: "TransactionOptions",
@@ -96,6 +162,109 @@ const INTERFACES = [
       retry: "the workflow's",
       isolation: '`"read committed"`',
     },
+  },
+  {
+    name: "ApproveOptions",
+    file: "src/core/approval.ts",
+    about: "`ctx.approve(name, options)`",
+    defaults: {
+      action: "required",
+      approvers: "required",
+      evidence: "none",
+      risk: '`"medium"`',
+      kind: '`"authorisation"`',
+      quorum: "1",
+      fourEyes: "`false`",
+      actor: "none",
+      policyVersion: "none",
+      timeout: duration(DEFAULTS.values.approvalMs),
+      validFor: "for ever",
+      remind: "never",
+      escalate: "none",
+      serviceLevels: "the same for every risk",
+      autoApprove: "`false`",
+      maxDenials: "see MaxDenials",
+      onDenied: '`"compensate"`',
+      onExpired: '`"escalate"`',
+      onChanges: '`"compensate"`',
+    },
+  },
+  {
+    name: "MaxDenials",
+    file: "src/core/approval.ts",
+    about: "`maxDenials` of `ctx.approve(name, options)`",
+    defaults: { action: number(DEFAULTS.values.maxDenials), tool: "no limit" },
+  },
+  {
+    name: "ApprovalAction",
+    file: "src/core/approval.ts",
+    about: "`action` of `ctx.approve(name, options)`",
+    defaults: { tool: "required", version: "none", arguments: "required", resources: "none" },
+  },
+  {
+    name: "EscalationLevel",
+    file: "src/core/approval.ts",
+    about: "`escalate` of `ctx.approve(name, options)`",
+    defaults: { after: "required", action: "required", to: "none", notify: "who may decide", revoke: "`false`" },
+  },
+  {
+    name: "ServiceLevel",
+    file: "src/core/approval.ts",
+    about: "`serviceLevels` of `ctx.approve(name, options)`",
+    defaults: { timeout: "the approval's", remind: "the approval's", escalate: "the approval's" },
+  },
+  {
+    name: "ApprovalQuery",
+    file: "src/client/approvals.ts",
+    about: "`pawl.approvals.list(query?)`",
+    defaults: {
+      run: "any",
+      by: "anybody",
+      roles: "any",
+      risk: "any",
+      cursor: "the first page",
+      limit: number(LIMITS.values.listPage),
+    },
+  },
+  {
+    name: "Decision",
+    file: "src/client/approvals.ts",
+    about: "`pawl.approvals.decide(id, decision)`",
+    defaults: {
+      decision: "required",
+      by: "required",
+      roles: "none",
+      reason: "none",
+      from: "none",
+      arguments: "none",
+      hash: "that of the approval",
+    },
+  },
+  {
+    name: "CallbackFailure",
+    file: "src/client/callbacks.ts",
+    about: "`pawl.callbacks.fail(token, failure)` and `pawl.callbacks.revoke(id, failure)`",
+    defaults: { reason: "required", detail: "none" },
+  },
+  {
+    name: "WebhookNotifierOptions",
+    file: "src/notify/webhook-notifier.ts",
+    about: "`webhookNotifier(options)` of `pawl/notify`",
+    defaults: {
+      url: "required",
+      secret: "required",
+      name: '`"webhook"`',
+      timeout: "10 s",
+      allowPrivate: "`false`",
+      allowHttp: "`false`",
+      resolve: "as the system does",
+    },
+  },
+  {
+    name: "CommandNotifierOptions",
+    file: "src/notify/command-notifier.ts",
+    about: "`commandNotifier(argv, options?)` of `pawl/notify`",
+    defaults: { name: '`"command"`', timeout: "30 s" },
   },
   {
     name: "RetryOptions",
@@ -123,6 +292,7 @@ const INTERFACES = [
       debounce: "none: every start is by itself",
       priority: "0",
       transaction: "none",
+      budget: "the workflow's",
       version: "the newest of a live worker",
     },
   },
@@ -153,20 +323,101 @@ const INTERFACES = [
   {
     name: "WaitOptions",
     file: "src/core/context.ts",
-    about: "`ctx.waitFor(signal, options?)`",
+    about: "`ctx.waitFor(signal, options?)` and `ctx.callback(name, options?)`",
     defaults: { timeout: "none", default: "none: a timeout rejects", schema: "not checked" },
   },
   {
     name: "CallOptions",
     file: "src/core/context.ts",
     about: "`ctx.call(workflow, input, options?)` and `ctx.spawn(…)`",
-    defaults: { key: "the workflow's name; `name#2` for its second use", tags: "none", priority: "the parent's" },
+    defaults: {
+      key: "the workflow's name; `name#2` for its second use",
+      tags: "none",
+      priority: "the parent's",
+      budget: "the workflow's",
+    },
   },
   {
     name: "MapOptions",
     file: "src/core/context.ts",
     about: "`ctx.map(items, fn, options?)`. `partial: true` lets the others go on when an item fails.",
     defaults: { concurrency: "all items" },
+  },
+  {
+    name: "WriteFileOptions",
+    file: "src/guards/write-file.ts",
+    about: "`writeFile(path, content, options?)` of `pawl/guards`",
+    defaults: { before: "no undo" },
+  },
+  {
+    name: "CommentOptions",
+    file: "src/guards/comment.ts",
+    about: "`comment(options)` of `pawl/guards`",
+    defaults: {
+      list: "required",
+      post: "required",
+      text: "required",
+      read: "itself, its `body` or its `text`",
+      marker: "an HTML comment",
+      remove: "no undo",
+    },
+  },
+  {
+    name: "GitCommitOptions",
+    file: "src/guards/git-commit.ts",
+    about: "`gitCommit(options)` of `pawl/guards`",
+    defaults: {
+      cwd: "required",
+      message: "required",
+      paths: "what is staged",
+      resultFile: "no file",
+      allowEmpty: "`false`",
+      undo: "`false`",
+    },
+  },
+  {
+    name: "CreateIfAbsentOptions",
+    file: "src/guards/create-if-absent.ts",
+    about: "`createIfAbsent(options)` of `pawl/guards`",
+    defaults: { find: "required", create: "required", lock: "none" },
+  },
+  {
+    name: "NotifyOnceOptions",
+    file: "src/guards/notify-once.ts",
+    about: "`notifyOnce(options)` of `pawl/guards`",
+    defaults: { sent: "required", send: "required" },
+  },
+  {
+    name: "InsertOnceOptions",
+    file: "src/guards/insert-once.ts",
+    about: "`insertOnce(options)` of `pawl/guards`",
+    defaults: {
+      db: "required",
+      table: "required",
+      schema: "as the database finds it",
+      keyColumn: "required",
+      row: "required",
+      returning: "none",
+      undo: "`false`",
+    },
+  },
+  {
+    name: "DetectorTest",
+    file: "src/testing/check-detector.ts",
+    about: "`checkDetector(test)` and `detectorTest(test)` of `pawl/testing`",
+    defaults: { effect: "required", key: '`"run-1/effect"`', recorder: "none", observe: "none" },
+  },
+  {
+    name: "LintOptions",
+    file: "src/testing/lint-effects.ts",
+    about: "`lintEffects(workflow, input, options?)` of `pawl/testing`",
+    defaults: { recorder: "none", script: "none", plays: "none", workflows: "none", fresh: "none" },
+  },
+  {
+    name: "LintPlay",
+    file: "src/testing/lint-effects.ts",
+    about: "`plays` of `lintEffects(workflow, input, options?)`",
+    defaults: { input: "that of the first play", script: "none" },
   },
   {
     name: "CrashOptions",
@@ -193,6 +444,7 @@ const MEANINGS = {
   "StepOptions.retry": "Which errors are tried again, and when.",
   "StartOptions.tags": "To find the run by.",
   "WaitOptions.default": "What the wait resolves with when its time is over.",
+  "BudgetOptions.tokens": "Of models.",
   "CallOptions.tags": "To find the child by.",
   "CallOptions.priority": "Higher goes first.",
 };
@@ -256,13 +508,16 @@ function membersOf(text, name) {
   const start = text.search(new RegExp(`^export interface ${name}\\b[^{]*\\{`, "m"));
   if (start < 0) throw new Error(`There is no interface ${name}.`);
   const body = text.slice(text.indexOf("{\n", start) + 2, text.indexOf("\n}\n", start) + 1);
-  const member = /(?: {2}\/\*\*([\s\S]*?)\*\/\n)? {2}readonly (\w+)(\?)?: ([^;]*(?:\{[^}]*\}[^;]*)*);\n/g;
-  return [...body.matchAll(member)].map(([, doc = "", option, optional, type]) => ({
-    option,
-    type: type.replaceAll("readonly ", "").replaceAll(/\s+/g, " "),
-    doc: plain(doc),
-    isOptional: optional !== undefined,
-  }));
+  const member =
+    /(?: {2}\/\*\*([\s\S]*?)\*\/\n)? {2}(?:readonly (\w+)(\?)?: ([^;]*(?:\{[^}]*\}[^;]*)*)|(\w+)(\?)?(\([^;]*\)): ([^;)]*(?:\([^)]*\))?[^;)]*));\n/g;
+  return [...body.matchAll(member)].map(
+    ([, doc = "", option, optional, type, method, isOptional, given, returned]) => ({
+      option: option ?? method,
+      type: (type ?? `${given} => ${returned}`).replaceAll("readonly ", "").replaceAll(/\s+/g, " "),
+      doc: plain(doc),
+      isOptional: (optional ?? isOptional) !== undefined,
+    }),
+  );
 }
 
 /** The figures of an exported constant, flat, with the comments above them. */
@@ -325,10 +580,10 @@ function duration(ms) {
 }
 
 async function cliPage() {
-  const top = await help([]);
+  const [top] = await helpOf([[]]);
   const commands = [...top.matchAll(/^ {2}([a-z][a-z-]*) .*$/gm)].map((match) => match[1]);
   const known = [...new Set(commands)].filter((name) => name !== "help");
-  const pages = await Promise.all(known.map((name) => help([name])));
+  const pages = await helpOf(known.map((name) => [name]));
   const [overview = "", codes = ""] = top.split(/\n(?=Exit codes:)/);
   return `${[
     "# Command line",
@@ -340,13 +595,15 @@ async function cliPage() {
   ].join("\n\n")}\n`;
 }
 
-async function help(args) {
-  const { PAWL_STORE: _, ...env } = process.env;
-  const command = [join(root, "dist", "cli", "main.js"), ...args, "--help"];
-  const { stdout } = await promisify(execFile)(process.execPath, command, {
-    env: { ...env, NO_COLOR: "1", COLUMNS: "80" },
-  });
-  return stdout.trim();
+/** What commands print when they are asked for help, all of them in one process. */
+async function helpOf(commands) {
+  const { PAWL_STORE: _, ...rest } = process.env;
+  const env = { ...rest, NO_COLOR: "1", COLUMNS: "80" };
+  const words = [join(root, "scripts", "command-host.mjs"), join(root, "dist", "cli", "main.js")];
+  const host = spawn(process.execPath, words, { stdio: ["pipe", "pipe", "inherit"] });
+  host.stdin.end(commands.map((args) => JSON.stringify({ folder: root, env, args: [...args, "--help"] })).join("\n"));
+  const answers = (await readAll(host.stdout)).trim().split("\n");
+  return answers.map((answer) => JSON.parse(answer).stdout.trim());
 }
 
 function fenced(text) {

@@ -2,7 +2,17 @@ export type { Clock } from "./base/clock.ts";
 export type { Duration } from "./base/duration.ts";
 export type { Codec, FieldAddress } from "./base/envelope.ts";
 export { type ErrorCode, hasCode, PawlError, RetryableError, TerminalError } from "./base/errors.ts";
+export type {
+  ApprovalPage,
+  ApprovalQuery,
+  ApprovalSummary,
+  Approvals,
+  Decision,
+  DecisionReceipt,
+} from "./client/approvals.ts";
+export type { CallbackFailure, CallbackReceipt, Callbacks } from "./client/callbacks.ts";
 export type { Debounce } from "./client/debounce.ts";
+export type { EffectRecord } from "./client/ledger.ts";
 export { type Choice, Pawl, type PawlOptions } from "./client/pawl.ts";
 export type {
   CancelOptions,
@@ -19,6 +29,25 @@ export type { ScheduleOptions, ScheduleSummary } from "./client/schedules.ts";
 export type { StartOptions } from "./client/start.ts";
 export type { WorkerHealth, WorkerStatus } from "./client/worker-health.ts";
 export type {
+  ApprovalAction,
+  ApprovalDenials,
+  ApprovalHandoff,
+  ApprovalKind,
+  ApprovalRecord,
+  ApprovalVote,
+  Approved,
+  ApproveOptions,
+  EscalationLevel,
+  LevelAction,
+  MaxDenials,
+  Risk,
+  ServiceLevel,
+  VoteDecision,
+} from "./core/approval.ts";
+export type { BreakerOptions } from "./core/breaker.ts";
+export type { Amounts, BudgetOptions, BudgetStatus } from "./core/budget.ts";
+export type { Callback } from "./core/callback.ts";
+export type {
   CallOptions,
   Context,
   Cost,
@@ -28,11 +57,17 @@ export type {
   StepInfo,
   StepKind,
   StepOptions,
+  UndoableStepOptions,
   WaitOptions,
 } from "./core/context.ts";
+export type { EffectOptions, EffectSpec, NeededApproval } from "./core/effect.ts";
+export { type CategoryRule, ERROR_CATEGORIES, type ErrorCategory, errorCategory } from "./core/error-category.ts";
 export type { ConcurrencyLimit, RateLimit } from "./core/flow-control.ts";
-export type { Entry, EntryType, Parked } from "./core/journal.ts";
+export type { EffectClass, Entry, EntryType, Parked } from "./core/journal.ts";
+export type { NoProgress } from "./core/no-progress.ts";
+export type { ApprovalNotification, IncompleteNotification, Notification, Notifier } from "./core/notification.ts";
 export type { Retry, RetryOptions } from "./core/retry.ts";
+export type { RetryBudgetOptions } from "./core/retry-budget.ts";
 export type { Misfire, Overlap } from "./core/schedule.ts";
 export type { StandardSchema } from "./core/schema.ts";
 export type {
@@ -48,6 +83,7 @@ export type {
 } from "./core/sql.ts";
 export type { Store } from "./core/store.ts";
 export type { PublicStatus, RunState } from "./core/transition.ts";
+export type { Detected, UndoInfo } from "./core/undoable-call.ts";
 export { type Guard, type Handler, type Workflow, type WorkflowOptions, workflow } from "./core/workflow.ts";
 export { memoryStore } from "./stores/memory/memory-store.ts";
 export { type PostgresStoreOptions, postgresStore } from "./stores/postgres/postgres-store.ts";

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { begin, errorOf, json, pawl, project } from "./fixtures/cli/command.ts";
+import { begin, errorOf, hosted, json, pawl, project } from "./fixtures/cli/command.ts";
 
 interface Outcome {
   readonly id: string;
@@ -126,7 +126,7 @@ describe("pawl run", () => {
 
   it("Q9 looks a workflow up by its name and nothing else", async () => {
     for (const name of ["nope", "__proto__", "constructor", "toString", "../shop"]) {
-      const { code, stderr } = await pawl(project(), "run", "shop.ts", name);
+      const { code, stderr } = await hosted(project(), ["run", "shop.ts", name]);
       expect(code).toBe(3);
       expect(stderr).toMatch(/It has: order, ship\./);
     }
@@ -146,7 +146,7 @@ describe("pawl run", () => {
     ['{"id":7}', /id: must be text/],
   ])("refuses the input %s and names what to do", async (text, message) => {
     const folder = project();
-    const { code, stderr } = await pawl(folder, "run", "shop.ts", "order", text);
+    const { code, stderr } = await hosted(folder, ["run", "shop.ts", "order", text]);
     expect(code).toBe(2);
     expect(stderr).toMatch(message);
     expect(stderr).not.toMatch(/^\s+at /m);
@@ -261,7 +261,10 @@ describe("pawl worker and pawl start", () => {
     const folder = project();
     const worker = begin(folder, ["worker", "shop.ts"]);
     await worker.line(/^Working on order 1\.0\.0, ship 1\.0\.0/);
-    const start = () => json<{ id: string }>(folder, "start", "order", input("o1"), "--key", "k");
+    const start = async () => {
+      const { stdout } = await begin(folder, ["start", "order", input("o1"), "--key", "k", "--json"]).ended;
+      return JSON.parse(stdout) as { id: string };
+    };
     const ids = (await Promise.all([start(), start(), start()])).map(({ id }) => id);
     ids.push((await start()).id);
     expect((await pawl(folder, "run", "shop.ts", "order", "--key", "k")).code).toBe(0);

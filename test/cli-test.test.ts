@@ -2,7 +2,7 @@
 import { readdirSync } from "node:fs";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { drawPoints } from "../src/cli/fresh-processes.ts";
-import { begin, errorOf, pawl, project, type Result } from "./fixtures/cli/command.ts";
+import { begin, errorOf, hosted, pawl, project, type Result } from "./fixtures/cli/command.ts";
 
 // Each point takes two processes.
 vi.setConfig({ testTimeout: 120_000 });
@@ -184,7 +184,7 @@ describe("pawl test", () => {
 
   it("S4-1 state in a module variable passes here, and is caught by a fresh process, which names the step", async () => {
     const folder = project({ "state.ts": STATE });
-    const result = await crash(folder, "state.ts", "--json");
+    const result = await crash(folder, "state.ts", "--processes", "5", "--seed", "7", "--json");
     expect(result.code).toBe(1);
     const { ok, tests } = reportsOf(result);
     const [report] = tests;
@@ -227,14 +227,14 @@ describe("pawl test", () => {
   it("S4-1 of more points than are wanted, fresh processes try those that the seed draws; how many and the seed are told", async () => {
     const folder = project({ "long.ts": LONG });
     const args = ["long.ts", "--modes", "kill", "--seed", "7"];
-    const result = await crash(folder, ...args, "--processes", "3", "--json");
+    const result = await crash(folder, ...args, "--processes", "2", "--json");
     const { seed, tests } = reportsOf(result);
     const { processes } = tests[0] as Report;
     expect({ code: result.code, seed }).toEqual({ code: 1, seed: 7 });
-    expect(processes).toMatchObject({ drawn: 3, explored: 3, isComplete: false });
+    expect(processes).toMatchObject({ drawn: 2, explored: 2, isComplete: false });
     const points = Array.from({ length: processes?.points ?? 0 }, (_, i) => i + 1);
     expect(points.length).toBeGreaterThan(20);
-    const drawn = drawPoints(points, 7, 3).toSorted((a, b) => a - b);
+    const drawn = drawPoints(points, 7, 2).toSorted((a, b) => a - b);
     expect(processes?.failures.map(({ point }) => point.n)).toEqual(drawn);
     const { stdout } = await crash(folder, ...args, "--processes", "1");
     expect(stdout).toMatch(/fresh processes {2}1 of \d+ points tried, 1 was drawn by lot\n/);
@@ -294,7 +294,7 @@ describe("pawl test", () => {
   it("S4-1 the workflow that pawl init writes passes, though one of its steps returns the time", async () => {
     const folder = project({});
     expect((await pawl(folder, "init")).code).toBe(0);
-    const { code, stdout } = await crash(folder, "workflows/hello.ts", "--processes", "6");
+    const { code, stdout } = await crash(folder, "workflows/hello.ts", "--processes", "3");
     expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining("No failure.") });
     expect(stdout).toMatch(/advice {3}These steps vary without any crash: "finish"\./);
     expect(stdout).toMatch(/not compared: finishedAt/);
@@ -351,7 +351,7 @@ describe("bad usage of pawl test", () => {
       /no point 99: `at` is one of 1 to \d+/,
     ],
   ] as const)("ends %j with %i and says what to do", async (args, code, message) => {
-    const result = await pawl(folder(), ...args);
+    const result = await hosted(folder(), args);
     expect({ code: result.code, stdout: result.stdout }).toEqual({ code, stdout: "" });
     expect(result.stderr).toMatch(message);
   });

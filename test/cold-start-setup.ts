@@ -3,6 +3,9 @@ import { afterAll, beforeAll, expect } from "vitest";
 
 const HAS_NO_ENGINE = /\/src\/(base|core|cli)\/[^/]*$/;
 
+// Files that share a process: the name of the last test of the one before is no test of this one.
+expect.setState({ currentTestName: "" });
+
 let finish = async (): Promise<void> => {};
 
 beforeAll(async () => {

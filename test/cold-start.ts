@@ -5,7 +5,8 @@
 //
 //   CS1. An engine answers for the runs whose last entry it has written itself, with the code it had.
 //   CS2. Journals are read when an engine closes, and replayed when all tests of the file are over: what bodies do then disturbs no test.
-//   CS3. A killed engine is answered for by the next one that closes on the same store.
+//   CS3. A killed engine is answered for by the next one that closes on the same store. After a few that have closed on others, its own store is
+//        taken to be gone: else each engine would ask for the runs of all that were killed before it.
 //   CS4. What other processes have left in a SQLite file is read when their test is over, and answered for by the code of their modules.
 import { appendFileSync, existsSync } from "node:fs";
 import { expect } from "vitest";
@@ -33,6 +34,8 @@ const READ_FILE_MS = 30_000;
 const QUIET_MS = 200;
 const PATIENT_MS = 10_000;
 const WHOLE_FILE = "";
+/** More than the other stores that a test uses beside that of an engine it has killed. */
+const MAX_STRANGERS = 5;
 
 const { setTimeout: startTimer, clearTimeout: stopTimer } = globalThis;
 
@@ -46,6 +49,8 @@ interface Engine {
   readonly test: string;
   readonly workflows: readonly Workflow[];
   readonly written: Map<string, Written>;
+  /** Engines that have closed since on stores that know nothing of its runs. */
+  strangers: number;
 }
 
 interface Recorded {
@@ -81,7 +86,7 @@ export function watchEngines(): void {
     if (typeof url === "object" && !("commit" in url)) return Pawl.open(undefined, url);
     const store = typeof url === "object" ? url : storeOf(url ?? DEFAULT_STORE, options);
     const workflows = (options.workflows ?? []) as readonly Workflow[];
-    const engine: Engine = { test: currentTest(), workflows, written: new Map() };
+    const engine: Engine = { test: currentTest(), workflows, written: new Map(), strangers: 0 };
     const pawl = await open.call(Pawl, watched(store, engine), options);
     engines.set(pawl, engine);
     return pawl;
@@ -126,12 +131,26 @@ async function closeAndRead(pawl: Pawl, shut: () => Promise<void>): Promise<void
 
 async function readAll(pawl: Pawl): Promise<void> {
   for (const engine of engines.values()) {
+    if (engine !== engines.get(pawl) && !(await mayHave(pawl.store, engine))) continue;
     let looked = 0;
     for (const [id, written] of engine.written) {
       if (looked++ >= MAX_RUNS || written.head > MAX_ENTRIES) tally.passedOver++;
       else if (await readOne(pawl, engine, id, written)) engine.written.delete(id);
     }
   }
+}
+
+/** Whether this store may be that of an engine which has not closed. */
+async function mayHave(store: Store, engine: Engine): Promise<boolean> {
+  if (engine.strangers >= MAX_STRANGERS) return false;
+  const ids = [...engine.written.keys()];
+  for (const id of [ids[0], ids.at(-1)]) {
+    if (id === undefined) return false;
+    const row = await store.run(id).catch(() => null);
+    if (row !== null) return true;
+  }
+  engine.strangers++;
+  return false;
 }
 
 /** True if the run need not be looked for again. */
@@ -267,4 +286,6 @@ function report(ms: number): void {
     appendFileSync(path, `${JSON.stringify({ file, ms: Math.round(ms), ...tally, reasons: [...optedOut] })}\n`);
   for (const count of Object.keys(tally) as (keyof typeof tally)[]) tally[count] = 0;
   optedOut.clear();
+  // Those that nobody has closed are as good as killed: what the next file of this process closes does not answer for them.
+  engines.clear();
 }

@@ -130,12 +130,18 @@ const wait = fc.oneof(
   fc.record({ closeAll: fc.constant(true as const) }),
 );
 
-const counter = fc.record({
-  key: text,
-  by: fc.constantFrom(1, 2, -1, -2, 0.5, 0),
-  max: fc.option(fc.constantFrom(0, 1, 2, 3)),
-  held: fc.boolean(),
-});
+const counter = fc.record(
+  {
+    key: text,
+    by: fc.constantFrom(1, 2, -1, -2, 0.5, 0),
+    max: fc.option(fc.constantFrom(0, 1, 2, 3)),
+    held: fc.boolean(),
+    of: run,
+    maxFrom: text,
+    atLeast: fc.constant(true as const),
+  },
+  { requiredKeys: ["key", "by", "max", "held"] },
+);
 
 const state = fc.constantFrom(...RUN_STATES.filter((one) => !["succeeded", "failed", "cancelled"].includes(one)));
 const row = fc.record(

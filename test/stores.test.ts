@@ -20,7 +20,7 @@ const stores: Readonly<Record<string, (clocks: Clocks) => Store | Promise<Store>
   SQLite(clocks) {
     const folder = mkdtempSync(join(tmpdir(), "pawl-store-"));
     cleanUps.push(() => rmSync(folder, { recursive: true, force: true }));
-    return sqliteStore(join(folder, "pawl.db"), clocks);
+    return sqliteStore(join(folder, "pawl.db"), { ...clocks, durability: "process" });
   },
   async PostgreSQL(clocks) {
     const { store, leave } = await emptyPostgresStore(clocks);

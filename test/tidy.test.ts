@@ -17,8 +17,8 @@ const MAX_LINES = 500;
 const LAYERS = [
   ["base"],
   ["core"],
-  ["stores", "worker", "flows", "observe"],
-  ["client"],
+  ["stores", "worker", "flows", "notify", "observe"],
+  ["client", "guards"],
   ["index"],
   ["agent", "server", "testing"],
   ["cli"],

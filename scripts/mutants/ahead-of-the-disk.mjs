@@ -9,8 +9,8 @@ export const diskMutants = [
     changes: [
       {
         file: "src/core/steps.ts",
-        from: "    this.#pass.draft.onDurable(() => this.#attempts.start(call));",
-        to: "    this.#pass.ports.host.immediate(() => this.#attempts.start(call));",
+        from: "    this.#pass.draft.onDurable(() => {\n      // What was reserved",
+        to: "    this.#pass.ports.host.immediate(() => {\n      // What was reserved",
       },
     ],
     killers: [{ file: "test/behaviour/context.test.ts", title: "P13" }],

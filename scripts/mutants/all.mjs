@@ -1,7 +1,13 @@
-// Each mutant: the rule that it takes away (P: PROTOCOL.md, D: a section of DESIGN.md), what the engine then does in its stead, the exact
+// Each mutant: the rule that it takes away (P: PROTOCOL.md, D: a section of DESIGN.md, S: SPEC.md), what the engine then does in its stead, the exact
 // changes of the sources, and the narrowest tests that must notice: one of `killers`, and each of `alsoKilledBy` as well.
 import { diskMutants } from "./ahead-of-the-disk.mjs";
+import { approvalMutants } from "./approvals.mjs";
+import { budgetMutants } from "./budgets.mjs";
+import { callbackMutants } from "./callbacks.mjs";
+import { effectMutants } from "./effects.mjs";
 import { flowMutants } from "./flow.mjs";
+import { guardMutants } from "./guards.mjs";
+import { lintMutants } from "./lint.mjs";
 import { ownershipMutants } from "./ownership.mjs";
 import { postgresMutants } from "./postgres.mjs";
 import { storeMutants } from "./stores.mjs";
@@ -14,4 +20,10 @@ export const mutants = [
   ...storeMutants,
   ...postgresMutants,
   ...flowMutants,
+  ...effectMutants,
+  ...approvalMutants,
+  ...callbackMutants,
+  ...guardMutants,
+  ...lintMutants,
+  ...budgetMutants,
 ];

@@ -9,7 +9,7 @@ export const ownershipMutants = [
     changes: [
       {
         file: "src/core/draft.ts",
-        from: "{ ...plain, ifWake: suspension.ifWake, row: { ...plain.row, ...suspension.row } }",
+        from: "{ ifWake: suspension.ifWake, ...plain, row: { ...plain.row, ...suspension.row } }",
         to: "{ ...plain, row: { ...plain.row, ...suspension.row } }",
       },
     ],
@@ -73,8 +73,8 @@ export const ownershipMutants = [
     changes: [
       {
         file: "src/core/endings.ts",
-        from: "const end = pass.cancelling === null ? endOf(pass, result) : endOfCancelled(pass.id, pass.cancelling);",
-        to: "const end = endOf(pass, result);",
+        from: "if (pass.cancelling === null || pass.body.isIncomplete) return endOf(pass, result);",
+        to: "if (pass !== null) return endOf(pass, result);",
       },
     ],
     killers: [{ file: "test/behaviour/cancel.test.ts" }],
@@ -216,8 +216,8 @@ export const ownershipMutants = [
     changes: [
       {
         file: "src/worker/load-run.ts",
-        from: "if (claimed.row.claims > LIMITS.deathsAmongOthers + LIMITS.deathsAlone)",
-        to: "if (claimed.row.claims > 1000 * (LIMITS.deathsAmongOthers + LIMITS.deathsAlone))",
+        from: "return row.claims > LIMITS.deathsAmongOthers + LIMITS.deathsAlone;",
+        to: "return row.claims > 1000 * (LIMITS.deathsAmongOthers + LIMITS.deathsAlone);",
       },
     ],
     killers: [{ file: "test/behaviour/versions.test.ts", title: "P28" }],
@@ -291,7 +291,13 @@ export const ownershipMutants = [
   {
     rule: "P19",
     name: "a cancelled run leaves its children alone",
-    changes: [{ file: "src/core/endings.ts", from: "  cancelChildren(pass, reason);\n", to: "" }],
+    changes: [
+      {
+        file: "src/core/endings.ts",
+        from: "  cancelChildren(pass, { reason: cancelling.reason, compensate: cancelling.compensate === true });\n",
+        to: "",
+      },
+    ],
     killers: [{ file: "test/behaviour/children.test.ts", title: "P12" }, { file: "test/behaviour/cancel.test.ts" }],
   },
   {
@@ -324,7 +330,7 @@ export const ownershipMutants = [
     changes: [
       {
         file: "src/core/body.ts",
-        from: "    this.cancellation.giveGrace((error) => this.#pass.guarded(() => this.#pass.end({ ok: false, error })));\n",
+        from: "    this.cancellation.giveGrace((error) => this.#pass.guarded(() => this.#close({ ok: false, error })));\n",
         to: "",
       },
     ],
@@ -366,8 +372,8 @@ export const ownershipMutants = [
     changes: [
       {
         file: "src/core/rest.ts",
-        from: "    wakeAt: calls.nextDue(row.deadline),\n    claims: 0,\n",
-        to: "    wakeAt: calls.nextDue(row.deadline),\n",
+        from: "    wakeAt: calls.nextDue(cancelling === null && !body.isCompensating ? row.deadline : null),\n    claims: 0,\n",
+        to: "    wakeAt: calls.nextDue(cancelling === null && !body.isCompensating ? row.deadline : null),\n",
       },
     ],
     killers: [{ file: "test/behaviour/versions.test.ts", title: "P28" }, { file: "test/behaviour/suspension.test.ts" }],
@@ -443,7 +449,7 @@ export const ownershipMutants = [
     changes: [
       {
         file: "src/core/pass.ts",
-        from: "    if (this.body.hasEndedInTurn) return call.promise;\n",
+        from: "    if (this.body.isDeaf) return call.promise;\n",
         to: "",
       },
     ],

@@ -374,8 +374,8 @@ export const postgresMutants = [
     changes: [
       {
         file: `${FUNCTIONS}/commit-functions.ts`,
-        from: "((x ->> 'by')::double precision > 0 and v_amount > (x ->> 'max')::double precision)",
-        to: "((x ->> 'by')::double precision > (x ->> 'max')::double precision)",
+        from: "(v_by > 0 and v_amount > v_max)",
+        to: "(v_by > v_max)",
       },
     ],
     killers: [...inCase("P24 changes"), ...inCase("I18")],

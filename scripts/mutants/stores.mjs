@@ -75,8 +75,8 @@ export const storeMutants = [
     changes: [
       {
         file: "src/stores/sqlite/conditions.ts",
-        from: "const sum = (sums.get(key) ?? counterValue(db, key)) + by;",
-        to: "const sum = counterValue(db, key) + by;",
+        from: "const current = (key: string) => sums.get(key) ?? counterValue(db, key);",
+        to: "const current = (key: string) => counterValue(db, key);",
       },
     ],
     killers: [{ file: "test/stores.test.ts", title: "SQLite" }],
@@ -181,7 +181,7 @@ export const storeMutants = [
     name: "a counter goes past its limit (SQLite)",
     changes: [
       {
-        file: "src/stores/sqlite/conditions.ts",
+        file: "src/stores/counters.ts",
         from: "return sum < 0 || (by > 0 && max !== null && sum > max);",
         to: "return sum < 0 || (by > 0 && max === -1);",
       },

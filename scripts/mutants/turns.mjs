@@ -34,9 +34,8 @@ export const turnMutants = [
       },
       {
         file: "src/core/deliver-next.ts",
-        from: `    const { call, type, text, payload } = outcome;
-    pass.draft.appendText(pass.ports.clock.now(), type, call.key, text);`,
-        to: "    const { call, type, payload } = outcome;",
+        from: "    pass.draft.appendText(pass.ports.clock.now(), type, call.key, text);",
+        to: "    void text;",
       },
     ],
     killers: [{ file: "test/determinism/every-prefix.test.ts" }],
@@ -47,8 +46,8 @@ export const turnMutants = [
     changes: [
       {
         file: "src/core/issue.ts",
-        from: "if (entry.type !== call.type || entry.key !== call.key) return false;",
-        to: "if (entry.type !== call.type) return false;",
+        from: "if (entry.type !== entryTypeOf(call) || entry.key !== call.key) return false;",
+        to: "if (entry.type !== entryTypeOf(call)) return false;",
       },
     ],
     killers: [{ file: "test/behaviour/divergence.test.ts" }],
@@ -71,7 +70,7 @@ export const turnMutants = [
     changes: [
       {
         file: "src/core/pass.ts",
-        from: `    if (this.body.hasEndedInTurn && next.entry.type !== "run.cancelling")`,
+        from: `    if (this.body.hasEndedInTurn && !mayFollowEnd(next.entry.type))`,
         to: `    if (this.body.hasEndedInTurn && next.entry.type === "run.started")`,
       },
     ],
@@ -152,8 +151,8 @@ export const turnMutants = [
     changes: [
       {
         file: "src/core/wakeups.ts",
-        from: `around.inboxReadAt >= (due.due as number) ? { kind: "timeout", call: due } : READ_INBOX`,
-        to: `around.inboxReadAt >= 0 ? { kind: "timeout", call: due } : READ_INBOX`,
+        from: "if (around.inboxReadAt < (due.due as number)) return READ_INBOX;",
+        to: "if (around.inboxReadAt < 0) return READ_INBOX;",
       },
     ],
     killers: [{ file: "test/behaviour/signals.test.ts", title: "P5" }, { file: "test/attacks/fencing.test.ts" }],
@@ -248,7 +247,11 @@ export const turnMutants = [
     rule: "P12",
     name: "children that were called outlive their parent",
     changes: [
-      { file: "src/core/endings.ts", from: "  cancelChildren(pass, `Its parent ${pass.id} ${end.state}.`);\n", to: "" },
+      {
+        file: "src/core/endings.ts",
+        from: '  cancelChildren(pass, { reason: `Its parent ${pass.id} ${end.state}.`, compensate: end.state === "failed" });\n',
+        to: "",
+      },
     ],
     killers: [{ file: "test/behaviour/children.test.ts", title: "P12" }, { file: "test/behaviour/run-end.test.ts" }],
   },

@@ -1,9 +1,23 @@
 /** The stable codes of every error Pawl raises. Code may branch on them; they never change meaning. */
 export type ErrorCode =
+  | "approval_decided"
+  | "approval_denied"
+  | "approval_expired"
+  | "approval_mismatch"
+  | "approval_not_found"
+  | "approval_refused"
+  | "budget_exceeded"
   | "call_in_step"
+  | "callback_answered"
+  | "callback_expired"
+  | "callback_failed"
+  | "callback_not_found"
   | "cancelled"
+  | "changes_requested"
   | "child_failed"
+  | "circuit_open"
   | "closed"
+  | "compensation_incomplete"
   | "corrupt_value"
   | "corrupted_journal"
   | "deadline_exceeded"
@@ -19,15 +33,19 @@ export type ErrorCode =
   | "lease_lost"
   | "max_retries_exceeded"
   | "newer_schema"
+  | "no_progress"
   | "not_a_store"
   | "not_serializable"
+  | "notification_failed"
   | "poisoned"
   | "replay_drift"
   | "replay_stalled"
+  | "retry_budget_exceeded"
   | "run_ended"
   | "run_not_found"
   | "run_parked"
   | "schema_mismatch"
+  | "secret_missing"
   | "sqlite_too_old"
   | "step_interrupted"
   | "step_timeout"
@@ -36,6 +54,7 @@ export type ErrorCode =
   | "transaction_failed"
   | "unknown_outcome"
   | "unknown_workflow"
+  | "unsafe_retry"
   | "wait_timeout";
 
 export interface PawlErrorOptions {
@@ -94,6 +113,12 @@ export function messageOf(error: unknown): string {
   } catch {
     return "an error that cannot be read";
   }
+}
+
+/** The same, with what caused it: an error that only says that retries are used up helps nobody. */
+export function messageWithCause(error: unknown): string {
+  const cause = readProperty(error, "cause");
+  return cause == null ? messageOf(error) : `${messageOf(error)} It was: ${messageOf(cause)}`;
 }
 
 /** A property of whatever was thrown; `undefined` where there is none, or a getter or proxy refuses to tell. */

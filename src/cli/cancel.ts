@@ -2,10 +2,12 @@ import type { Command } from "commander";
 import type { CancelOutcome } from "../client/run.ts";
 import { action, addCommand, withClient } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
+import { noteNobodyUndoes, unlessNobodyCan } from "./nobody.ts";
 import { findRun } from "./run-id.ts";
 
 interface CancelCommandOptions {
   readonly reason?: string;
+  readonly compensate?: boolean;
 }
 
 const TELLS: Readonly<Record<CancelOutcome["outcome"], (run: string) => string>> = {
@@ -16,19 +18,28 @@ const TELLS: Readonly<Record<CancelOutcome["outcome"], (run: string) => string>>
 };
 
 export function addCancel(program: Command): void {
-  addCommand(program, "cancel <run>", "stop a run", ['pawl cancel 0193a7c2 --reason "ordered twice"'])
+  addCommand(program, "cancel <run>", "stop a run", [
+    'pawl cancel 0193a7c2 --reason "ordered twice"',
+    "pawl cancel 0193a7c2 --compensate",
+  ])
     .option("--reason <text>", "why, for the journal")
+    .option("--compensate", "undo what the run has done, as far as it says how")
     .action(
-      action<CancelCommandOptions, [string]>(({ options, out, ...call }, text) =>
-        withClient({ options, out, ...call }, async (pawl) => {
+      action<CancelCommandOptions, [string]>((call, text) =>
+        withClient(call, async (pawl) => {
+          const { options, out, url } = call;
           const run = await findRun(pawl, text);
           const progress = out.progress("Waiting for its worker to record the cancellation");
-          const { outcome } = await pawl
-            .cancel(run, options.reason === undefined ? {} : { reason: options.reason })
-            .finally(progress.done);
+          const cancelling = pawl.cancel(run, {
+            compensate: options.compensate === true,
+            ...(options.reason !== undefined && { reason: options.reason }),
+          });
+          const outcome = (await unlessNobodyCan(pawl, run, cancelling).finally(progress.done))?.outcome ?? null;
           if (out.isJson) out.json({ run, outcome });
-          else out.print(TELLS[outcome](run));
-          return EXIT.ok;
+          else if (outcome !== null) out.print(TELLS[outcome](run));
+          if (outcome !== null) return EXIT.ok;
+          await noteNobodyUndoes(out, url, pawl, run);
+          return EXIT.waiting;
         }),
       ),
     );

@@ -5,6 +5,7 @@ import type { Log } from "../core/context.ts";
 import type { ExitCode } from "./exit-codes.ts";
 import { reportFailure } from "./failure.ts";
 import { createOutput, type Output } from "./output.ts";
+import { secretOption } from "./secret.ts";
 import { assertStoreExists, storeUrl } from "./store-url.ts";
 
 export interface CommonOptions {
@@ -65,7 +66,7 @@ export async function withPawl<T>(
   options: PawlOptions,
   body: (pawl: Pawl) => Promise<T>,
 ): Promise<T> {
-  const pawl = await Pawl.open(call.url, { ...options, handleSignals: false });
+  const pawl = await Pawl.open(call.url, { ...secretOption(), ...options, handleSignals: false });
   try {
     return await body(pawl);
   } finally {

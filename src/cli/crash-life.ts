@@ -5,7 +5,7 @@ import { decode, encode } from "../base/codec.ts";
 import { hasCode } from "../base/errors.ts";
 import { Pawl } from "../client/pawl.ts";
 import type { Run } from "../client/run.ts";
-import type { Entry, StepFailed } from "../core/journal.ts";
+import { type Entry, isStepSuccess, type StepFailed } from "../core/journal.ts";
 import { sqliteStore } from "../stores/sqlite/sqlite-store.ts";
 import type { CrashPoint } from "../testing/explorer/crash-point.ts";
 import { type Ending, History, RUN_ID } from "../testing/explorer/history.ts";
@@ -134,7 +134,7 @@ async function storyOf(ending: Ending, { recorder }: NamedCrashTest, isFirst: bo
 }
 
 function isOutcome({ type, payload }: Entry): boolean {
-  return type === "step.completed" || (type === "step.failed" && (payload as StepFailed).retryAt === null);
+  return isStepSuccess(type) || (type === "step.failed" && (payload as StepFailed).retryAt === null);
 }
 
 function isInterruption({ type, payload }: Entry): boolean {
@@ -164,8 +164,9 @@ async function endOf(run: Run): Promise<LifeEnd> {
   }
 }
 
-function stepOutcome({ type, key, payload }: Entry): LifeStory["steps"] {
-  if ((type !== "step.completed" && type !== "step.failed") || key === null) return [];
+function stepOutcome(entry: Entry): LifeStory["steps"] {
+  const { type, key, payload } = entry;
+  if ((type !== "step.failed" && !isOutcome(entry)) || key === null) return [];
   return [{ key, value: encode(payload) }];
 }
 

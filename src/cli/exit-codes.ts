@@ -18,8 +18,11 @@ export const EXIT_CODES: readonly { readonly code: ExitCode; readonly meaning: s
   { code: EXIT.ok, meaning: "done" },
   { code: EXIT.failed, meaning: "the run failed or was cancelled; doctor, test or replay found faults" },
   { code: EXIT.usage, meaning: "bad usage or bad input: nothing was changed" },
-  { code: EXIT.notFound, meaning: "no such run or workflow" },
-  { code: EXIT.waiting, meaning: "the run is parked, or with --no-wait waits for something" },
+  { code: EXIT.notFound, meaning: "no such run, workflow or approval" },
+  {
+    code: EXIT.waiting,
+    meaning: "the run is parked, waits with --no-wait, or a cancel needs a worker",
+  },
   { code: EXIT.unavailable, meaning: "the store cannot be used" },
   { code: EXIT.fault, meaning: "a fault in Pawl itself: please report it" },
   { code: EXIT.interrupted, meaning: "interrupted; a run keeps its progress" },
@@ -31,6 +34,8 @@ export const EXIT_CODES_HELP: string = [
 ].join("\n");
 
 const BY_ERROR: Partial<Record<ErrorCode, ExitCode>> = {
+  approval_not_found: EXIT.notFound,
+  callback_not_found: EXIT.notFound,
   run_not_found: EXIT.notFound,
   unknown_workflow: EXIT.notFound,
   run_parked: EXIT.waiting,

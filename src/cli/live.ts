@@ -2,6 +2,9 @@
 // One line for what is done, failed or waited for. A step that is quick shows once; one that takes longer is announced first. Of a map
 // with many items, the first ones show and the rest is counted.
 import { formatMs } from "../base/duration.ts";
+import { decisionText } from "../client/timeline.ts";
+import type { ApprovalDecided, ApprovalRequested } from "../core/approval-request.ts";
+import type { CallbackEnded, CallbackOpened } from "../core/callback.ts";
 import type { ChildEnded, ChildStarted, Entry, Parked, StepFailed, StepStarted, TimerSet } from "../core/journal.ts";
 import { MapItems, mapOf } from "./map-items.ts";
 import type { Output } from "./output.ts";
@@ -65,6 +68,9 @@ export class Live {
   readonly #shows: Partial<Record<Entry["type"], (key: string, entry: Entry) => void>> = {
     "step.started": (key, entry) => this.#stepStarted(key, entry as Entry<StepStarted>),
     "step.completed": (key, entry) => this.#stepCompleted(key, entry),
+    "effect.planned": (key, entry) => this.#stepStarted(key, entry as Entry<StepStarted>),
+    "effect.executed": (key, entry) => this.#stepCompleted(key, entry),
+    "effect.compensated": (key, entry) => this.#stepCompleted(key, entry),
     "step.failed": (key, entry) => this.#stepFailed(key, entry as Entry<StepFailed>),
     "timer.set": (key, entry) =>
       this.#waiting(key, key, entry.at, `sleeps until ${inTime(this.#now(), (entry.payload as TimerSet).due)}`),
@@ -74,6 +80,19 @@ export class Live {
       this.#waited("signal", key, entry.at, shortJson((entry.payload as { payload?: unknown }).payload, 80)),
     "child.started": (key, entry) =>
       this.#waiting(key, `child ${key}`, entry.at, `is run ${(entry.payload as ChildStarted).child}`),
+    "approval.requested": (key, entry) => {
+      const { id, approvers, expiresAt } = entry.payload as ApprovalRequested;
+      const until = `until ${inTime(this.#now(), expiresAt)}; up to ${approvers.join(", ")}: pawl approve ${id} --by <name>`;
+      this.#waiting(key, `approval ${key}`, entry.at, `waiting ${until}`);
+    },
+    "approval.decided": (key, { at, payload }) =>
+      this.#waited("approval", key, at, decisionText(payload as ApprovalDecided)),
+    "callback.opened": (key, entry) => {
+      const { id, due } = entry.payload as CallbackOpened;
+      const until = due === null ? "" : ` until ${inTime(this.#now(), due)}`;
+      this.#waiting(key, `callback ${key}`, entry.at, `waiting for an answer${until}: ${id}`);
+    },
+    "callback.ended": (key, { at, payload }) => this.#waited("callback", key, at, answerText(payload as CallbackEnded)),
     "child.ended": (key, entry) => this.#childEnded(key, entry as Entry<ChildEnded>),
   };
 
@@ -163,7 +182,13 @@ export class Live {
     if (type === "note") this.#line("", dim("·"), String(facts.text ?? ""));
     if (type === "version.changed") this.#line("", yellow("!"), `goes on with version ${String(facts.to ?? "")}`);
     if (type === "run.cancelling") this.#line("", yellow("!"), "cancelling", String(facts.reason ?? ""));
+    if (type === "run.compensating") this.#line("", yellow("!"), "undoes what it has done", errorLine(facts.error));
     if (type === "run.continued") this.#line("", dim("·"), `goes on as generation ${String(facts.generation)}`);
     if (type === "run.parked") this.#line("", magenta("‖"), "parked", (payload as Parked).message);
   }
+}
+
+function answerText(ended: CallbackEnded): string {
+  if (ended.status === "answered") return shortJson(ended.value, 80);
+  return ended.status === "failed" ? `failed: ${ended.reason}` : "nobody answered in time";
 }

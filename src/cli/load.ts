@@ -3,6 +3,7 @@ import * as nodeModule from "node:module";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { PawlError } from "../base/errors.ts";
+import type { Notifier } from "../core/notification.ts";
 import type { Workflow } from "../core/workflow.ts";
 import { ownFile } from "../stores/own-file.ts";
 import { placeOf, relativeToHere, syntaxPlace } from "./code-place.ts";
@@ -10,15 +11,29 @@ import * as hooks from "./ts-hook.ts";
 
 let isRegistered = false;
 
+/** What a process works with. */
+interface Loaded {
+  readonly workflows: readonly Workflow[];
+  readonly notifiers: readonly Notifier[];
+}
+
 /** Loads workflow files, TypeScript or JavaScript, and returns every workflow they export. */
-export async function loadWorkflows(files: readonly string[]): Promise<Workflow[]> {
+export async function loadWorkflows(files: readonly string[]): Promise<readonly Workflow[]> {
+  return (await loadWork(files)).workflows;
+}
+
+/** The same, with what the files export as `notifiers`. */
+export async function loadWork(files: readonly string[]): Promise<Loaded> {
   const found = new Set<Workflow>();
+  const notifiers = new Set<Notifier>();
   for (const file of files) {
-    const exported = collectWorkflows(await loadModule(file));
-    if (exported.length === 0) throw nothingExported(file);
-    for (const one of exported) found.add(one);
+    const exported: { readonly notifiers?: unknown } = await loadModule(file);
+    const workflows = collectWorkflows(exported);
+    if (workflows.length === 0) throw nothingExported(file);
+    for (const one of workflows) found.add(one);
+    for (const one of Array.isArray(exported.notifiers) ? (exported.notifiers as Notifier[]) : []) notifiers.add(one);
   }
-  return [...found];
+  return { workflows: [...found], notifiers: [...notifiers] };
 }
 
 /** From here on, this process can import TypeScript. */

@@ -1,10 +1,14 @@
 #!/usr/bin/env node
 import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
+import { addAnswer, addRevoke } from "./answer.ts";
+import { addApprovals } from "./approvals.ts";
+import { addApprove, addDeny, addRequestChanges } from "./approve.ts";
 import { addBackup } from "./backup.ts";
 import { addCancel } from "./cancel.ts";
 import { JSON_HELP, STORE_HELP } from "./command.ts";
 import { addDoctor } from "./doctor.ts";
+import { addEffects } from "./effects.ts";
 import { EXIT, EXIT_CODES_HELP } from "./exit-codes.ts";
 import { addExitCodes } from "./exit-codes-command.ts";
 import { addExport } from "./export.ts";
@@ -27,8 +31,10 @@ import { addWorkers } from "./workers.ts";
 
 const GROUPS: readonly (readonly [title: string, commands: readonly ((program: Command) => void)[]])[] = [
   ["Run workflows:", [addInit, addRun, addWorker, addStart]],
-  ["Look:", [addLs, addShow, addWhy, addJournal, addExport]],
+  ["Look:", [addLs, addShow, addWhy, addJournal, addEffects, addExport]],
   ["Act on a run:", [addSignal, addCancel, addRetry, addFork, addResolve]],
+  ["Approvals:", [addApprovals, addApprove, addDeny, addRequestChanges]],
+  ["Callbacks:", [addAnswer, addRevoke]],
   ["Schedules:", [addSchedules]],
   ["Test:", [addTest, addReplay]],
   ["Look after the store:", [addWorkers, addDoctor, addBackup]],
@@ -68,6 +74,7 @@ const EXAMPLE = [
 const VARIABLES = [
   "Environment:",
   "  PAWL_STORE    the store, if --store does not say",
+  "  PAWL_SECRET   what tokens of callbacks are made with, as Pawl.open({ secret })",
   "  PAWL_DEBUG=1  stack traces with errors",
   "  NO_COLOR      no colours",
 ].join("\n");

@@ -70,4 +70,11 @@ export class MapItems {
   }
 }
 
-const CALLS: ReadonlySet<string> = new Set(["step.started", "timer.set", "signal.awaited", "child.started"]);
+const CALLS: ReadonlySet<string> = new Set([
+  "step.started",
+  "timer.set",
+  "signal.awaited",
+  "child.started",
+  "approval.requested",
+  "callback.opened",
+]);

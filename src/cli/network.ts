@@ -7,7 +7,7 @@ export interface BlockedNetwork {
 }
 
 /**
- * Refuses every connection that this process tries to make from now on: while crashes are tried, a step runs again and again, and nobody
+ * Refuses every connection that this process tries to make from now on: while a workflow is tried out, a step runs again and again, and nobody
  * wants a real service to see that. HTTP, fetch and the database clients all go through these methods.
  */
 export function blockNetwork(): BlockedNetwork {
@@ -15,7 +15,7 @@ export function blockNetwork(): BlockedNetwork {
   const refuse = (): Error => {
     network.refused += 1;
     return new Error(
-      "The network is blocked while crashes are tried. Use a fake of the service, or allow it with --allow-net.",
+      "The network is blocked while a workflow is tried out. Use a fake of the service, or allow it with --allow-net.",
     );
   };
   Socket.prototype.connect = function connect(this: Socket): Socket {

@@ -3,6 +3,7 @@ import { action, addCommand, withClient } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
 import { noteIfNobodyWorks } from "./inheritor.ts";
 import { readValue } from "./input.ts";
+import { noteNobodyUndoes, unlessNobodyCan } from "./nobody.ts";
 import { clean } from "./printable.ts";
 import { findRun } from "./run-id.ts";
 
@@ -10,6 +11,9 @@ interface ResolveOptions {
   readonly value?: string;
   readonly step?: string;
 }
+
+/** Choices that end the run, in this process if they can. */
+const STOPS: readonly string[] = ["cancel", "abort", "compensate"];
 
 export function addResolve(program: Command): void {
   addCommand(program, "resolve <run> <choice>", "decide about a parked run; pawl why lists the choices", [
@@ -23,14 +27,18 @@ export function addResolve(program: Command): void {
         withClient({ options, out, url }, async (pawl) => {
           const value = await readValue(options.value, "--value");
           const run = await findRun(pawl, text);
-          await pawl.resolve(run, {
-            choice,
-            ...(options.value !== undefined && { value }),
-            ...(options.step !== undefined && { step: options.step }),
-          });
+          const resolving = pawl
+            .resolve(run, {
+              choice,
+              ...(options.value !== undefined && { value }),
+              ...(options.step !== undefined && { step: options.step }),
+            })
+            .then(() => true);
+          const isDone = await unlessNobodyCan(pawl, run, resolving);
           if (out.isJson) out.json({ run, choice });
           else out.print(`Decided for run ${run}: ${clean(choice)}.`);
-          if (choice !== "cancel") await noteIfNobodyWorks(out, url, pawl, run);
+          if (isDone === null) await noteNobodyUndoes(out, url, pawl, run);
+          else if (!STOPS.includes(choice)) await noteIfNobodyWorks(out, url, pawl, run);
           return EXIT.ok;
         }),
       ),

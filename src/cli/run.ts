@@ -11,7 +11,7 @@ import { EXIT } from "./exit-codes.ts";
 import { type Errand, follow } from "./follow.ts";
 import { readValue } from "./input.ts";
 import { onInterrupt } from "./interrupt.ts";
-import { loadWorkflows } from "./load.ts";
+import { loadWork } from "./load.ts";
 import { stderrLog } from "./log.ts";
 
 interface RunOptions {
@@ -46,13 +46,13 @@ export function addRun(program: Command): void {
     .action(
       action<RunOptions, [string, string, string | undefined]>(async (call, file, name, text) => {
         const interrupt = onInterrupt();
-        const workflows = await loadWorkflows([file]);
+        const { workflows, notifiers } = await loadWork([file]);
         const workflow = pick(workflows, name, file);
         const input = text === undefined ? undefined : { value: await readValue(text, "INPUT") };
         let followed: string | null = null;
         // Why a run is parked is logged; of this one it is shown as its progress.
         const logger = stderrLog(call.out, (fields) => !("reason" in fields && fields.run === followed));
-        return withPawl(call, { workflows, logger }, async (pawl) => {
+        return withPawl(call, { workflows, notifiers, logger }, async (pawl) => {
           const { run, isNew } = await startOrFind(pawl, {
             workflow,
             input,

@@ -1,7 +1,10 @@
 import type { Command } from "commander";
 import { formatMs } from "../base/duration.ts";
+import { budgetText } from "../client/budgets.ts";
+import { ownerOf } from "../client/ledger.ts";
 import type { RunStatus } from "../client/run.ts";
 import {
+  decisionText,
   type Timeline,
   type TimelineChild,
   type TimelineMark,
@@ -9,6 +12,7 @@ import {
   type TimelineWait,
   timeline,
 } from "../client/timeline.ts";
+import type { ApprovalDecided } from "../core/approval-request.ts";
 import { action, addCommand, withClient } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
 import type { Colors, Output } from "./output.ts";
@@ -60,8 +64,10 @@ function factsOf(status: RunStatus, line: Timeline, now: number): [string, strin
     ...(status.tags.length === 0 ? [] : [["tags", clean(status.tags.join(", "))] as [string, string]]),
     ...(status.parent === null ? [] : [["parent", status.parent] as [string, string]]),
     ...(status.origin === null ? [] : [["inherits", `the journal of ${status.origin}`] as [string, string]]),
+    ...(ownerOf(status.error) === null ? [] : [["owner", clean(String(ownerOf(status.error)))] as [string, string]]),
     ["input", shortJson(line.input, 200)],
     ...(status.cost === undefined ? [] : [["cost", shortJson(status.cost)] as [string, string]]),
+    ...(status.budget === undefined ? [] : [["budget", clean(budgetText(status.budget))] as [string, string]]),
     ...(Object.keys(status.data).length === 0 ? [] : [["state", shortJson(status.data, 200)] as [string, string]]),
     ...(status.progress === undefined ? [] : [["progress", shortJson(status.progress, 200)] as [string, string]]),
     ["journal", countOf(line.entries, "entry", "entries")],
@@ -137,6 +143,10 @@ function stepOutcome(step: TimelineStep, color: Colors): Cell {
       return { text: `retrying: ${errorLine(step.attempts.at(-1)?.error)}`, paint: color.yellow };
     case "running":
       return { text: "running", paint: color.cyan };
+    case "unknown": {
+      const why = step.error === undefined ? "nobody can tell whether it happened" : errorLine(step.error);
+      return { text: `unknown: ${why}`, paint: color.magenta };
+    }
     case "abandoned":
       return { text: "abandoned: the run ended first", paint: color.yellow };
   }
@@ -148,11 +158,22 @@ function waitRow(wait: TimelineWait, start: number, color: Colors, now: number):
     wait.status === "open"
       ? { text: `waiting${due}`, paint: color.blue }
       : {
-          text: wait.status === "received" ? `received ${shortJson(wait.payload, 80)}` : wait.status,
-          paint: wait.status === "timed out" ? color.yellow : color.green,
+          text: clean(waitEnd(wait)),
+          paint: isGood(wait) ? color.green : color.yellow,
         };
-  const what = wait.kind === "timer" ? "sleep" : "signal";
+  const what = wait.kind === "timer" ? "sleep" : wait.kind;
   return { seq: wait.seq, cells: [cellsOf(wait.startedAt - start, what, wait.key, tookOf(wait, now), outcome)] };
+}
+
+function waitEnd({ kind, status, payload }: TimelineWait): string {
+  if (kind === "approval" && status === "decided") return decisionText(payload as ApprovalDecided);
+  if (status === "failed") return `failed: ${String(payload)}`;
+  return status === "received" || status === "answered" ? `${status} ${shortJson(payload, 80)}` : status;
+}
+
+function isGood({ kind, status, payload }: TimelineWait): boolean {
+  if (kind === "approval" && status === "decided") return (payload as ApprovalDecided).decision === "approved";
+  return status !== "timed out" && status !== "failed";
 }
 
 function childRow(child: TimelineChild, start: number, color: Colors, now: number): Row {

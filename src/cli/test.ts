@@ -6,7 +6,9 @@ import { CRASH_MODES, type CrashMode } from "../testing/explorer/crash-point.ts"
 import type { CrashReport } from "../testing/explorer/report.ts";
 import { action, addCommand, type Call } from "./command.ts";
 import { type CrashTestChoice, chooseTests, type NamedCrashTest } from "./crash-tests.ts";
-import { EXIT } from "./exit-codes.ts";
+import { checkInProcesses, chooseDetectors, printDetector } from "./detector-tests.ts";
+import { byWorkflow, lintTests, printLint } from "./effect-tests.ts";
+import { EXIT, type ExitCode } from "./exit-codes.ts";
 import { type FreshReport, killEverywhere, MOST_POINTS } from "./fresh-processes.ts";
 import { readValue, wholeNumber } from "./input.ts";
 import { onInterrupt } from "./interrupt.ts";
@@ -15,7 +17,9 @@ import { type BlockedNetwork, blockNetwork } from "./network.ts";
 import { printReport } from "./test-report.ts";
 
 interface TestOptions {
-  readonly crashEverywhere: true;
+  readonly crashEverywhere?: boolean;
+  readonly detectors?: boolean;
+  readonly effects?: boolean;
   readonly input?: string;
   readonly pairs?: boolean;
   readonly at?: string;
@@ -50,13 +54,20 @@ export interface TestReport {
   readonly processes: FreshReport | null;
 }
 
+/** Of these, one at a time. */
+const TESTS = ["--crash-everywhere", "--effects", "--detectors"] as const;
+
 export function addTest(program: Command): void {
-  addCommand(program, "test <file> [workflow]", "crash a workflow at every point and see that it ends the same", [
+  addCommand(program, "test <file> [workflow]", "crash a workflow everywhere, or lint its effects", [
     `pawl test --crash-everywhere workflows/shop.ts order --input '{"id":"order-17"}'`,
     "pawl test --crash-everywhere checkout.crash.ts              # the crash tests that it exports",
     "pawl test --crash-everywhere checkout.crash.ts --at 17      # one point, to look into it",
+    "pawl test --effects checkout.crash.ts                       # what keeps each step and effect from happening twice",
+    "pawl test --detectors refund.ts                             # the checks of detectors that it exports",
   ])
-    .requiredOption("--crash-everywhere", "the test: crash before and after every commit, step, wake and signal")
+    .option("--crash-everywhere", "the test: crash before and after every commit, step, wake and signal")
+    .option("--effects", "the test: every step and effect says what keeps it from happening twice, and it is so")
+    .option("--detectors", "the test: detectors of effects only look, and find what was done, in fresh processes")
     .option("--input <json>", "the input: JSON, @file or - for stdin")
     .option("--pairs", "also two crashes in one run")
     .option("--at <n>", "only the point with this number")
@@ -69,6 +80,9 @@ export function addTest(program: Command): void {
     .addHelpText("after", HELP)
     .action(
       action<TestOptions, [string, string | undefined]>(async (call, file, name) => {
+        assertOneTest(call.options);
+        if (call.options.detectors === true) return testDetectors(call, file, name ?? null);
+        if (call.options.effects === true) return testEffects(call, file, name ?? null);
         const plan = await planOf(call.options, file, name ?? null);
         const network = plan.allowNet ? null : blockNetwork();
         const tests = chooseTests(await loadModule(file), plan.choice);
@@ -92,14 +106,61 @@ again for every point and every way to crash: the process dies there, a commit i
 freezes and another one takes over. Then it is also killed for real, and recovered in a fresh process, which has none of the
 first one's variables: at all points, or if there are more than ${MOST_POINTS}, at so many of them by lot.
 
-Exit codes: 0 if every end was the same, 1 if one was not, 2 for bad usage.`;
+With --effects, each is played once, what acts outside is run a second time, and three questions are asked about every step and effect:
+does a second run have effects outside, how is "already executed" detected, is the detection itself free of effects.
+
+With --detectors, FILE exports checks made with detectorTest(): each detector is asked twice, before and after its effect was made,
+every time in a process of its own.
+
+Exit codes: 0 if nothing was found, 1 if something was, 2 for bad usage.`;
+
+function assertOneTest({ crashEverywhere, effects, detectors }: TestOptions): void {
+  const count = [crashEverywhere, effects, detectors].filter((one) => one === true).length;
+  if (count === 1) return;
+  const [first, second, third] = TESTS;
+  const message =
+    count > 1
+      ? `Of ${first}, ${second} and ${third} one is possible at a time. Leave the others out.`
+      : `required option '${first}', '${second}' or '${third}' not specified`;
+  throw new PawlError("invalid_argument", message, { fields: { options: TESTS } });
+}
+
+async function testEffects(call: Call<TestOptions>, file: string, name: string | null): Promise<ExitCode> {
+  const { choice, allowNet } = await planOf(call.options, file, name);
+  const network = allowNet ? null : blockNetwork();
+  const reports = [];
+  for (const tested of byWorkflow(chooseTests(await loadModule(file), choice))) {
+    const { name: workflow } = tested.workflow;
+    const report = await lintTests(tested);
+    assertNoNetwork(network, workflow);
+    reports.push({ workflow, ...report });
+    if (!call.out.isJson) printLint(call.out, workflow, report);
+  }
+  const ok = reports.every((report) => report.ok);
+  if (call.out.isJson) call.out.json({ ok, workflows: reports });
+  return ok ? EXIT.ok : EXIT.failed;
+}
+
+async function testDetectors(call: Call<TestOptions>, file: string, name: string | null): Promise<ExitCode> {
+  const allowNet = call.options.allowNet === true;
+  const tests = chooseDetectors(await loadModule(file), file, name);
+  const reports = [];
+  for (const { name: test } of tests) {
+    const report = await checkInProcesses({ file, test, allowNet });
+    reports.push({ test, ok: report.ok, failures: report.failures });
+    if (!call.out.isJson) printDetector(call.out, test, report);
+  }
+  const ok = reports.every((report) => report.ok);
+  if (call.out.isJson) call.out.json({ ok, tests: reports });
+  return ok ? EXIT.ok : EXIT.failed;
+}
 
 /** A run that failed for want of a network says nothing about crashes. */
 function assertNoNetwork(network: BlockedNetwork | null, test: string): void {
   if (network === null || network.refused === 0) return;
   throw new PawlError(
     "invalid_argument",
-    `"${test}" wants to use the network, which is blocked while crashes are tried: its steps run again and again. Use fakes of its services, or allow it with --allow-net.`,
+    `"${test}" wants to use the network, which is blocked while it is tried out: its steps run again and again. Use fakes of its services, or allow it with --allow-net.`,
     { fields: { test } },
   );
 }

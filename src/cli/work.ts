@@ -1,9 +1,10 @@
 import { PawlError } from "../base/errors.ts";
 import { Pawl } from "../client/pawl.ts";
 import type { Log } from "../core/context.ts";
-import { loadWorkflows } from "./load.ts";
+import { loadWork } from "./load.ts";
 import { stderrLog } from "./log.ts";
 import type { Output } from "./output.ts";
+import { secretOption } from "./secret.ts";
 
 /** What a worker process is to do. */
 export interface Work {
@@ -31,9 +32,11 @@ export interface AtWork {
 /** Loads the files and begins to work on the runs of their workflows. `labels` come with every line of its log. */
 export async function beginWork(work: Work, out: Output, labels: object = {}): Promise<AtWork> {
   const { files, url, concurrency, drainMs, name } = work;
-  const workflows = await loadWorkflows(files);
+  const { workflows, notifiers } = await loadWork(files);
   const pawl = await Pawl.open(url, {
+    ...secretOption(),
     workflows,
+    notifiers,
     logger: out.isJson ? jsonLog(out, labels) : stderrLog(out),
     handleSignals: false,
     ...(concurrency !== undefined && { concurrency }),

@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { formatMs } from "../base/duration.ts";
 import { examineRuns, neededVersion, type StrandedRuns } from "../client/doctor.ts";
 import { isLive, type WorkerStatus } from "../client/worker-health.ts";
+import { NOTIFY_WORKFLOW } from "../core/notification.ts";
 import { SCHEDULE_WORKFLOW } from "../core/slot-run.ts";
 import { action, addCommand, type Call, withClient } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
@@ -39,7 +40,7 @@ live worker can take are listed below, among the newest ${MOST_RUNS.toLocaleStri
 
 /** What the user has given it: that every worker can keep schedules is no news. */
 function ownHandles(handles: WorkerStatus["handles"]): WorkerStatus["handles"] {
-  return handles.filter(({ workflow }) => workflow !== SCHEDULE_WORKFLOW);
+  return handles.filter(({ workflow }) => workflow !== SCHEDULE_WORKFLOW && workflow !== NOTIFY_WORKFLOW);
 }
 
 function workerFacts({

@@ -7,6 +7,7 @@
 //   D2. Only the owner of a run writes to it: a start takes the pending run for one commit, and gives it back with that (P18).
 import { type Duration, toMs } from "../base/duration.ts";
 import { assertName } from "../base/ids.ts";
+import { type BudgetPlan, budgetsFor } from "../core/budget.ts";
 import { Draft } from "../core/draft.ts";
 import type { Continued } from "../core/journal.ts";
 import type { ClaimedRun, Needs, NewKey, RunCommit, Store, Verdict } from "../core/store.ts";
@@ -41,6 +42,7 @@ export interface Burst extends Quiet {
   readonly needs: Needs | null;
   /** Counted from when this start lets the run begin: however long it is put off, that takes nothing of its time. */
   readonly deadline: number;
+  readonly plan?: BudgetPlan;
 }
 
 /** How long a start waits for another one that is writing to the same run, and how often it looks. */
@@ -84,9 +86,17 @@ function nextInput({ store, host, codec }: StartPorts, claimed: ClaimedRun, burs
   const before =
     last?.type === "run.continued" ? (openEntry(codec, claimed.run, last).payload as Continued).generation : 0;
   const { input, deadline } = burst;
-  const continued: Continued = { generation: before + 1, input, state: {}, cost: {}, replaces: true, deadline };
-  draft.append(now, "run.continued", null, continued);
   const wakeAt = Math.min(now + burst.waitMs, claimed.row.createdAt + burst.maxMs);
+  const continued: Continued = {
+    generation: before + 1,
+    input,
+    state: {},
+    cost: {},
+    replaces: true,
+    deadline,
+    ...(burst.plan !== undefined && { budgets: budgetsFor(claimed.run, burst.plan, wakeAt) }),
+  };
+  draft.append(now, "run.continued", null, continued);
   draft.row({ release: true, readyAt: null, wakeAt, deadline, ...(burst.needs !== null && { needs: burst.needs }) });
   return draft.take().commit;
 }

@@ -1,8 +1,10 @@
 // Decisions of people about parked runs, on their way in: one per park, the first one counts.
+import { readCancel } from "../base/cancel-text.ts";
 import type { Codec } from "../base/envelope.ts";
 import { PawlError } from "../base/errors.ts";
 import { encodePayload, encodeRecord } from "../core/draft.ts";
-import type { Resolved } from "../core/journal.ts";
+import type { Parked, Resolved } from "../core/journal.ts";
+import { isTerminal } from "../core/transition.ts";
 import { openEntry, openValue } from "../core/values.ts";
 import type { RunSource } from "./run.ts";
 
@@ -10,6 +12,39 @@ import type { RunSource } from "./run.ts";
 export function sealDecision(codec: Codec, run: string, id: string, decision: Resolved): string | Uint8Array {
   encodePayload(decision.value, "value of the decision");
   return codec.seal(encodeRecord(decision, "decision"), addressOf(run, id));
+}
+
+/** The step that a decision is about: the one that the run asks about, unless another one of its steps is named. */
+export async function stepOf(
+  { store }: Pick<RunSource, "store">,
+  run: string,
+  { detail }: Pick<Parked, "detail">,
+  named: string | undefined,
+): Promise<string> {
+  const asked = detail?.["step"];
+  const step = typeof asked === "string" ? asked : "";
+  if (named === undefined || named === step) return step;
+  if ((await store.journal(run)).some(({ key }) => key === named)) return named;
+  throw new PawlError(
+    "invalid_argument",
+    `Run ${run} has no step "${named}" to decide about.${step === "" ? "" : ` It asks about "${step}": name that, or none.`}`,
+    { fields: { run, step: named } },
+  );
+}
+
+/** A run is cancelled once: whoever wants more of it than the first one asked for must be told. */
+export async function assertSameCancel(
+  { store }: Pick<RunSource, "store">,
+  run: string,
+  compensate: boolean | undefined,
+): Promise<void> {
+  const row = compensate === true ? await store.run(run) : null;
+  if (row === null || isTerminal(row.state) || readCancel(row.cancel).compensate) return;
+  throw new PawlError(
+    "idempotency_conflict",
+    `Run ${run} is being cancelled already, and without \`compensate\`: what it has done stays. \`pawl effects ${run}\` lists it; undo it by hand.`,
+    { fields: { run, compensate: false } },
+  );
 }
 
 /** Somebody has decided about this park before: whoever wants something else must be told. */

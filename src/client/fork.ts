@@ -4,6 +4,12 @@
 import { encode } from "../base/codec.ts";
 import type { Codec } from "../base/envelope.ts";
 import { PawlError } from "../base/errors.ts";
+import type { ApprovalDecided, ApprovalRequested } from "../core/approval-request.ts";
+import { shifted } from "../core/approval-spec.ts";
+import { APPROVAL_SPACE, approvalId, approvalWait } from "../core/approvals.ts";
+import { budgetsOfCopy } from "../core/budget.ts";
+import type { CallbackEnded, CallbackOpened } from "../core/callback.ts";
+import { CALLBACK_SPACE, callbackId, callbackWait } from "../core/callbacks.ts";
 import type { Cost } from "../core/context.ts";
 import { Draft } from "../core/draft.ts";
 import type { Host } from "../core/host.ts";
@@ -25,12 +31,15 @@ import type {
 import { entryKind } from "../core/journal.ts";
 import { generationSeed } from "../core/seeds.ts";
 import type { NewRun, RunCommit, RunRow, Store } from "../core/store.ts";
+import { UNDO_SUFFIX } from "../core/undoable-call.ts";
 import { openEntry, sealValue } from "../core/values.ts";
 
 export interface ForkPorts {
   readonly store: Store;
   readonly host: Host;
   readonly codec: Codec;
+  /** The source has ended, and the fork takes its place. */
+  readonly isRetry: boolean;
 }
 
 export interface ForkPoint {
@@ -68,6 +77,8 @@ export function retryPoint(run: string, journal: readonly Entry[]): ForkPoint {
       { fields: { run } },
     );
   }
+  const undone = firstUndone(journal);
+  if (undone >= 0) return { at: undone, tryAgain: false };
   const before = journal.slice(0, end);
   const causes = causesOf((journal.at(-1)?.payload as Partial<Ended> | null)?.error);
   const thrown = before.findLastIndex((entry) => causes.some((error) => isFailureOf(entry, error)));
@@ -76,6 +87,12 @@ export function retryPoint(run: string, journal: readonly Entry[]): ForkPoint {
   const last = thrown < 0 ? before.findLastIndex((entry) => entryKind(entry) === "outcome") : thrown;
   const outcome = before[last];
   if (outcome?.type === "step.failed") return { at: last + 1, tryAgain: true };
+  // Whoever denied it, or let it pass, is asked again.
+  if (outcome?.type === "approval.decided" && (outcome.payload as ApprovalDecided).decision !== "approved")
+    return { at: last, tryAgain: false };
+  // The address is open again.
+  if (outcome?.type === "callback.ended" && (outcome.payload as CallbackEnded).status !== "answered")
+    return { at: last, tryAgain: false };
   if (outcome?.type === "child.ended" && (outcome.payload as ChildEnded).status !== "succeeded")
     return { at: last, tryAgain: false };
   return { at: end, tryAgain: false };
@@ -87,7 +104,12 @@ function causesOf(error: unknown): Error[] {
 }
 
 /** Whether the body got this error from that outcome; it may have cleaned up before it threw it on. */
-function isFailureOf(entry: Entry, error: Error & { code?: unknown; fields?: { child?: unknown } }): boolean {
+function isFailureOf(
+  entry: Entry,
+  error: Error & { code?: unknown; fields?: { child?: unknown; approval?: unknown; callback?: unknown } },
+): boolean {
+  if (entry.type === "approval.decided") return error.fields?.approval === (entry.payload as ApprovalDecided).id;
+  if (entry.type === "callback.ended") return error.fields?.callback === (entry.payload as CallbackEnded).id;
   if (entry.type === "child.ended") return error.fields?.child === (entry.payload as ChildEnded).child;
   if (entry.type !== "step.failed" || entryKind(entry) !== "outcome") return false;
   return encode((entry.payload as StepFailed).error) === encode(error);
@@ -95,8 +117,19 @@ function isFailureOf(entry: Entry, error: Error & { code?: unknown; fields?: { c
 
 /** Where the run began to end; its length if it has not. No fork inherits an end. */
 function endOf(journal: readonly Entry[]): number {
-  const end = journal.findIndex((entry) => entry.type === "run.cancelling" || entryKind(entry) === "end");
+  const end = journal.findIndex(
+    ({ type, ...rest }) =>
+      type === "run.cancelling" || type === "run.compensating" || entryKind({ type, ...rest }) === "end",
+  );
   return end < 0 ? journal.length : end;
+}
+
+/** The first action that was undone: whoever goes on from behind it would take for done what is not. Earlier generations keep theirs. */
+function firstUndone(journal: readonly Entry[]): number {
+  const undone = new Set(journal.filter(({ type }) => type === "effect.compensated").map(({ key }) => key));
+  if (undone.size === 0) return -1;
+  const start = journal.findLastIndex(({ type }) => type === "run.continued");
+  return journal.findIndex(({ key }, at) => at > start && key !== null && undone.has(`${key}${UNDO_SUFFIX}`));
 }
 
 /** Where `fork({ at })` cuts: before the entry with that position, or before the call with that key. */
@@ -150,7 +183,8 @@ function costOf(prefix: readonly Entry[]): Map<string, number> {
   const costs = new Map<string, number>();
   for (const { type, payload } of prefix) {
     if (type === "run.continued") costs.clear();
-    const amounts = type === "run.continued" ? (payload as Continued).cost : type === "cost" ? (payload as Cost) : {};
+    const isCost = type === "cost" || type === "step.spent";
+    const amounts = type === "run.continued" ? (payload as Continued).cost : isCost ? (payload as Cost) : {};
     for (const [unit, amount] of Object.entries(amounts)) costs.set(unit, (costs.get(unit) ?? 0) + amount);
   }
   return costs;
@@ -192,15 +226,22 @@ interface Inheritance {
 async function inherit(draft: Draft, entry: Entry, how: Inheritance): Promise<void> {
   const { type, key, at } = entry;
   const isOpen = how.open.has(`${type} ${key}`);
-  if (type === "run.started") return void draft.append(at, type, key, { ...how.started, deadline: how.deadline });
+  if (type === "run.started") {
+    const started = { ...how.started, deadline: how.deadline, ...copied(how.started, how) };
+    return void draft.append(at, type, key, started);
+  }
   if (type === "step.failed" && how.point.tryAgain && entry.seq === how.point.at - 1)
     return tryAgain(draft, entry, how.now);
   if (type === "child.started" && isOpen) return restartChild(draft, entry, how);
+  if (type === "approval.requested" && isOpen) return askAgain(draft, entry as Entry<ApprovalRequested>, how);
+  if (type === "callback.opened" && isOpen) return openAgain(draft, entry as Entry<CallbackOpened>, how);
+  // It waits anew: what fell due in the source has not happened to it.
+  if (type === "approval.escalated" && how.open.has(`approval.requested ${key}`)) return;
   draft.append(
     at,
     type,
     key,
-    type === "run.continued" ? keepSeed(entry.payload as Continued, how.source) : entry.payload,
+    type === "run.continued" ? continuedCopy(entry.payload as Continued, how) : entry.payload,
   );
   if (type === "state.patched" && key !== null) {
     draft.state({
@@ -241,6 +282,21 @@ function waitForRetry(draft: Draft, key: string | null, due: number | null): voi
   draft.wait({ open: { key: `retry:${key}`, kind: "retry", name: nameOf(key), due, detail: null } });
 }
 
+/** A budget that was given to the source is one of the fork's own: it begins anew. Those of runs above hold for both. */
+function copied(
+  { budgets }: Pick<RunStarted, "budgets">,
+  { id, source, now }: Pick<Inheritance, "id" | "source" | "now">,
+  child?: { readonly from: string; readonly to: string },
+): Pick<RunStarted, "budgets"> {
+  if (budgets === undefined) return {};
+  const copies = new Map([[source, id], ...(child === undefined ? [] : [[child.from, child.to] as const])]);
+  return { budgets: budgetsOfCopy(budgets, copies, now) };
+}
+
+function continuedCopy(continued: Continued, how: Inheritance): Continued {
+  return { ...keepSeed(continued, how.source), ...copied(continued, how) };
+}
+
 /** The fork has another id, but its prefix was drawn from what the source's generations were seeded with (P10). */
 function keepSeed(continued: Continued, source: string): Continued {
   return { ...continued, seed: continued.seed ?? generationSeed(source, continued.generation) };
@@ -254,7 +310,8 @@ function tryAgain(draft: Draft, entry: Entry, now: number): void {
 }
 
 /** A child that the source still waits for answers the source alone: the fork starts its own. */
-async function restartChild(draft: Draft, entry: Entry, { id, now, ports }: Inheritance): Promise<void> {
+async function restartChild(draft: Draft, entry: Entry, how: Inheritance): Promise<void> {
+  const { id, now, ports } = how;
   const { store, host, codec } = ports;
   const old = entry.payload as ChildStarted;
   const row = await store.run(old.child);
@@ -272,7 +329,8 @@ async function restartChild(draft: Draft, entry: Entry, { id, now, ports }: Inhe
   const started = openEntry(codec, old.child, first).payload as RunStarted;
   const deadline = row.deadline === null ? null : now + (row.deadline - row.createdAt);
   const begun = new Draft(child, { head: 0, hash: child, at: 0 }, host, codec);
-  begun.append(now, "run.started", null, { ...started, seed: child, deadline } satisfies RunStarted);
+  const budgets = copied(started, how, { from: old.child, to: child });
+  begun.append(now, "run.started", null, { ...started, seed: child, deadline, ...budgets } satisfies RunStarted);
   const [stored] = begun.take().commit.entries;
   if (stored === undefined) throw new Error("a draft gives back what was appended");
   draft.append(entry.at, "child.started", entry.key, { ...old, child } satisfies ChildStarted);
@@ -285,13 +343,42 @@ async function restartChild(draft: Draft, entry: Entry, { id, now, ports }: Inhe
   });
 }
 
+/** What people have said, or will say, is about the source alone: the fork asks them itself, and its times begin now. */
+function askAgain(
+  draft: Draft,
+  { at, key, payload }: Entry<ApprovalRequested>,
+  { id: run, now, ports }: Inheritance,
+): void {
+  const id = approvalId(ports.host, run, 0, key ?? "");
+  const request = shifted(payload, id, now - payload.at);
+  const seq = draft.append(at, "approval.requested", key, request);
+  draft.wait(approvalWait(key ?? "", request, request.due, seq));
+  draft.key({ space: APPROVAL_SPACE, key: id, digest: request.hash });
+}
+
+/**
+ * Who has a token of the source's answers the source. A retry takes its place, and its addresses with it, since the source can take no answer any
+ * more; any other fork has one of its own. The time begins anew.
+ */
+async function openAgain(draft: Draft, entry: Entry<CallbackOpened>, how: Inheritance): Promise<void> {
+  const { at, payload } = entry;
+  const { store, host, isRetry } = how.ports;
+  const key = entry.key ?? "";
+  const isHeld = isRetry && (await store.key(CALLBACK_SPACE, payload.id))?.run === how.source;
+  const id = isHeld ? payload.id : callbackId(host, how.id, 0, key, how.now);
+  const opened = { ...payload, id, due: payload.due === null ? null : payload.due + (how.now - at) };
+  draft.append(at, "callback.opened", key, opened satisfies CallbackOpened);
+  draft.wait(callbackWait(key, nameOf(key), opened));
+  draft.key({ space: CALLBACK_SPACE, key: id, digest: key, ...(isHeld && { from: how.source }) });
+}
+
 /** The failure marks of the prefix whose next attempt is not in it. */
 function openRetries(prefix: readonly Entry[]): Set<Entry> {
   const open = new Map<string | null, Entry>();
   for (const entry of prefix) {
     if (entry.type === "run.continued") open.clear();
     if (entry.type === "step.failed" && entryKind(entry) === "mark") open.set(entry.key, entry);
-    else if (entry.type.startsWith("step.")) open.delete(entry.key);
+    else if (entry.type.startsWith("step.") || entry.type === "effect.executed") open.delete(entry.key);
   }
   return new Set(open.values());
 }
@@ -302,8 +389,11 @@ function openCalls(prefix: readonly Entry[]): Set<string> {
   const CALL_OF: Readonly<Record<string, string>> = {
     "signal.received": "signal.awaited",
     "child.ended": "child.started",
+    "approval.decided": "approval.requested",
+    "callback.ended": "callback.opened",
     "step.completed": "step.started",
     "step.failed": "step.started",
+    "effect.executed": "effect.planned",
   };
   for (const entry of prefix) {
     const kind = entryKind(entry);
@@ -314,6 +404,7 @@ function openCalls(prefix: readonly Entry[]): Set<string> {
     if (entry.type === "timer.fired")
       open.delete(`${entry.payload === null ? "timer.set" : "signal.awaited"} ${entry.key}`);
     else open.delete(`${CALL_OF[entry.type]} ${entry.key}`);
+    if (entry.type === "step.failed") open.delete(`effect.planned ${entry.key}`);
   }
   return open;
 }

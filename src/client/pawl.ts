@@ -1,5 +1,6 @@
 import { hostname } from "node:os";
 import { brotliCompressSync, brotliDecompressSync, constants } from "node:zlib";
+import { cancelText } from "../base/cancel-text.ts";
 import type { Clock } from "../base/clock.ts";
 import { type Duration, toMs } from "../base/duration.ts";
 import { type Codec, compressing, jsonCodec } from "../base/envelope.ts";
@@ -9,18 +10,25 @@ import { utf8Length } from "../base/utf8.ts";
 import type { Log } from "../core/context.ts";
 import { ENDS, type Entry, type Resolved } from "../core/journal.ts";
 import { DEFAULTS, LIMITS } from "../core/limits.ts";
+import type { Notifier } from "../core/notification.ts";
 import { assertNoSchedule } from "../core/slot-run.ts";
+import { BUDGET_DECISION } from "../core/spending.ts";
 import type { Store } from "../core/store.ts";
 import { isTerminal, publicStatus } from "../core/transition.ts";
 import { openEntry, sealValue } from "../core/values.ts";
 import type { Workflow } from "../core/workflow.ts";
 import { Registry } from "../worker/registry.ts";
-import { Worker } from "../worker/worker.ts";
+import { Worker, type WorkerOptions } from "../worker/worker.ts";
+import { Approvals } from "./approvals.ts";
+import { assertRaise, raiseForOthers } from "./budgets.ts";
+import { callbackSecrets } from "./callback-secrets.ts";
+import { Callbacks } from "./callbacks.ts";
 import { Changes } from "./changes.ts";
 import { consoleLog, harmless } from "./console-log.ts";
-import { assertSameDecision, sealDecision } from "./decision.ts";
+import { assertSameCancel, assertSameDecision, sealDecision, stepOf } from "./decision.ts";
 import { forkCommit, forkPoint, readableStart, retryPoint } from "./fork.ts";
 import { type Machine, machineOf } from "./machine.ts";
+import { notifyWorkflow } from "./notify-workflow.ts";
 import { DEFAULT_STORE, storeOf } from "./open-store.ts";
 import {
   type CancelOptions,
@@ -38,6 +46,7 @@ import {
 import { listRuns, type Page, positive, type RunQuery } from "./run-list.ts";
 import { type ScheduleOptions, type ScheduleSummary, Schedules, scheduleWorkflow } from "./schedules.ts";
 import { type StartOptions, type StartPorts, startRun, startSpace } from "./start.ts";
+import { onStopSignals } from "./stop-signals.ts";
 import { isCovered } from "./stranded.ts";
 import { examineWorkers, type WorkerStatus } from "./worker-health.ts";
 
@@ -63,6 +72,10 @@ export interface PawlOptions {
   readonly retention?: { readonly succeeded?: Duration; readonly failed?: Duration } | false;
   /** Drain and hand runs back on SIGINT and SIGTERM. Default true for a process with workflows. */
   readonly handleSignals?: boolean;
+  /** Where people are told of approvals. Give them to every process that has workflows. */
+  readonly notifiers?: readonly Notifier[];
+  /** What tokens of `ctx.callback` are made with: at least 32 characters, the same in all processes. A new one goes in front of the old one. */
+  readonly secret?: string | readonly string[];
   /** A name for people; ownership never depends on it. Default: the host's name. */
   readonly name?: string;
 }
@@ -76,6 +89,10 @@ type InputOf<I> = undefined extends I ? { readonly input?: NoInfer<I> } : { read
 /** The engine: starts runs, works on them, and tells about them. */
 export class Pawl {
   readonly store: Store;
+  /** Questions to people: `list` them, `get` one, `decide`. */
+  readonly approvals: Approvals;
+  /** Answers of outside systems: `answer` a token of `ctx.callback`, `fail` it, or `revoke` it by its id. */
+  readonly callbacks: Callbacks;
   readonly #registry: Registry;
   readonly #codec: Codec;
   readonly #log: Log;
@@ -106,19 +123,24 @@ export class Pawl {
 
   private constructor(store: Store, options: PawlOptions) {
     this.store = store;
-    this.#registry = new Registry(withSchedules((options.workflows ?? []) as readonly Workflow[]));
+    this.#registry = new Registry(withOwn((options.workflows ?? []) as readonly Workflow[], options.notifiers ?? []));
     this.#codec = options.codec ?? compressing(jsonCodec, brotli);
     this.#log = harmless(options.logger ?? consoleLog);
     this.#machine = machineOf(options);
     const { host, randomBytes } = this.#machine;
+    const secrets = callbackSecrets(options.secret);
     this.#ids = createIds({ now: () => store.clock.now(), randomBytes });
     const pollMs = options.poll === undefined ? DEFAULTS.pollMs : toMs(options.poll, "poll");
     this.#changes = new Changes(store.leaseClock, pollMs);
-    this.#worker = new Worker(store, this.#workerOptions(options, pollMs), {
-      changed: (run) => this.#changes.tell(run),
-      left: (run, end) =>
-        this.#changes.tellLeft(run, end === null ? null : { ok: end.state === "succeeded", text: end.text }),
-    });
+    this.#worker = new Worker(
+      store,
+      { ...this.#workerOptions(options, pollMs), callbackSecrets: secrets },
+      {
+        changed: (run) => this.#changes.tell(run),
+        left: (run, end) =>
+          this.#changes.tellLeft(run, end === null ? null : { ok: end.state === "succeeded", text: end.text }),
+      },
+    );
     this.#ports = {
       store,
       host,
@@ -136,10 +158,18 @@ export class Pawl {
       isHere: (id) => this.#worker.holds(id),
       assertOpen: () => this.#assertOpen(),
     };
+    const outside = {
+      store,
+      codec: this.#codec,
+      assertOpen: () => this.#assertOpen(),
+      sent: () => this.#worker.hint(),
+    };
+    this.approvals = new Approvals(outside);
+    this.callbacks = new Callbacks({ ...outside, host, secrets });
     this.#schedules = new Schedules({ ...this.#ports, cancel: (run, reason) => this.cancel(run, { reason }) });
   }
 
-  #workerOptions(options: PawlOptions, pollMs: number): ConstructorParameters<typeof Worker>[1] {
+  #workerOptions(options: PawlOptions, pollMs: number): Omit<WorkerOptions, "callbackSecrets"> {
     const { retention } = options;
     const { host, sliceRuns, random, identity } = this.#machine;
     return {
@@ -246,8 +276,7 @@ export class Pawl {
   async cancel(id: string, options: CancelOptions = {}): Promise<CancelOutcome> {
     this.#assertOpen();
     assertName("run id", id);
-    const reason = options.reason ?? "";
-    assertReason(reason);
+    const reason = reasonOf(options);
     const listener = this.#changes.listen(id);
     try {
       const delivery = await this.store.deliver({
@@ -255,11 +284,12 @@ export class Pawl {
         id: this.#ids.next(),
         kind: "cancel",
         name: "",
-        data: reason,
+        data: cancelText({ reason, compensate: options.compensate === true }),
       });
       if (delivery === "missing") throw runNotFound(id);
+      if (delivery === "duplicate") await assertSameCancel(this.#source, id, options.compensate);
       this.#worker.hint();
-      for (let from = 0; ; ) {
+      for (let from = 0, needsBody = false; ; ) {
         const row = await rowOf(id, this.store);
         if (isTerminal(row.state)) return { outcome: publicStatus(row.state) as CancelOutcome["outcome"] };
         const entries = await this.store.journal(id, { from });
@@ -270,8 +300,12 @@ export class Pawl {
         from += entries.length;
         // One that has not begun need not stand in line for its end.
         const isInLine = row.slot !== null && row.state === "accepted" && row.owner === null;
-        if ((isInLine || !(await isCovered(this.store, row))) && (await this.#worker.cancelWithoutBody(id))) continue;
+        const mayTry: boolean = !needsBody && (isInLine || !(await isCovered(this.store, row)));
+        const ended: boolean | "bodied" = mayTry && (await this.#worker.cancelWithoutBody(id));
+        if (ended === true) continue;
+        needsBody ||= ended === "bodied";
         await listener.next({ polls: true });
+        this.#assertOpen();
       }
     } finally {
       listener.stop();
@@ -306,6 +340,7 @@ export class Pawl {
       store: this.store,
       host: this.#machine.host,
       codec: this.#codec,
+      isRetry: movesKey,
     });
     const space = startSpace(row.workflow);
     const held = movesKey && row.key !== null ? await this.store.key(space, row.key) : null;
@@ -318,7 +353,7 @@ export class Pawl {
     const verdict = await this.#worker.committer.write({
       ...commit,
       create: { ...create, key: keys[0]?.key ?? null },
-      ...(keys.length > 0 ? { keys } : {}),
+      ...(keys.length > 0 ? { keys: [...(commit.keys ?? []), ...keys] } : {}),
     });
     if (verdict.kind === "refused" && verdict.why === "key") return this.get(verdict.holder.run);
     this.#worker.hint();
@@ -338,7 +373,9 @@ export class Pawl {
         { fields: { run: id, state: row.state } },
       );
     }
-    const { choices, detail } = parkOf(id, wait.detail);
+    const park = parkOf(id, wait.detail);
+    const { choices } = park;
+    const isBudget = park.reason === "budget_exceeded";
     if (!choices.includes(decision.choice)) {
       throw new PawlError(
         "invalid_argument",
@@ -346,15 +383,18 @@ export class Pawl {
         { fields: { run: id, choices } },
       );
     }
-    if (decision.choice === "cancel") return void (await this.cancel(id));
+    if (decision.choice === "cancel" || decision.choice === "abort") return void (await this.cancel(id));
+    if (decision.choice === "compensate") return void (await this.cancel(id, { compensate: true }));
+    if (isBudget && decision.choice === "raise") assertRaise(id, park, decision.value);
     // One decision per park: a second caller's is the same message.
     const messageId = `decision-${row.head}`;
     const resolved: Resolved = { choice: decision.choice, value: decision.value };
-    const name = decision.step ?? textOf(detail?.["step"]) ?? "";
+    const name = isBudget ? BUDGET_DECISION : await stepOf(this.#source, id, park, decision.step);
     const data = sealDecision(this.#codec, id, messageId, resolved);
     const delivery = await this.store.deliver({ to: id, id: messageId, kind: "decision", name, data });
     if (delivery === "ended") throw runHasEnded(id, `the decision "${decision.choice}"`);
     if (delivery === "duplicate") await assertSameDecision(this.#source, id, messageId, resolved);
+    if (isBudget && decision.choice === "raise") await raiseForOthers(this.#source, id, park, resolved);
     this.#worker.hint();
   }
 
@@ -419,23 +459,20 @@ export class Pawl {
   }
 }
 
-/** Whoever works also looks after schedules, whatever they start. */
-function withSchedules(workflows: readonly Workflow[]): readonly Workflow[] {
-  return workflows.length === 0 ? [] : [...workflows, scheduleWorkflow];
+/** Whoever works also looks after schedules, whatever they start; whoever has notifiers also sends notifications. */
+function withOwn(workflows: readonly Workflow[], notifiers: readonly Notifier[]): readonly Workflow[] {
+  const schedules = workflows.length === 0 ? [] : [scheduleWorkflow];
+  return [...workflows, ...schedules, ...(notifiers.length === 0 ? [] : [notifyWorkflow(notifiers)])];
 }
 
 function isStore(value: unknown): value is Store {
   return typeof value === "object" && value !== null && typeof (value as { commit?: unknown }).commit === "function";
 }
 
-function textOf(value: unknown): string | null {
-  return typeof value === "string" ? value : null;
-}
-
-function assertReason(reason: unknown): void {
+function reasonOf({ reason = "" }: CancelOptions): string {
   if (typeof reason !== "string")
     throw new PawlError("invalid_argument", `The reason of a cancel is text, not ${typeof reason}. Give a sentence.`);
-  if (utf8Length(reason) <= LIMITS.reasonBytes) return;
+  if (utf8Length(reason) <= LIMITS.reasonBytes) return reason;
   throw new PawlError(
     "too_large",
     `The reason takes more than ${LIMITS.reasonBytes} bytes. Give a sentence, and keep the rest elsewhere.`,
@@ -459,19 +496,3 @@ const brotli = {
   decompress: (bytes: Uint8Array): Uint8Array =>
     brotliDecompressSync(bytes, { maxOutputLength: LIMITS.valueBytes * 2 }),
 };
-
-/** Closes on the first stop signal; with no other listener the signal then has its usual effect. */
-function onStopSignals(close: () => Promise<void>): () => void {
-  const signals = ["SIGINT", "SIGTERM"] as const;
-  const undo = () => {
-    for (const signal of signals) process.off(signal, stop);
-  };
-  const stop = (signal: NodeJS.Signals) => {
-    void close().finally(() => {
-      undo();
-      if (process.listenerCount(signal) === 0) process.kill(process.pid, signal);
-    });
-  };
-  for (const signal of signals) process.on(signal, stop);
-  return undo;
-}

@@ -26,12 +26,24 @@ const FIELDS: Readonly<Record<string, readonly string[]>> = {
   "version.changed": [],
   "step.started": ["input"],
   "step.failed": ["error"],
+  "effect.planned": [],
+  "effect.unknown": ["error"],
+  "effect.compensated": [],
+  "run.compensating": ["error"],
+  "step.refused": [],
+  "step.reserved": [],
+  "step.spent": [],
   "timer.set": [],
   "timer.fired": [],
   "signal.awaited": [],
   "signal.received": ["payload", "error"],
   "child.started": [],
   "child.ended": ["value"],
+  "approval.requested": ["action", "evidence"],
+  "approval.escalated": [],
+  "approval.decided": ["reason", "arguments", "votes"],
+  "callback.opened": [],
+  "callback.ended": ["value", "error", "reason", "detail"],
   "state.patched": ["value"],
   note: ["text"],
   cost: [],
@@ -76,11 +88,11 @@ function redactField(
   return isTaken ? markOf(value) : redactJson(value, isNamed);
 }
 
-/** A child's input is not here to look at, so its digest never stays; a step's stays with its input. */
+/** A child's input is not here to look at, so its digest never stays, nor does what an approval is bound by; a step's stays with its input. */
 function withoutDigest(type: string, before: Json, after: Json): Json {
   const isTaken = JSON.stringify(before["input"]) !== JSON.stringify(after["input"]);
   if (!("digest" in after) || (type === "step.started" && !isTaken)) return after;
-  return { ...after, digest: REDACTED_TEXT };
+  return { ...after, digest: REDACTED_TEXT, ...("hash" in after && { hash: REDACTED_TEXT }) };
 }
 
 /** The name in a key: without the item of a map before it and the count behind it. */

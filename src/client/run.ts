@@ -1,11 +1,14 @@
 import { decode } from "../base/codec.ts";
 import type { Codec } from "../base/envelope.ts";
 import { hasCode, PawlError } from "../base/errors.ts";
+import type { BudgetStatus } from "../core/budget.ts";
 import type { Ended, Entry, Parked } from "../core/journal.ts";
 import type { RunRow, Store, WaitKind } from "../core/store.ts";
 import { isTerminal, type PublicStatus, publicStatus, type RunState } from "../core/transition.ts";
 import { openEntry, openValue } from "../core/values.ts";
+import { budgetOf } from "./budgets.ts";
 import type { Changes, RunEnd } from "./changes.ts";
+import { type EffectRecord, ledgerOf } from "./ledger.ts";
 import { lineOf } from "./line.ts";
 
 /** A line of a list of runs. */
@@ -39,6 +42,8 @@ export interface RunStatus extends RunSummary {
   readonly error?: unknown;
   readonly progress?: unknown;
   readonly cost?: Readonly<Record<string, number>>;
+  /** How the nearest budget stands that holds for the run: its own, or that of a run above it. */
+  readonly budget?: BudgetStatus;
   /** What the run has made readable with `ctx.set`. */
   readonly data: Readonly<Record<string, unknown>>;
   readonly traceId: string;
@@ -52,6 +57,8 @@ export type RunEvent = Entry;
 
 export interface CancelOptions {
   readonly reason?: string;
+  /** Undo what the run has done, as far as it says how. Default false. */
+  readonly compensate?: boolean;
 }
 
 /** What was recorded: that the run is stopping, or how it had ended before. */
@@ -73,6 +80,8 @@ export interface Run<O = unknown> {
   signal(name: string, payload?: unknown, options?: SignalOptions): Promise<void>;
   cancel(options?: CancelOptions): Promise<CancelOutcome>;
   journal(): Promise<Entry[]>;
+  /** What it has done outside, and what became of that: its ledger. */
+  effects(): Promise<EffectRecord[]>;
   /** Everything recorded so far, then what follows, until the run ends. */
   events(): AsyncIterable<RunEvent>;
 }
@@ -116,6 +125,10 @@ export class RunHandle<O> implements Run<O> {
 
   journal(): Promise<Entry[]> {
     return journalOf(this.id, this.#source);
+  }
+
+  async effects(): Promise<EffectRecord[]> {
+    return ledgerOf(await this.journal());
   }
 
   events(): AsyncIterable<RunEvent> {
@@ -219,7 +232,12 @@ export function summaryOf(row: RunRow): RunSummary {
 async function statusOf(id: string, source: RunSource): Promise<RunStatus> {
   const { store, codec } = source;
   const row = await rowOf(id, store);
-  const [waits, state, line] = await Promise.all([store.waits({ run: id }), store.state(id), lineOf(store, row)]);
+  const [waits, state, line, budget] = await Promise.all([
+    store.waits({ run: id }),
+    store.state(id),
+    lineOf(store, row),
+    budgetOf(source, row),
+  ]);
   const park = waits.find((wait) => wait.kind === "decision")?.detail ?? null;
   const data = state.map(
     ({ key, data }) => [key, openValue(codec, data, { run: id, seq: -1, field: `state:${key}` })] as const,
@@ -234,6 +252,7 @@ async function statusOf(id: string, source: RunSource): Promise<RunStatus> {
     ...(await endFields(id, row, source)),
     ...(row.progress === null ? {} : { progress: progressOf(id, row.progress) }),
     ...(row.cost === null ? {} : { cost: costOf(id, row.cost) }),
+    ...(budget === null ? {} : { budget }),
     data: Object.fromEntries(data),
     traceId: row.traceId,
     deadline: row.deadline === null ? null : new Date(row.deadline),

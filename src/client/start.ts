@@ -5,6 +5,7 @@ import type { Codec } from "../base/envelope.ts";
 import { PawlError } from "../base/errors.ts";
 import { assertName, type Ids } from "../base/ids.ts";
 import { compareVersions, parseVersion } from "../base/semver.ts";
+import { type BudgetOptions, budgetPlan, budgetsFor } from "../core/budget.ts";
 import { Draft, decodePayload, encodePayload } from "../core/draft.ts";
 import { needsOf } from "../core/flow-control.ts";
 import type { Host } from "../core/host.ts";
@@ -36,6 +37,8 @@ export interface StartOptions {
   readonly priority?: number;
   /** Starts the run in this transaction: it is there exactly if yours commits. */
   readonly transaction?: OpenTransaction;
+  /** What the run and all runs below it may spend. Default: the workflow's. */
+  readonly budget?: BudgetOptions;
   /** Only for a workflow given by name that this process does not know. */
   readonly version?: string;
 }
@@ -97,14 +100,30 @@ function startChecked(ports: StartPorts, target: Target, input: unknown, options
   const draft = new Draft(id, { head: 0, hash: id, at: 0 }, ports.host, ports.codec);
   const needs = target.workflow === null ? null : needsOf(target.workflow, input);
   const create = newRun(ports, id, target, options, { deadline, needs, now });
+  const plan = budgetPlan(options.budget, "the start") ?? target.workflow?.definition.budget ?? undefined;
+  const budgets = plan === undefined ? undefined : budgetsFor(id, plan, create.readyAt);
   draft.create(create);
-  draft.appendText(now, "run.started", null, startedText(name, version, text, id, deadline));
+  draft.appendText(now, "run.started", null, startedText(name, version, text, id, deadline, budgets));
   if (options.debounce !== undefined)
-    return startInBurst(ports, draft, { ...quietOf(options.debounce), workflow: name, input, needs, deadline });
+    return startInBurst(ports, draft, {
+      ...quietOf(options.debounce),
+      workflow: name,
+      input,
+      needs,
+      deadline,
+      ...(plan !== undefined && { plan }),
+    });
   const isPlain = options.key === undefined && options.id === undefined;
   if (!create.claimed || !isPlain) return startUnlessThere(ports, target, create, draft, text, options);
   // The body sees what replay would show it: the input as it was recorded (I21).
-  const payload: RunStarted = { workflow: name, version, input: decodePayload(text), seed: id, deadline };
+  const payload: RunStarted = {
+    workflow: name,
+    version,
+    input: decodePayload(text),
+    seed: id,
+    deadline,
+    ...(budgets !== undefined && { budgets }),
+  };
   const entry: Entry = { seq: 0, at: draft.chain.at, type: "run.started", key: null, payload };
   return ports.worker.begin(id, target.workflow as Workflow, create, draft, entry);
 }
@@ -146,8 +165,16 @@ function write({ store, worker }: StartPorts, commit: RunCommit, { transaction }
 }
 
 /** The text of a `RunStarted` whose input is encoded already: it may be large, and once is enough. */
-function startedText(workflow: string, version: string, input: string, seed: string, deadline: number): string {
-  return `{"workflow":${JSON.stringify(workflow)},"version":${JSON.stringify(version)},"input":${input},"seed":${JSON.stringify(seed)},"deadline":${deadline}}`;
+function startedText(
+  workflow: string,
+  version: string,
+  input: string,
+  seed: string,
+  deadline: number,
+  budgets: RunStarted["budgets"],
+): string {
+  const rest = budgets === undefined ? "" : `,"budgets":${encodePayload(budgets, "budgets")}`;
+  return `{"workflow":${JSON.stringify(workflow)},"version":${JSON.stringify(version)},"input":${input},"seed":${JSON.stringify(seed)},"deadline":${deadline}${rest}}`;
 }
 
 function checkOptions({ id, key, tags, priority, delay, debounce, transaction }: StartOptions): void {

@@ -1,10 +1,14 @@
 // The timeline of a run
 // A pure fold of journal entries into what people ask about: which steps ran, how often and for how long, what the run waits for,
 // which children it has. Nothing here is stored; the journal stays the only truth.
+import { formatMs } from "../base/duration.ts";
+import type { ApprovalDecided, ApprovalEscalated, ApprovalRequested } from "../core/approval-request.ts";
+import type { CallbackEnded, CallbackOpened } from "../core/callback.ts";
 import type {
   ChildEnded,
   ChildStarted,
   Continued,
+  EffectUnknown,
   Ended,
   Entry,
   Forked,
@@ -43,7 +47,8 @@ interface TimelineItem {
 }
 
 export interface TimelineStep extends TimelineItem {
-  readonly status: "running" | "retrying" | "completed" | "failed" | "abandoned";
+  /** "unknown": nobody can tell whether an effect happened, and a person is asked. */
+  readonly status: "running" | "retrying" | "completed" | "failed" | "unknown" | "abandoned";
   readonly attempts: readonly TimelineAttempt[];
   readonly input?: unknown;
   readonly output?: unknown;
@@ -51,9 +56,10 @@ export interface TimelineStep extends TimelineItem {
 }
 
 export interface TimelineWait extends TimelineItem {
-  readonly kind: "timer" | "signal";
-  readonly status: "open" | "fired" | "received" | "timed out" | "abandoned";
+  readonly kind: "timer" | "signal" | "approval" | "callback";
+  readonly status: "open" | "fired" | "received" | "timed out" | "decided" | "answered" | "failed" | "abandoned";
   readonly due: number | null;
+  /** What a signal or an answer brought, the decision about an approval, or why a callback failed. */
   readonly payload?: unknown;
 }
 
@@ -74,13 +80,15 @@ export interface TimelineMark {
     | "note"
     | "state"
     | "cost"
+    | "refused"
     | "patched"
     | "version"
     | "parked"
     | "resolved"
     | "forked"
     | "cancelling"
-    | "continued";
+    | "continued"
+    | "escalated";
   readonly text: string;
   readonly payload: unknown;
 }
@@ -149,13 +157,19 @@ class Fold {
         this.#started(entry as Entry<RunStarted>);
         break;
       case "step.started":
+      case "effect.planned":
         this.#stepStarted(entry as Entry<StepStarted>);
         break;
       case "step.completed":
+      case "effect.executed":
+      case "effect.compensated":
         this.#stepCompleted(entry);
         break;
       case "step.failed":
         this.#stepFailed(entry as Entry<StepFailed>);
+        break;
+      case "effect.unknown":
+        this.#stepUnknown(entry as Entry<EffectUnknown>);
         break;
       case "timer.set":
       case "signal.awaited":
@@ -172,6 +186,18 @@ class Fold {
         break;
       case "child.ended":
         this.#childEnded(entry as Entry<ChildEnded>);
+        break;
+      case "approval.requested":
+        this.#approvalRequested(entry as Entry<ApprovalRequested>);
+        break;
+      case "approval.decided":
+        this.#approvalDecided(entry as Entry<ApprovalDecided>);
+        break;
+      case "callback.opened":
+        this.#callbackOpened(entry as Entry<CallbackOpened>);
+        break;
+      case "callback.ended":
+        this.#callbackEnded(entry as Entry<CallbackEnded>);
         break;
       case "run.succeeded":
       case "run.failed":
@@ -227,6 +253,8 @@ class Fold {
     const step = this.#find<StepDraft>("step", entry);
     if (step === undefined) return;
     Object.assign(step, { status: "completed", endedAt: entry.at, output: entry.payload });
+    // Somebody may have said that it happened in spite of its error.
+    delete step.error;
     closeAttempt(step, entry.at, { outcome: "completed" });
   }
 
@@ -237,6 +265,14 @@ class Fold {
     closeAttempt(step, entry.at, { outcome: "failed", error, ...(retryAt === null ? {} : { retryAt }) });
     if (retryAt === null) Object.assign(step, { status: "failed", endedAt: entry.at, error });
     else step.status = "retrying";
+  }
+
+  #stepUnknown(entry: Entry<EffectUnknown>): void {
+    const step = this.#find<StepDraft>("step", entry);
+    if (step === undefined) return;
+    const { error } = entry.payload;
+    closeAttempt(step, entry.at, { outcome: "interrupted" });
+    Object.assign(step, { status: "unknown", ...(error !== undefined && { error }) });
   }
 
   #waitOpened(entry: Entry<Partial<TimerSet> | null>): void {
@@ -257,6 +293,28 @@ class Fold {
     const wait = this.#find<WaitDraft>("signal", entry);
     if (wait !== undefined)
       Object.assign(wait, { status: "received", endedAt: entry.at, payload: entry.payload.payload });
+  }
+
+  #approvalRequested(entry: Entry<ApprovalRequested>): void {
+    const wait: WaitDraft = { ...this.#item(entry), kind: "approval", status: "open", due: entry.payload.expiresAt };
+    this.#waits.push(wait);
+    this.#open.set(`approval ${entry.key}`, wait);
+  }
+
+  #approvalDecided(entry: Entry<ApprovalDecided>): void {
+    const wait = this.#find<WaitDraft>("approval", entry);
+    if (wait !== undefined) Object.assign(wait, { status: "decided", endedAt: entry.at, payload: entry.payload });
+  }
+
+  #callbackOpened(entry: Entry<CallbackOpened>): void {
+    const wait: WaitDraft = { ...this.#item(entry), kind: "callback", status: "open", due: entry.payload.due };
+    this.#waits.push(wait);
+    this.#open.set(`callback ${entry.key}`, wait);
+  }
+
+  #callbackEnded(entry: Entry<CallbackEnded>): void {
+    const wait = this.#find<WaitDraft>("callback", entry);
+    if (wait !== undefined) Object.assign(wait, { endedAt: entry.at, ...callbackEnd(entry.payload) });
   }
 
   #childStarted(entry: Entry<ChildStarted>): void {
@@ -315,6 +373,11 @@ class Fold {
   }
 }
 
+function callbackEnd(ended: CallbackEnded): Pick<TimelineWait, "status" | "payload"> {
+  if (ended.status === "expired") return { status: "timed out" };
+  return { status: ended.status, payload: ended.status === "failed" ? ended.reason : ended.value };
+}
+
 function closeAttempt(step: StepDraft, at: number, end: Partial<TimelineAttempt>): void {
   const last = step.attempts.at(-1);
   if (last !== undefined) Object.assign(last, { endedAt: at, ...end });
@@ -329,6 +392,8 @@ const MARK_KINDS: Readonly<Record<string, TimelineMark["kind"]>> = {
   note: "note",
   "state.patched": "state",
   cost: "cost",
+  "step.spent": "cost",
+  "step.refused": "refused",
   patched: "patched",
   "version.changed": "version",
   "run.parked": "parked",
@@ -336,6 +401,7 @@ const MARK_KINDS: Readonly<Record<string, TimelineMark["kind"]>> = {
   "run.forked": "forked",
   "run.cancelling": "cancelling",
   "run.continued": "continued",
+  "approval.escalated": "escalated",
 };
 
 function markText(kind: TimelineMark["kind"], key: string | null, payload: unknown): string {
@@ -346,9 +412,11 @@ function markText(kind: TimelineMark["kind"], key: string | null, payload: unkno
     case "state":
       return `${key} = ${short((payload as StatePatched).value)}`;
     case "cost":
-      return Object.entries(facts)
+      return `${key === null ? "" : `${key}: `}${Object.entries(facts)
         .map(([unit, amount]) => `${amount} ${unit}`)
-        .join(", ");
+        .join(", ")}`;
+    case "refused":
+      return `${key}: ${facts.used} of ${facts.limit} ${facts.unit} are used, and it needs ${facts.asked}`;
     case "patched":
       return String(key ?? "");
     case "version":
@@ -361,9 +429,31 @@ function markText(kind: TimelineMark["kind"], key: string | null, payload: unkno
       return `from run ${(payload as Forked).from}, with its first ${(payload as Forked).at} entries`;
     case "cancelling":
       return String(facts.reason || facts.cause || "");
+    case "escalated":
+      return escalatedText(key, payload as ApprovalEscalated);
     case "continued":
       return `as generation ${(payload as Continued).generation}`;
   }
+}
+
+function escalatedText(key: string | null, { event, level, action, from, to, waitedMs }: ApprovalEscalated): string {
+  const what = `approval "${key}" has waited ${formatMs(waitedMs)}`;
+  switch (event) {
+    case "reminder":
+      return `${what}: a reminder`;
+    case "timeout":
+      return `${what}: those who were asked first are out of time`;
+    case "expiry":
+      return `${what}: it has expired`;
+    case "level":
+      return `${what}: level ${level}, ${action}${from === undefined ? "" : ` from ${from.join(", ")} to ${to.join(", ")}`}`;
+  }
+}
+
+/** A decision on one line: "approved by ann after 3h 00m: fine". */
+export function decisionText({ decision, by, waitedMs, reason }: ApprovalDecided): string {
+  const who = by === null ? "" : ` by ${by}`;
+  return `${decision.replace("_", " ")}${who} after ${formatMs(waitedMs)}${reason === undefined ? "" : `: ${reason}`}`;
 }
 
 function resolvedText({ choice, value }: Resolved): string {

@@ -21,7 +21,7 @@ function worker(id: string, pid: number, ...handles: readonly Handle[]): Paramet
 }
 
 describe("why", () => {
-  it("S2-7 explains a run that has not begun, and when it will", async () => {
+  it("S2-7 S2-20 explains a run that has not begun, and when it will", async () => {
     const pawl = await open({}, memoryStore({ clock: manualClock() }));
     await pawl.start("flow", 1, { id: "later", version: "1.0.0", delay: "2h", key: "k" });
     const explanation = await why(pawl, "later");

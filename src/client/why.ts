@@ -1,13 +1,18 @@
 // Why is this run where it is
 // Puts together what the journal, the run's row, its waits and the workers say, in words a person can act on.
+import { readCancel } from "../base/cancel-text.ts";
 import { formatMs } from "../base/duration.ts";
 import type { InboxRow } from "../core/store.ts";
 import { isTerminal, type PublicStatus, type RunState } from "../core/transition.ts";
+import type { ApprovalSummary } from "./approvals.ts";
+import { budgetText } from "./budgets.ts";
 import { isStranded, neededVersion } from "./doctor.ts";
+import { type EffectRecord, ledgerOf, ownerOf } from "./ledger.ts";
 import { type Line, lineOf } from "./line.ts";
 import type { Pawl } from "./pawl.ts";
 import type { RunStatus, RunWait } from "./run.ts";
 import { short, type Timeline, type TimelineStep, timeline } from "./timeline.ts";
+import { approvalAdvice, approvalNow, approvalsSoFar } from "./why-approvals.ts";
 import { isLive, type WorkerStatus } from "./worker-health.ts";
 
 export interface Explanation {
@@ -34,12 +39,13 @@ export interface Explanation {
   readonly text: readonly string[];
 }
 
-type Source = Pick<Pawl, "get" | "store" | "workers">;
+type Source = Pick<Pawl, "approvals" | "get" | "store" | "workers">;
 
 /** Everything the sentences below are made of. */
 interface Facts {
   readonly status: RunStatus;
   readonly line: Timeline;
+  readonly effects: readonly EffectRecord[];
   readonly workers: readonly WorkerStatus[];
   readonly owner: WorkerStatus | null;
   readonly readyAt: number | null;
@@ -48,6 +54,7 @@ interface Facts {
   readonly claims: number;
   readonly mail: readonly InboxRow[];
   readonly children: readonly string[];
+  readonly approvals: readonly ApprovalSummary[];
   /** What it stands in line for. */
   readonly standsFor: Line | null;
   readonly now: number;
@@ -92,17 +99,20 @@ async function gather(pawl: Source, id: string, depth: number): Promise<Facts> {
   const status = await run.status();
   const row = await pawl.store.run(id);
   const workers = await pawl.workers();
+  const journal = await run.journal();
   return {
     status,
-    line: timeline(await run.journal()),
+    line: timeline(journal),
+    effects: ledgerOf(journal),
     workers,
     owner: workers.find((worker) => worker.id === status.owner) ?? null,
     readyAt: row?.readyAt ?? null,
     wakesAt: wakeTime(status, row?.wakeAt ?? null),
-    cancel: row?.cancel ?? null,
+    cancel: row?.cancel == null ? null : readCancel(row.cancel).reason,
     claims: row?.claims ?? 0,
     mail: isTerminal(status.state) ? [] : await pawl.store.inbox(id),
     children: await childrenOf(pawl, status, depth),
+    approvals: await approvalsOf(pawl, status),
     standsFor: row === null ? null : await lineOf(pawl.store, row),
     now: pawl.store.clock.now(),
   };
@@ -125,6 +135,13 @@ async function childrenOf(pawl: Source, status: RunStatus, depth: number): Promi
     lines.push(`Child "${callKey(wait)}": ${summaryOf(facts)}`, ...facts.children.map((line) => `  ${line}`));
   }
   return lines;
+}
+
+async function approvalsOf(pawl: Source, { waits }: RunStatus): Promise<readonly ApprovalSummary[]> {
+  const asked = waits.filter(({ kind }) => kind === "approval");
+  // What cannot be read is told where it stops the run.
+  const found = asked.map(({ name }) => pawl.approvals.get(name).catch(() => null));
+  return (await Promise.all(found)).filter((one) => one !== null);
 }
 
 /** The key of the call that waits: the wait's own key has its kind in front. */
@@ -176,10 +193,13 @@ function failedStepOf(line: Timeline): string {
 
 function waitNames(status: RunStatus): string {
   const names = status.waits.map(
-    (wait) => `${WAIT_WORDS[wait.kind] ?? wait.kind} "${wait.kind === "child" ? callKey(wait) : wait.name}"`,
+    (wait) => `${WAIT_WORDS[wait.kind] ?? wait.kind} "${CALL_NAMED.has(wait.kind) ? callKey(wait) : wait.name}"`,
   );
   return names.length === 0 ? "something that is not recorded" : listOf(names, 3);
 }
+
+/** Waits whose own name is an id. */
+const CALL_NAMED: ReadonlySet<string> = new Set(["child", "approval", "callback"]);
 
 const WAIT_WORDS: Readonly<Record<string, string>> = {
   timer: "timer",
@@ -187,6 +207,7 @@ const WAIT_WORDS: Readonly<Record<string, string>> = {
   child: "child",
   retry: "the next attempt of",
   approval: "approval",
+  callback: "callback",
   decision: "a decision on",
   slot: "a free slot of",
   rate: "its turn within the rate of",
@@ -195,16 +216,20 @@ const WAIT_WORDS: Readonly<Record<string, string>> = {
 // What has happened
 
 function pastOf(facts: Facts): string[] {
-  const { status, line, now } = facts;
+  const { status, line, effects, now } = facts;
   const started = `Started ${ago(now, status.createdAt.getTime())}${status.key === null ? "" : ` with key "${status.key}"`}${status.parent === null ? "" : `, by run ${status.parent}`}.`;
   const origin = status.origin === null ? [] : [`It inherits the journal of run ${status.origin}.`];
   const generation = line.generation === 0 ? [] : [`It has gone on as a new generation ${times(line.generation)}.`];
-  const signals = line.waits.filter((wait) => wait.status === "received").map((wait) => `signal "${wait.name}"`);
+  const signals = line.waits
+    .filter(({ status }) => status === "received" || status === "answered")
+    .map(({ kind, name, key }) => (kind === "signal" ? `signal "${name}"` : `an answer to callback "${key}"`));
   return [
     started,
     ...origin,
     ...generation,
     ...stepsSoFar(line),
+    ...(effects.length === 0 ? [] : [`Outside: ${listOf(effects.map(effectText), 5)}.`]),
+    ...approvalsSoFar(line),
     ...(signals.length === 0 ? [] : [`Received: ${listOf(signals, 5)}.`]),
     ...line.notes
       .flatMap(({ kind, text }) => {
@@ -213,6 +238,10 @@ function pastOf(facts: Facts): string[] {
       })
       .slice(-3),
   ];
+}
+
+function effectText({ effect, status }: EffectRecord): string {
+  return `"${effect}" ${status === "unknown" ? "may have happened" : status}`;
 }
 
 function stepsSoFar(line: Timeline): string[] {
@@ -255,6 +284,7 @@ function presentOf(facts: Facts): string[] {
       : []),
     ...(cancel === null ? [] : [`Its cancellation${reason} is recorded and takes effect when a worker has the run.`]),
     ...(status.progress === undefined ? [] : [`Latest progress: ${short(status.progress, 200)}`]),
+    ...(status.budget === undefined ? [] : [`Its budget: ${budgetText(status.budget)}.`]),
     ...(status.deadline === null ? [] : [`Its deadline is ${when(facts.now, status.deadline.getTime())}.`]),
   ];
 }
@@ -264,6 +294,7 @@ function endedLines({ status, line }: Facts): string[] {
   const lost = line.steps.filter((step) => step.status === "abandoned").map((step) => step.key);
   return [
     `Stop reason: ${status.stopReason ?? line.stopReason ?? "unknown"}.`,
+    ...(ownerOf(status.error) === null ? [] : [`Its owner, ${ownerOf(status.error)}, has to see to what is left.`]),
     ...(lost.length === 0 ? [] : [`These steps were under way and their outcome is not known: ${listOf(lost, 5)}.`]),
   ];
 }
@@ -287,7 +318,7 @@ function stepNow({ now, owner }: Facts, step: TimelineStep): string {
   return `Step "${step.key}" failed (attempt ${last.attempt}): ${errorText(last.error)} It is tried again ${again}.`;
 }
 
-function waitNow({ now, standsFor }: Facts, wait: RunWait): string {
+function waitNow({ now, standsFor, approvals }: Facts, wait: RunWait): string {
   if (standsFor !== null && wait.kind === standsFor.kind) return lineNow(standsFor);
   const due = wait.due === null ? null : when(now, wait.due.getTime());
   switch (wait.kind) {
@@ -295,6 +326,10 @@ function waitNow({ now, standsFor }: Facts, wait: RunWait): string {
       return `It sleeps ("${wait.name}") until ${due ?? "an unknown time"}.`;
     case "signal":
       return `It waits for signal "${wait.name}"${due === null ? ", without a time limit" : `, at most until ${due}`}.`;
+    case "approval":
+      return approvalNow(wait, approvals);
+    case "callback":
+      return `It waits for an answer to callback "${callKey(wait)}" (${wait.name})${due === null ? ", without a time limit" : `, at most until ${due}`}.`;
     case "child":
       return `It waits for child "${callKey(wait)}" (run ${wait.name}).`;
     default:
@@ -345,12 +380,12 @@ function nextOf(facts: Facts, faults: readonly string[]): string[] {
   const choices = isDecided ? [] : (status.parked?.choices ?? []);
   const lines = [
     ...faults,
-    ...choices.map(
-      (choice) => `pawl resolve ${status.id} ${choice}${choice === "complete" ? " --value '<result as JSON>'" : ""}`,
-    ),
+    ...choices.map((choice) => `pawl resolve ${status.id} ${choice}${VALUES[choice] ?? ""}`),
     ...(status.state === "parked"
       ? []
       : signals.map((wait) => `To send it: pawl signal ${status.id} ${wait.name} '<payload as JSON>'`)),
+    ...approvalAdvice(facts.approvals),
+    ...status.waits.filter(({ kind }) => kind === "callback").map(callbackAdvice),
     ...(signals.length === 0
       ? []
       : unasked
@@ -361,6 +396,17 @@ function nextOf(facts: Facts, faults: readonly string[]): string[] {
   ];
   return lines.length > 0 ? lines : ["Nothing: it goes on by itself."];
 }
+
+function callbackAdvice({ key, name }: RunWait): string {
+  return `Whoever has the token of "${key.slice(key.indexOf(":") + 1)}" answers it: pawl answer <token> '<value as JSON>'. To close it without: pawl revoke ${name} --reason <text>`;
+}
+
+/** What some choices need besides. */
+const VALUES: Readonly<Record<string, string>> = {
+  happened: " --value '<result as JSON>'",
+  complete: " --value '<result as JSON>'",
+  raise: " --value '<new limits as JSON>'",
+};
 
 function stoppedAdvice({ owner }: Facts): string[] {
   if (owner?.health !== "stopped") return [];

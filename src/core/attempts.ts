@@ -5,12 +5,14 @@
 //   A2. An attempt speaks once: its first end counts, a late result after a timeout, a cancel or a drop is refused.
 import { PawlError } from "../base/errors.ts";
 import { type SeededRandom, seededRandom } from "../base/random.ts";
+import type { Amounts } from "./budget.ts";
 import type { StepCall } from "./call.ts";
 import type { StepInfo } from "./context.ts";
 import type { Frame, StepFrame } from "./host.ts";
 import type { KeyScope } from "./key-scope.ts";
 import type { PassPorts } from "./pass-ports.ts";
 import { attemptSeed } from "./seeds.ts";
+import { saySpent } from "./spending-state.ts";
 import type { Armable } from "./timeouts.ts";
 
 export interface AttemptEvents {
@@ -192,6 +194,12 @@ class Attempt implements Frame, StepFrame, StepInfo, Armable {
 
   get heartbeat(): (detail?: unknown) => void {
     return (detail) => this.#owner.heartbeat(this, detail);
+  }
+
+  get spent(): (amounts: Amounts) => void {
+    return (amounts) => {
+      if (!this.isOver) saySpent(this.call, amounts);
+    };
   }
 
   arm(): void {

@@ -5,7 +5,12 @@ import { toMs } from "../base/duration.ts";
 import { PawlError } from "../base/errors.ts";
 import { assertName } from "../base/ids.ts";
 import type { SeededRandom } from "../base/random.ts";
+import type { Approved, ApproveOptions } from "./approval.ts";
+import { BodyApprovals } from "./body-approvals.ts";
+import { amountsOf, budgetPlan } from "./budget.ts";
 import { ChildCall, SignalCall, StepCall, type StepPolicy, TimerCall, TransactionCall } from "./call.ts";
+import type { Callback } from "./callback.ts";
+import { callbackOf, newCallbackCall } from "./callbacks.ts";
 import type {
   CallOptions,
   Context,
@@ -15,9 +20,11 @@ import type {
   RunFacts,
   StepInfo,
   StepOptions,
+  UndoableStepOptions,
   WaitOptions,
 } from "./context.ts";
 import { encodePayload } from "./draft.ts";
+import { type EffectOptions, type EffectSpec, planOf, recoveryOf } from "./effect.ts";
 import { cancelError } from "./endings.ts";
 import { needsOf } from "./flow-control.ts";
 import { assertInOrder } from "./foreign-calls.ts";
@@ -27,12 +34,15 @@ import type { CallType } from "./journal.ts";
 import { KeyScope } from "./key-scope.ts";
 import { STEP_TIMEOUTS_MS } from "./limits.ts";
 import { mapItems } from "./map-items.ts";
+import { Streaks } from "./no-progress.ts";
 import type { Pass } from "./pass.ts";
 import { type Duration, retryPolicy } from "./retry.ts";
 import { type StandardSchema, validateNow } from "./schema.ts";
 import { slotOf } from "./slot-run.ts";
 import type { Isolation, Sql, TransactionOptions } from "./sql.ts";
 import { assertFunction } from "./transaction-function.ts";
+import { EffectCall, type Undo, UndoableCall } from "./undoable-call.ts";
+import { waitSpec } from "./wait-spec.ts";
 import type { Workflow } from "./workflow.ts";
 
 const LAST_DATE_MS = 8.64e15;
@@ -43,6 +53,8 @@ export class BodyContext implements Context {
   readonly #pass: Pass;
   #run: RunFacts | null = null;
   #log: Log | null = null;
+  #approvals: BodyApprovals | null = null;
+  #streaks: Streaks | null = null;
 
   constructor(pass: Pass) {
     this.#pass = pass;
@@ -93,15 +105,50 @@ export class BodyContext implements Context {
     options: StepOptions,
     input: { value: unknown; digest: string } | null,
   ): Promise<unknown> {
+    const { undo, recovery } = options as Partial<UndoableStepOptions<unknown>>;
+    if (undo !== undefined || recovery === "compensate") assertUndo(name, undo);
     const key = this.#key("step.started", name, options.key);
-    return this.#pass.issue(new StepCall(key, name, fn, this.#policy(name, options), input, this.#pass.seed));
+    const policy = this.#policy(name, options);
+    const { seed } = this.#pass;
+    const call =
+      undo === undefined
+        ? new StepCall(key, name, fn, policy, input, seed)
+        : new UndoableCall(key, name, fn, policy, input, seed, undo);
+    const issue = () => (call instanceof UndoableCall ? this.#undoable(call) : this.#pass.issue(call));
+    if (options.noProgress === undefined) return issue();
+    this.#streaks ??= new Streaks(this.#pass.id, this.#pass.ports.host);
+    return this.#streaks.watch(this.#scope().prefix + name, options.noProgress, issue);
   }
 
-  #policy(name: string, { kind, timeout, retry, recovery }: StepOptions): StepPolicy {
+  #undoable(call: UndoableCall): Promise<unknown> {
+    if (call.undo !== null) this.#pass.body.remember(call);
+    return this.#pass.issue(call);
+  }
+
+  effect<T>(name: string, spec: EffectSpec<T>, options: EffectOptions = {}): Promise<T> {
+    this.#assertInBody("effect");
+    const { seed } = this.#pass;
+    const plan = planOf(name, spec as EffectSpec<unknown>, seed);
+    const recovery = recoveryOf(name, plan, spec as EffectSpec<unknown>, options);
+    const policy = { ...this.#policy(name, { kind: "api", ...options, recovery: "rerun" }), recovery };
+    // A call that is refused for another reason uses no approval up.
+    const assertCovered = spec.needs === undefined ? null : this.#ownApprovals().use(name, spec.needs);
+    const key = this.#key("step.started", name);
+    const undo = spec.undo === undefined ? null : (spec.undo.bind(spec) as Undo);
+    const run = (info: StepInfo) => {
+      assertCovered?.();
+      return spec.do(info);
+    };
+    return this.#undoable(new EffectCall(key, name, run, policy, seed, undo, plan)) as Promise<T>;
+  }
+
+  #policy(name: string, { kind, timeout, retry, recovery, spend, breaker }: StepOptions): StepPolicy {
     const { definition } = this.#pass.workflow;
-    if (kind === undefined && timeout === undefined && retry === undefined && recovery === undefined) {
+    const isGuarded = spend !== undefined || breaker !== undefined;
+    if (kind === undefined && timeout === undefined && retry === undefined && recovery === undefined && !isGuarded) {
       return definition.stepPolicy;
     }
+    if (breaker !== undefined) assertName("breaker", breaker);
     return {
       timeoutMs:
         timeout === undefined
@@ -109,6 +156,8 @@ export class BodyContext implements Context {
           : toMs(timeout, `timeout of step "${name}"`),
       retry: retryPolicy(retry, definition.stepPolicy.retry),
       recovery: recovery ?? "rerun",
+      ...(spend !== undefined && { spend: amountsOf(spend, `spend of step "${name}"`) }),
+      ...(breaker !== undefined && { breaker }),
     };
   }
 
@@ -148,15 +197,20 @@ export class BodyContext implements Context {
   }
 
   waitFor<T>(signal: string, options: WaitOptions<unknown, StandardSchema> = {}): Promise<T> {
-    const { timeout } = options;
-    const spec = {
-      name: signal,
-      timeoutMs: timeout === undefined ? null : toMs(timeout, `timeout of waitFor "${signal}"`),
-      fallback: "default" in options ? { value: options.default } : null,
-      schema: options.schema,
-    };
+    const spec = waitSpec("waitFor", signal, options);
     const key = this.#key("signal.awaited", signal);
     return this.#pass.issue(new SignalCall(key, spec)) as Promise<T>;
+  }
+
+  callback<T>(name: string, options: WaitOptions<unknown, StandardSchema> = {}): Callback<T> {
+    const spec = waitSpec("callback", name, options);
+    const call = newCallbackCall(this.#pass, this.#key("callback.opened", name), spec);
+    return callbackOf(this.#pass, call, this.#pass.issue(call));
+  }
+
+  approve(name: string, options: ApproveOptions): Promise<Approved> {
+    const take = () => this.#key("approval.requested", name);
+    return this.#ownApprovals().ask(name, options, { take, giveBack: (type) => this.#scope().giveBack(type, name) });
   }
 
   call<O>(workflow: Workflow<never, O>, input?: unknown, options: CallOptions = {}): Promise<O> {
@@ -300,6 +354,11 @@ export class BodyContext implements Context {
     return frame?.pass === this.#pass ? frame.scope : this.#pass.frame.scope;
   }
 
+  #ownApprovals(): BodyApprovals {
+    this.#approvals ??= new BodyApprovals(this.#pass);
+    return this.#approvals;
+  }
+
   /** After a cancel nothing new begins, whatever the body tries (P19). */
   #assertNotCancelled(): void {
     const { id, cancelling } = this.#pass;
@@ -338,6 +397,12 @@ export class BodyContext implements Context {
   }
 }
 
+function assertUndo(name: string, undo: unknown): void {
+  if (typeof undo === "function") return;
+  const message = `ctx.step("${name}"): \`undo\` is ${typeof undo}. Give a function that takes the step back; recovery "compensate" needs one.`;
+  throw new PawlError("invalid_argument", message, { fields: { step: name } });
+}
+
 const ISOLATIONS: readonly Isolation[] = ["read committed", "repeatable read", "serializable"];
 
 function isolationOf(given: Isolation = "read committed"): Isolation {
@@ -346,7 +411,8 @@ function isolationOf(given: Isolation = "read committed"): Isolation {
   throw new PawlError("invalid_argument", message, { fields: { isolation: given } });
 }
 
-function checkCallOptions({ tags, priority }: CallOptions): void {
+function checkCallOptions({ tags, priority, budget }: CallOptions): void {
+  budgetPlan(budget, "the child");
   for (const tag of tags ?? []) assertName("tag", tag);
   if (priority === undefined || Number.isInteger(priority)) return;
   throw new PawlError("invalid_argument", `priority is ${priority}. Give a whole number; higher goes first.`, {
@@ -356,17 +422,23 @@ function checkCallOptions({ tags, priority }: CallOptions): void {
 
 const CALL_NAMES: Readonly<Record<CallType, string>> = {
   "step.started": "step",
+  "effect.planned": "effect",
   "timer.set": "sleep",
   "signal.awaited": "waitFor",
   "child.started": "call",
+  "approval.requested": "approve",
+  "callback.opened": "callback",
 };
 
 /** What a name names, for the error about one that is none. */
 const NAME_OF: Readonly<Record<CallType, string>> = {
   "step.started": "name of ctx.step",
+  "effect.planned": "name of ctx.effect",
   "timer.set": "name of ctx.sleep",
   "signal.awaited": "name of ctx.waitFor",
   "child.started": "name of ctx.call",
+  "approval.requested": "name of ctx.approve",
+  "callback.opened": "name of ctx.callback",
 };
 
 function factsOf(pass: Pass): RunFacts {

@@ -1,12 +1,19 @@
 // Calls
 // What a body is waiting for. A call is open from the moment it is issued until its outcome's turn; open calls in order of issue
 // are the whole of a run's waiting (P1). Classes, not literals: a step is issued a hundred thousand times a second.
+import type { ApprovalRecord } from "./approval.ts";
+import type { ApprovalDecided, ApprovalRequested, ApprovalSpec } from "./approval-request.ts";
+import { type CastVote, decisionOf, votesIn } from "./approval-votes.ts";
+import type { Amounts } from "./budget.ts";
 import type { CallOptions, StepInfo } from "./context.ts";
+import type { Denials } from "./denials.ts";
+import type { StepStarted } from "./journal.ts";
 import type { RetryPolicy } from "./retry.ts";
 import type { StandardSchema } from "./schema.ts";
 import { idempotencyKey } from "./seeds.ts";
+import { isRefused, Spending } from "./spending-state.ts";
 import type { Isolation, Sql } from "./sql.ts";
-import type { Needs } from "./store.ts";
+import type { InboxRow, Needs } from "./store.ts";
 import { assertNoPromise, type TransactionFunction } from "./transaction-function.ts";
 import type { Workflow } from "./workflow.ts";
 
@@ -16,8 +23,8 @@ class OpenCall {
   resolve!: (value: unknown) => void;
   reject!: (error: unknown) => void;
   open = true;
-  /** Place in the order of issue. */
-  order = 0;
+  /** Place in the order of issue; -1 until it is in the journal. */
+  order = -1;
 
   constructor(key: string) {
     this.key = key;
@@ -32,7 +39,11 @@ class OpenCall {
 export interface StepPolicy {
   readonly timeoutMs: number;
   readonly retry: RetryPolicy;
-  readonly recovery: "rerun" | "ask" | "fail";
+  readonly recovery: "rerun" | "detect" | "ask" | "compensate" | "fail";
+  /** What each attempt reserves of the run's budgets. */
+  readonly spend?: Amounts;
+  /** The circuit breaker that its attempts go through. */
+  readonly breaker?: string;
 }
 
 export class StepCall extends OpenCall {
@@ -47,6 +58,8 @@ export class StepCall extends OpenCall {
   attempt = 1;
   failures = 0;
   retryAt: number | null = null;
+  /** Of a step that has to do with budgets. */
+  spending: Spending | null = null;
 
   constructor(
     key: string,
@@ -62,12 +75,41 @@ export class StepCall extends OpenCall {
     this.policy = policy;
     this.input = input;
     this.#seed = seed;
+    if (policy.spend !== undefined) this.spending = new Spending(policy.spend);
   }
 
   /** What outside systems may use to recognise a repeated attempt. */
   get idempotencyKey(): string {
     return idempotencyKey(this.#seed, this.key);
   }
+
+  /** What the journal calls it, and its success. */
+  get startsAs(): "step.started" | "effect.planned" {
+    return "step.started";
+  }
+
+  get endsAs(): "step.completed" | "effect.executed" | "effect.compensated" {
+    return "step.completed";
+  }
+
+  /** What the journal says of it when it is issued. */
+  get plan(): object | null {
+    const { input } = this;
+    return input === null ? null : ({ attempt: 1, input: input.value, digest: input.digest } satisfies StepStarted);
+  }
+
+  /** Repeating it blindly could do harm. */
+  get isUnsafe(): boolean {
+    return false;
+  }
+
+  /** The error that leaves open whether it happened, if a person is asked about one. */
+  get doubt(): { readonly error: unknown } | null {
+    return null;
+  }
+
+  /** Something was recorded between its attempts, now or in an earlier pass. */
+  marked(_type: string, _payload: unknown): void {}
 }
 
 /** A step whose outcome is written by the transaction that its function runs in. */
@@ -158,7 +200,68 @@ export class ChildCall extends OpenCall {
   }
 }
 
-export type Call = StepCall | TimerCall | SignalCall | ChildCall;
+export class ApprovalCall extends OpenCall {
+  readonly type = "approval.requested";
+  readonly run: string;
+  readonly spec: ApprovalSpec;
+  /** Of the action, as replay compares it. */
+  readonly digest: string;
+  /** Opens a vote; `null` for one that cannot be read. */
+  readonly read: (row: InboxRow) => CastVote | null;
+  /** Those of the run so far. */
+  readonly denials: Denials;
+  /** As first recorded, and where. */
+  request: ApprovalRequested | null = null;
+  /** What was decided. */
+  record: ApprovalRecord | null = null;
+  seq = 0;
+  /** What fell due up to then has happened. */
+  until = 0;
+  /** What falls due next. */
+  due: number | null = null;
+
+  constructor(
+    key: string,
+    run: string,
+    spec: ApprovalSpec,
+    digest: string,
+    read: ApprovalCall["read"],
+    denials: Denials,
+  ) {
+    super(key);
+    this.run = run;
+    this.spec = spec;
+    this.digest = digest;
+    this.read = read;
+    this.denials = denials;
+  }
+
+  /** What these votes have decided; `null` if more are needed. */
+  decisionIn(inbox: readonly InboxRow[]): ApprovalDecided | null {
+    return this.request === null
+      ? null
+      : decisionOf(this.run, this.request, votesIn(inbox, this.request.id, this.read));
+  }
+}
+
+/** An address that an outside system can answer to. */
+export class CallbackCall extends OpenCall {
+  readonly type = "callback.opened";
+  readonly spec: SignalSpec;
+  /** As first recorded, as what follows. */
+  id: string;
+  /** The name of the secret that its token is made with. */
+  secret: string | null = null;
+  due: number | null = null;
+
+  constructor(key: string, id: string, spec: SignalSpec) {
+    super(key);
+    this.id = id;
+    this.spec = spec;
+  }
+}
+
+export type Call = StepCall | TimerCall | SignalCall | ChildCall | ApprovalCall | CallbackCall;
 
 /** Rejects without ever being an unhandled rejection: the body may look at it later, or never (P11). */
 export function rejectCall(call: Call, error: unknown): void {
@@ -168,11 +271,11 @@ export function rejectCall(call: Call, error: unknown): void {
 
 /** A call that needs nothing done in this process. */
 export function isWaiting(call: Call): boolean {
-  return call.type !== "step.started" || call.retryAt !== null;
+  return call.type !== "step.started" || call.retryAt !== null || isRefused(call);
 }
 
 /** When a call is due by itself, if ever. */
 export function dueOf(call: Call): number | null {
-  if (call.type === "timer.set" || call.type === "signal.awaited") return call.due;
-  return call.type === "step.started" ? call.retryAt : null;
+  if (call.type === "step.started") return call.retryAt;
+  return call.type === "child.started" ? null : call.due;
 }

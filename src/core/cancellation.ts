@@ -23,9 +23,10 @@ export class Cancellation {
     return this.#controller.signal;
   }
 
-  /** Rejects what is pending, and tells the body; new calls are rejected from here on. */
+  /** Rejects what is pending, and tells the body; new calls are rejected from here on. What is undone goes on (CO4). */
   begin(cancelling: Cancelling): void {
     this.cancelling = cancelling;
+    if (this.#pass.body.isCompensating) return;
     const error = cancelError(this.#pass.id, cancelling);
     this.#pass.steps.forgetOutcomes();
     this.#pass.calls.rejectAll(error);

@@ -1,6 +1,12 @@
+import type { ApprovalRecord, Approved, ApproveOptions } from "./approval.ts";
+import type { Amounts, BudgetOptions } from "./budget.ts";
+import type { Callback } from "./callback.ts";
+import type { EffectOptions, EffectSpec } from "./effect.ts";
+import type { NoProgress } from "./no-progress.ts";
 import type { Duration, Retry } from "./retry.ts";
 import type { SchemaOutput, StandardSchema } from "./schema.ts";
 import type { Sql, TransactionOptions } from "./sql.ts";
+import type { UndoInfo } from "./undoable-call.ts";
 import type { Workflow } from "./workflow.ts";
 
 /** What a step's function receives. */
@@ -13,6 +19,8 @@ export interface StepInfo {
   readonly attempt: number;
   /** Says that the step is alive: its timeout counts from the last call. `detail` shows as the run's progress. */
   heartbeat(detail?: unknown): void;
+  /** Says what this attempt has really spent: `{ usd: 0.03, tokens: 1200 }`. The last word counts; default: what was reserved. */
+  spent(amounts: Amounts): void;
 }
 
 export type StepKind = "code" | "model" | "api" | "database";
@@ -25,15 +33,30 @@ export interface StepOptions {
   /** Time for one attempt, counted from the last heartbeat. */
   readonly timeout?: Duration;
   readonly retry?: Retry;
-  /** What happens to a step that a crash interrupted: run it again (default), ask a person, or fail it. */
-  readonly recovery?: "rerun" | "ask" | "fail";
+  /** What happens to a step that a crash interrupted: run it again (default), ask a person, fail it, or fail it and undo it. */
+  readonly recovery?: "rerun" | "ask" | "fail" | "compensate";
+  /** What each attempt reserves of the run's budgets before it begins: `{ usd: 0.05, tokens: 2000 }`. It counts as one of `calls`. */
+  readonly spend?: Amounts;
+  /** The name of a circuit breaker: while it is open, attempts are not begun and fail with `circuit_open`. */
+  readonly breaker?: string;
+  /** Refuses the step once it has had the same result this often in a row, for the same `args`. */
+  readonly noProgress?: NoProgress;
+}
+
+/** With what takes it back. */
+export interface UndoableStepOptions<T> extends StepOptions {
+  /**
+   * Takes the step back if the run fails later, is cancelled with `compensate`, or passes its deadline. Gets what the step returned, or `undefined`
+   * if nobody can tell whether it happened; must be safe to repeat.
+   */
+  undo(value: T | undefined, info: UndoInfo): unknown;
 }
 
 export interface WaitOptions<D, S extends StandardSchema> {
   /** Give up after this long: resolve with `default` if there is one, otherwise reject with `wait_timeout`. */
   readonly timeout?: Duration;
   readonly default?: D;
-  /** Checked before the signal is recorded. */
+  /** Checked before what has come is recorded. */
   readonly schema?: S;
 }
 
@@ -42,6 +65,8 @@ export interface CallOptions {
   readonly key?: string;
   readonly tags?: readonly string[];
   readonly priority?: number;
+  /** What the child and all runs below it may spend, beside the budgets that hold here. Default: the workflow's. */
+  readonly budget?: BudgetOptions;
 }
 
 export interface MapOptions {
@@ -75,6 +100,9 @@ export interface RunFacts {
 
 type StartInput<I> = undefined extends I ? [input?: I, options?: CallOptions] : [input: I, options?: CallOptions];
 
+/** With it, a decision that is no approval is a value and no error. */
+type Branching = { readonly onDenied: "branch" } | { readonly onExpired: "branch" } | { readonly onChanges: "branch" };
+
 /** What a workflow sees of the engine. */
 export interface Context {
   readonly run: RunFacts;
@@ -84,9 +112,19 @@ export interface Context {
   readonly log: Log;
 
   /** Runs `fn` once and records its outcome; after a crash the recorded outcome is returned instead. */
-  step<T>(name: string, fn: (info: StepInfo) => T | Promise<T>, options?: StepOptions): Promise<T>;
+  step<T>(
+    name: string,
+    fn: (info: StepInfo) => T | Promise<T>,
+    options?: StepOptions | UndoableStepOptions<T>,
+  ): Promise<T>;
   /** Runs a named function with arguments that are recorded and compared in replay. */
   step<A extends readonly unknown[], T>(fn: (...args: A) => T | Promise<T>, ...args: A): Promise<T>;
+
+  /**
+   * Does something outside that must not happen twice, and keeps it in the run's ledger: planned before it begins, then executed, unknown or
+   * compensated. After a crash `detect` decides, or the outside by its key, or a person.
+   */
+  effect<T>(name: string, spec: EffectSpec<T>, options?: EffectOptions): Promise<T>;
 
   /**
    * Runs SQL in the store's database, in one transaction with the record of its outcome: both are there, or neither. On PostgreSQL `fn` may be
@@ -108,6 +146,24 @@ export interface Context {
     options: WaitOptions<D, S> & { readonly schema: S },
   ): Promise<SchemaOutput<S> | D>;
   waitFor<T = unknown, D = never>(signal: string, options: WaitOptions<D, StandardSchema>): Promise<T | D>;
+
+  /**
+   * Opens a one-time address: `token` for an outside system, which answers it through `pawl.callbacks`, and `value()` to wait for the answer. Its
+   * `timeout` counts from here. All processes with workflows need the same `secret`.
+   */
+  callback<T = unknown>(name: string, options?: { readonly timeout?: Duration }): Callback<T>;
+  callback<S extends StandardSchema, D = never>(
+    name: string,
+    options: WaitOptions<D, S> & { readonly schema: S },
+  ): Callback<SchemaOutput<S> | D>;
+  callback<T = unknown, D = never>(name: string, options: WaitOptions<D, StandardSchema>): Callback<T | D>;
+
+  /**
+   * Asks people for leave to do one exact action, and waits for their decision, days if need be. Resolves only if it was approved; otherwise it
+   * rejects with `approval_denied`, `approval_expired` or `changes_requested`.
+   */
+  approve(name: string, options: ApproveOptions & Branching): Promise<ApprovalRecord>;
+  approve(name: string, options: ApproveOptions): Promise<Approved>;
 
   /** Starts a child run and waits for its result. It is cancelled if this run ends first. */
   call<I, O>(workflow: Workflow<I, O>, ...args: StartInput<I>): Promise<O>;

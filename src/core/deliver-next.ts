@@ -1,8 +1,13 @@
+import { recordApprovalWakeup } from "./approvals.ts";
+import { recordCallbackWakeup } from "./callbacks.ts";
+import { recordCompensating } from "./compensation.ts";
 import { recordCancel } from "./endings.ts";
 import type { OutcomeType } from "./journal.ts";
 import type { Pass } from "./pass.ts";
 import { wakeupOf } from "./pass-wakeup.ts";
-import { recordWakeup } from "./wakeup-delivery.ts";
+import { settleSpending } from "./spending.ts";
+import { type Recorded, recordWakeup } from "./wakeup-delivery.ts";
+import type { Wakeup } from "./wakeups.ts";
 
 /**
  * Gives a live body the one outcome of its turn: what a transaction has recorded before all else, then a cancel, then what lenient replay has found, then steps' outcomes and
@@ -12,6 +17,7 @@ import { recordWakeup } from "./wakeup-delivery.ts";
 export function deliverNext(pass: Pass): void {
   const committed = pass.steps.takeCommitted();
   if (committed !== null) {
+    if (committed.call.spending !== null) settleSpending(pass, committed.call);
     pass.delivered("step.completed", committed.call.key, committed.payload);
     pass.now = committed.at;
     return;
@@ -19,6 +25,8 @@ export function deliverNext(pass: Pass): void {
   const wakeup = wakeupOf(pass);
   if (wakeup === "cancel" || wakeup === "deadline")
     return pass.delivered("run.cancelling", null, recordCancel(pass, wakeup));
+  if (pass.body.failed !== null)
+    return pass.delivered("run.compensating", null, recordCompensating(pass, pass.body.failed));
   if (pass.body.result !== null) return;
   const found = pass.replay.takeFound();
   if (found !== undefined) {
@@ -31,10 +39,24 @@ export function deliverNext(pass: Pass): void {
   pass.steps.hadTurn = outcome !== undefined;
   if (outcome !== undefined) {
     const { call, type, text, payload } = outcome;
+    if (call.spending !== null) settleSpending(pass, call);
     pass.draft.appendText(pass.ports.clock.now(), type, call.key, text);
     pass.delivered(type, call.key, payload);
   } else if (wakeup !== null) {
-    const recorded = recordWakeup(pass, wakeup);
+    const recorded = record(pass, wakeup);
     if (recorded !== null) pass.delivered(recorded.type, recorded.key, recorded.payload);
+  }
+}
+
+function record(pass: Pass, wakeup: Wakeup): Recorded | null {
+  switch (wakeup.kind) {
+    case "decision":
+    case "approval":
+      return recordApprovalWakeup(pass, wakeup);
+    case "answer":
+    case "unanswered":
+      return recordCallbackWakeup(pass, wakeup);
+    default:
+      return recordWakeup(pass, wakeup);
   }
 }

@@ -2,6 +2,7 @@
 // When code and journal disagree, the run is parked with a diff that a person can act on.
 import { PawlError } from "../base/errors.ts";
 import type { Call } from "./call.ts";
+import { entryTypeOf } from "./issue.ts";
 import type { Entry, Parked } from "./journal.ts";
 import { LIMITS } from "./limits.ts";
 
@@ -14,15 +15,18 @@ export interface Divergence {
 }
 
 /** A call as people name it: `step "charge"`. */
-export function describeCall(call: Pick<Call, "type" | "key">): string {
-  return `${WORDS[call.type]} "${call.key}"`;
+export function describeCall(call: Call): string {
+  return describeEntry({ type: entryTypeOf(call), key: call.key });
 }
 
 const WORDS: Readonly<Record<string, string>> = {
   "step.started": "step",
+  "effect.planned": "effect",
   "timer.set": "sleep",
   "signal.awaited": "waitFor",
   "child.started": "child",
+  "approval.requested": "approve",
+  "callback.opened": "callback",
 };
 
 export function driftOf(run: string, divergence: Divergence): Parked {
@@ -87,5 +91,5 @@ export function describeEntry({ type, key }: Pick<Entry, "type" | "key">): strin
 }
 
 function isSameCall(recorded: Entry, issued: Call): boolean {
-  return recorded.type === issued.type && recorded.key === issued.key;
+  return recorded.type === entryTypeOf(issued) && recorded.key === issued.key;
 }

@@ -7,7 +7,17 @@ import { checksum } from "./checksum.ts";
 import type { Host } from "./host.ts";
 import type { EntryType, StoredEntry } from "./journal.ts";
 import { LIMITS } from "./limits.ts";
-import type { Message, NewChild, NewKey, NewRun, RowPatch, RunCommit, StateRow, WaitChange } from "./store.ts";
+import type {
+  CounterChange,
+  Message,
+  NewChild,
+  NewKey,
+  NewRun,
+  RowPatch,
+  RunCommit,
+  StateRow,
+  WaitChange,
+} from "./store.ts";
 
 export interface Chain {
   /** Next position. */
@@ -188,8 +198,21 @@ export class Draft {
   }
 
   key(key: NewKey): void {
+    if (this.#isHolding(() => this.key(key))) return;
     const commit = this.#open();
     commit.keys = [...(commit.keys ?? NOTHING), key];
+  }
+
+  counter(change: CounterChange): void {
+    if (this.#isHolding(() => this.counter(change))) return;
+    const commit = this.#open();
+    commit.counters = [...(commit.counters ?? NOTHING), change];
+  }
+
+  /** What is written holds only as long as nothing more has come by mail; the oldest reading counts. */
+  ifWake(wake: number): void {
+    if (this.#isHolding(() => this.ifWake(wake))) return;
+    this.#open().ifWake ??= wake;
   }
 
   #open(): OpenCommit {
@@ -213,7 +236,7 @@ export class Draft {
       commit:
         suspension === undefined
           ? plain
-          : { ...plain, ifWake: suspension.ifWake, row: { ...plain.row, ...suspension.row } },
+          : { ifWake: suspension.ifWake, ...plain, row: { ...plain.row, ...suspension.row } },
       after: this.#after,
       withoutSuspension: suspension === undefined ? null : plain,
       withoutEnd: this.#withoutEnd,
@@ -249,6 +272,34 @@ export class Draft {
     return commit;
   }
 
+  /** Puts a refused batch back in front of what has joined since: both go as one. */
+  putBack(batch: Batch): void {
+    const before = batch.commit;
+    const kept = this.#withoutEnd;
+    this.#withoutEnd =
+      kept === null
+        ? batch.withoutEnd
+        : {
+            entries: before.entries.length + kept.entries,
+            after: batch.after.length + kept.after,
+            commit: joined(before, kept.commit),
+          };
+    this.#commit = joined(before, this.#commit);
+    this.#entries = [...before.entries, ...this.#entries];
+    this.#after = [...batch.after, ...this.#after];
+    this.#from = batch.from;
+  }
+
+  /** Takes changes of counters out of what waits here. */
+  dropCounters(isDropped: (change: CounterChange) => boolean): void {
+    for (const commit of [this.#commit, this.#withoutEnd?.commit ?? null]) {
+      if (commit?.counters === undefined) continue;
+      const left = commit.counters.filter((change) => !isDropped(change));
+      if (left.length > 0) commit.counters = left;
+      else delete commit.counters;
+    }
+  }
+
   /** Takes back a batch, all but its end: that of the run which a cancel has overtaken, or the outcome of a transaction that was rolled back. */
   reopen(batch: Batch): void {
     const kept = batch.withoutEnd;
@@ -263,6 +314,32 @@ export class Draft {
     this.#after = batch.after.slice(0, kept.after);
     this.#commit = kept.commit;
   }
+}
+
+/** What two commits of a run come to that follow each other, apart from their entries. */
+function joined(before: RunCommit, after: OpenCommit | null): OpenCommit {
+  if (after === null) return { ...before, entries: NOTHING };
+  const list = <T>(a: readonly T[] | undefined, b: readonly T[] | undefined) =>
+    a === undefined || b === undefined ? (a ?? b) : [...a, ...b];
+  const lists = {
+    consumes: list(before.consumes, after.consumes),
+    children: list(before.children, after.children),
+    messages: list(before.messages, after.messages),
+    waits: list(before.waits, after.waits),
+    state: list(before.state, after.state),
+    keys: list(before.keys, after.keys),
+    counters: list(before.counters, after.counters),
+  };
+  const isThere = ([, part]: [string, unknown]) => part !== undefined;
+  return {
+    ...before,
+    ...after,
+    ...Object.fromEntries(Object.entries(lists).filter(isThere)),
+    ...(before.ifWake !== undefined && { ifWake: before.ifWake }),
+    ...((before.row ?? after.row) !== undefined && { row: { ...before.row, ...after.row } }),
+    head: before.head,
+    entries: NOTHING,
+  };
 }
 
 /** The text of a user's value; refuses at the door what cannot be recorded later, wrapped as it may be, naming the path to it. */

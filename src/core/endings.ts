@@ -1,14 +1,17 @@
 // Endings
 // How a run ends or is parked: the entries, the row and the messages that belong to it, written into the pass's draft in one piece.
-import { type ErrorCode, PawlError, readProperty } from "../base/errors.ts";
+import { type Cancel, cancelText, readCancel } from "../base/cancel-text.ts";
+import { type ErrorCode, messageOf, PawlError, readProperty } from "../base/errors.ts";
 import { utf8Length } from "../base/utf8.ts";
 import { type Draft, decodePayload, encodePayload, encodeRecord } from "./draft.ts";
 import type { Cancelling, ChildEnded, Continued, Ended, Entry, Parked } from "./journal.ts";
 import { LIMITS } from "./limits.ts";
+import { notifyIncomplete } from "./notification.ts";
 import type { Pass } from "./pass.ts";
 import type { PassEnd, PassPorts } from "./pass-ports.ts";
 import { freed } from "./rest.ts";
 import { validateNow } from "./schema.ts";
+import { settleOpen } from "./spending.ts";
 import type { ParentLink, RowPatch, RunRow } from "./store.ts";
 import { transition } from "./transition.ts";
 import { encodeFailure } from "./values.ts";
@@ -30,11 +33,22 @@ interface End {
 
 /** Writes the end of a run whose body has returned or thrown. */
 export function endRun(pass: Pass, result: BodyResult): PassEnd {
-  const end = pass.cancelling === null ? endOf(pass, result) : endOfCancelled(pass.id, pass.cancelling);
+  settleOpen(pass);
+  const end = endWith(pass, result);
+  if (pass.body.isIncomplete) {
+    const { id, ports } = pass;
+    pass.draft.onDurable(() => ports.log.error(messageOf(end.value), { run: id, reason: end.stopReason }));
+  }
   if (pass.cancelling === null) pass.draft.beginEnd();
-  cancelChildren(pass, `Its parent ${pass.id} ${end.state}.`);
+  if (pass.body.isIncomplete) notifyIncomplete(pass, end.value);
+  cancelChildren(pass, { reason: `Its parent ${pass.id} ${end.state}.`, compensate: end.state === "failed" });
   writeEnd(pass.draft, pass.row, pass.ports, end);
   return { kind: "ended", state: end.state, text: end.text };
+}
+
+function endWith(pass: Pass, result: BodyResult): End {
+  if (pass.cancelling === null || pass.body.isIncomplete) return endOf(pass, result);
+  return endOfCancelled(pass.id, pass.cancelling);
 }
 
 function endOf(pass: Pass, result: BodyResult): End {
@@ -70,44 +84,58 @@ function endOfCancelled(run: string, cancelling: Cancelling): End {
 }
 
 /** Writes that the run is to stop; its bodies are told once that is durable (P13, P19). */
-export function recordCancel(pass: Pass, cause: Cancelling["cause"]): Cancelling {
-  const reason = cause === "cancel" ? recordableReason(pass.mailbox.cancel) : "The run's deadline has passed.";
-  const cancelling: Cancelling = { cause, reason };
+export function recordCancel(
+  pass: Pass,
+  cause: Cancelling["cause"],
+  asked: string | null = pass.mailbox.cancel,
+): Cancelling {
+  const cancelling: Cancelling =
+    cause === "cancel"
+      ? recordableCancel(asked)
+      : { cause, reason: "The run's deadline has passed.", compensate: true };
+  settleOpen(pass);
   pass.draft.append(pass.ports.clock.now(), "run.cancelling", null, cancelling);
+  // What is being undone is undone (CO4).
+  if (pass.body.isCompensating) return cancelling;
   pass.draft.wait({ closeAll: true });
-  cancelChildren(pass, reason);
+  cancelChildren(pass, { reason: cancelling.reason, compensate: cancelling.compensate === true });
   pass.draft.onDurable(() => pass.steps.abortAll(() => cancelError(pass.id, cancelling)));
   return cancelling;
 }
 
 /** What is stored as a reason may have got there past every check: it is mended, or nothing could cancel the run (I20, P19). */
-export function recordableReason(stored: string | null): string {
-  if (typeof stored !== "string") return "";
-  const short = utf8Length(stored) > LIMITS.reasonBytes ? `${stored.slice(0, LIMITS.reasonBytes / 4)}…` : stored;
-  return short.replaceAll(/[\0\ud800-\udfff]/gu, "\ufffd");
+export function recordableCancel(stored: string | null): Cancelling {
+  const { reason, compensate } = readCancel(stored);
+  const short = utf8Length(reason) > LIMITS.reasonBytes ? `${reason.slice(0, LIMITS.reasonBytes / 4)}…` : reason;
+  const sound = short.replaceAll(/[\0\ud800-\udfff]/gu, "\ufffd");
+  return { cause: "cancel", reason: sound, ...(compensate && { compensate }) };
 }
 
 /** Children that were called go with their parent; spawned ones live (P12). */
-function cancelChildren(pass: Pass, reason: string): void {
+export function cancelChildren(pass: Pass, cancel: Cancel): void {
   for (const call of pass.calls.waits()) {
     if (call.type !== "child.started") continue;
-    pass.draft.send({ to: call.child, id: `cancel:${pass.id}`, kind: "cancel", name: "", data: reason });
+    pass.draft.send({ to: call.child, id: `cancel:${pass.id}`, kind: "cancel", name: "", data: cancelText(cancel) });
     pass.draft.onDurable(() => pass.ports.mailed());
   }
 }
 
-/** Ends a run that has no body in memory: parked, stranded, or never begun (P19). Its open children go with it (P12). */
+/**
+ * Ends a run that has no body in memory: parked, stranded, or never begun (P19). Its open children go with it (P12). With `left`, what it has
+ * done was to be undone and cannot be.
+ */
 export function cancelWithoutBody(
   draft: Draft,
   row: RunRow,
   ports: Pick<PassPorts, "clock" | "codec">,
   cancelling: Cancelling,
   children: readonly string[],
+  left: PawlError | null = null,
 ): PassEnd {
   draft.append(ports.clock.now(), "run.cancelling", null, cancelling);
-  for (const to of children)
-    draft.send({ to, id: `cancel:${row.id}`, kind: "cancel", name: "", data: cancelling.reason });
-  const end = endOfCancelled(row.id, cancelling);
+  const data = cancelText({ reason: cancelling.reason, compensate: cancelling.compensate === true });
+  for (const to of children) draft.send({ to, id: `cancel:${row.id}`, kind: "cancel", name: "", data });
+  const end = left === null ? endOfCancelled(row.id, cancelling) : failedEnd(left);
   writeEnd(draft, row, ports, end);
   return { kind: "ended", state: end.state, text: end.text };
 }
@@ -145,15 +173,23 @@ function tellParent(draft: Draft, row: RunRow, parent: ParentLink, ports: Pick<P
 }
 
 /** What the next generation starts with; refuses what cannot be recorded. */
-export function continuedText({ generation, notes }: Pass, input: unknown): string {
-  const continued: Continued = { generation: generation + 1, input, state: notes.state, cost: notes.costs };
+export function continuedText({ generation, notes, body, workflow }: Pass, input: unknown): string {
+  const hasBudgets = body.budgets.length > 0 || workflow.definition.budget !== null;
+  const continued: Continued = {
+    generation: generation + 1,
+    input,
+    state: notes.state,
+    cost: notes.costs,
+    ...(hasBudgets && { budgets: body.budgets }),
+  };
   encodePayload(input, "input of continueAs");
   return encodeRecord(continued, "run state and input of continueAs");
 }
 
 /** Ends a generation: the next one keeps id, inbox and positions, and starts from this entry (P10). */
 export function continueRun(pass: Pass, text: string): PassEnd {
-  cancelChildren(pass, `Its parent ${pass.id} continued as a new generation.`);
+  settleOpen(pass);
+  cancelChildren(pass, { reason: `Its parent ${pass.id} continued as a new generation.`, compensate: true });
   pass.draft.wait({ closeAll: true });
   const seq = pass.draft.appendText(pass.ports.clock.now(), "run.continued", null, text);
   const { chain } = pass.draft;

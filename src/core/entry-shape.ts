@@ -8,6 +8,9 @@ const isNumber = (value: unknown): boolean => typeof value === "number" && Numbe
 const isText = (value: unknown): boolean => typeof value === "string";
 const isDue = (value: unknown): boolean => value === null || isNumber(value);
 
+const areAmounts = (value: unknown): boolean =>
+  typeof value === "object" && value !== null && Object.values(value).every(isNumber);
+
 /** Types that carry an object, and what must be in it. Types that are not here may carry anything. */
 const SHAPES: ReadonlyMap<string, Check> = new Map<string, Check>([
   ["run.started", (p) => isText(p["workflow"]) && isText(p["version"]) && isText(p["seed"])],
@@ -15,19 +18,30 @@ const SHAPES: ReadonlyMap<string, Check> = new Map<string, Check>([
     "run.continued",
     (p) => isNumber(p["generation"]) && typeof p["state"] === "object" && typeof p["cost"] === "object",
   ],
+  ["run.compensating", (p) => "error" in p],
+  ["effect.planned", (p) => isText(p["class"]) && isText(p["key"]) && isText(p["guard"])],
+  ["effect.unknown", (p) => isNumber(p["attempt"])],
   ["run.cancelling", (p) => (p["cause"] === "cancel" || p["cause"] === "deadline") && isText(p["reason"])],
   ["run.forked", (p) => isText(p["from"]) && isText(p["seed"])],
   ["run.parked", (p) => isText(p["reason"]) && isText(p["message"])],
   ["run.resolved", (p) => isText(p["choice"])],
   ["step.failed", (p) => isNumber(p["attempt"]) && isDue(p["retryAt"]) && "error" in p],
+  ["step.refused", (p) => isText(p["budget"]) && isText(p["unit"])],
+  ["step.reserved", (p) => p["spend"] === null || areAmounts(p["spend"])],
+  ["step.spent", areAmounts],
   ["timer.set", (p) => isNumber(p["due"])],
   ["signal.awaited", (p) => isDue(p["due"])],
   ["signal.received", (p) => isText(p["id"])],
+  ["approval.requested", (p) => isText(p["id"]) && isText(p["hash"]) && isNumber(p["expiresAt"])],
+  ["approval.escalated", (p) => isText(p["id"]) && isNumber(p["due"]) && isDue(p["next"])],
+  ["approval.decided", (p) => isText(p["id"]) && isText(p["decision"]) && isNumber(p["at"])],
+  ["callback.opened", (p) => isText(p["id"]) && isText(p["secret"]) && isDue(p["due"])],
+  ["callback.ended", (p) => isText(p["id"]) && ["answered", "failed", "expired"].includes(String(p["status"]))],
   ["child.started", (p) => isText(p["child"]) && isText(p["workflow"]) && isText(p["digest"])],
   ["child.ended", (p) => isText(p["child"]) && ["succeeded", "failed", "cancelled"].includes(String(p["status"]))],
 ]);
 
-const KEYED = /^(step|timer|signal|child)\./;
+const KEYED = /^(step|effect|timer|signal|child|approval|callback)\./;
 
 /** Whether the entry can be what the engine wrote. */
 export function isWellFormed(entry: Entry): boolean {

@@ -1,15 +1,23 @@
 // Issuing
 // How a call looks in the journal, and how a recorded one is recognised.
-import type { Call, ChildCall } from "./call.ts";
+import type { ApprovalRequested } from "./approval-request.ts";
+import { adoptRequest, recordApproval } from "./approvals.ts";
+import { budgetPlan, budgetsFor } from "./budget.ts";
+import type { Call, ChildCall, StepCall } from "./call.ts";
+import type { CallbackOpened } from "./callback.ts";
+import { adoptCallback, recordCallback } from "./callbacks.ts";
 import { Draft } from "./draft.ts";
 import type { Host } from "./host.ts";
-import type { ChildStarted, Entry, RunStarted, SignalAwaited, StepStarted, TimerSet } from "./journal.ts";
+import type { CallType, ChildStarted, Entry, RunStarted, SignalAwaited, StepStarted, TimerSet } from "./journal.ts";
 import type { Pass } from "./pass.ts";
+import { reserve } from "./spending.ts";
+import { adoptReserved } from "./spending-state.ts";
 import type { NewRun } from "./store.ts";
 
 /** Whether the recorded entry is this very call: kind, key and, where there is one, the digest of its input. */
 export function matches(entry: Entry, call: Call): boolean {
-  if (entry.type !== call.type || entry.key !== call.key) return false;
+  if (entry.type !== entryTypeOf(call) || entry.key !== call.key) return false;
+  if (call.type === "approval.requested") return (entry.payload as ApprovalRequested).digest === call.digest;
   if (call.type === "step.started")
     return ((entry.payload as StepStarted)?.digest ?? null) === (call.input?.digest ?? null);
   if (call.type === "child.started") {
@@ -19,11 +27,19 @@ export function matches(entry: Entry, call: Call): boolean {
   return true;
 }
 
+/** What the journal has a call as: effects are steps to the engine, and more than that to a reader. */
+export function entryTypeOf(call: Call): CallType {
+  return call.type === "step.started" ? call.startsAs : call.type;
+}
+
 /** Takes over what was recorded when the call was first made: a due time is not computed twice (B44). */
 export function adoptRecorded(call: Call, entry: Entry): void {
+  if (call.type === "step.started") adoptReserved(call, entry.payload as StepStarted);
   if (call.type === "timer.set") call.due = (entry.payload as TimerSet).due;
   if (call.type === "signal.awaited") call.due = (entry.payload as SignalAwaited).due;
   if (call.type === "child.started") call.child = (entry.payload as ChildStarted).child;
+  if (call.type === "approval.requested") adoptRequest(call, entry.payload as ApprovalRequested, entry.seq);
+  if (call.type === "callback.opened") adoptCallback(call, entry.payload as CallbackOpened);
 }
 
 /** Seed and generation are in it: a fork's or a later generation's child is another run (P10). It begins with a letter, for command lines. */
@@ -36,12 +52,7 @@ export function recordCall(pass: Pass, call: Call): void {
   const at = pass.ports.clock.now();
   switch (call.type) {
     case "step.started":
-      pass.draft.append(
-        at,
-        call.type,
-        call.key,
-        call.input === null ? null : { attempt: 1, input: call.input.value, digest: call.input.digest },
-      );
+      pass.draft.append(at, call.startsAs, call.key, planOf(pass, call));
       return;
     case "timer.set":
       if (call.afterMs !== null) call.due = Math.ceil(at + call.afterMs);
@@ -59,7 +70,19 @@ export function recordCall(pass: Pass, call: Call): void {
       return;
     case "child.started":
       recordChild(pass, call, at);
+      return;
+    case "approval.requested":
+      recordApproval(pass, call, at);
+      return;
+    case "callback.opened":
+      recordCallback(pass, call, at);
   }
+}
+
+/** What the journal says of it, with what it reserves. */
+function planOf(pass: Pass, call: StepCall): object | null {
+  const spend = call.spending === null ? null : reserve(pass, call);
+  return spend === null ? call.plan : { attempt: 1, ...call.plan, spend };
 }
 
 function recordChild(pass: Pass, call: ChildCall, at: number): void {
@@ -96,6 +119,14 @@ function childRun(pass: Pass, call: ChildCall, at: number): NewRun {
   };
 }
 
+/** Those of the run that calls it hold for the child, and its own below them. */
+function childBudgets({ body }: Pass, { child, spec }: ChildCall, at: number): Pick<RunStarted, "budgets"> {
+  const { workflow, options } = spec;
+  const plan = budgetPlan(options.budget, `child "${workflow.name}"`) ?? workflow.definition.budget ?? undefined;
+  if (plan === undefined && body.budgets.length === 0) return {};
+  return { budgets: budgetsFor(child, plan, at, body.budgets) };
+}
+
 function firstEntry(pass: Pass, call: ChildCall, create: NewRun, at: number) {
   const draft = new Draft(call.child, { head: 0, hash: call.child, at: 0 }, pass.ports.host, pass.ports.codec);
   const started: RunStarted = {
@@ -104,6 +135,7 @@ function firstEntry(pass: Pass, call: ChildCall, create: NewRun, at: number) {
     input: call.input,
     seed: call.child,
     deadline: create.deadline,
+    ...childBudgets(pass, call, at),
   };
   draft.append(at, "run.started", null, started);
   const [entry] = draft.take().commit.entries;

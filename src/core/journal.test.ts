@@ -29,5 +29,5 @@ it("P1 a failure is an outcome when it is final, and a mark when another attempt
 });
 
 it("P1 I23 a type that this version does not know is a mark", () => {
-  expect(entryKind(entry("effect.planned"))).toBe("mark");
+  expect(entryKind(entry("run.transmuted"))).toBe("mark");
 });

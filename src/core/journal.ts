@@ -2,23 +2,48 @@
 // A run's entries, the only truth about it. Every entry is a call (matched by replay), an outcome (delivered to the body,
 // one per turn) or a mark (passed over); P1. Payloads are encoded values; the shapes below are what they decode to.
 
-export const CALLS = ["step.started", "timer.set", "signal.awaited", "child.started"] as const;
+import type { Amounts, Budget } from "./budget.ts";
+
+export const CALLS = [
+  "step.started",
+  "effect.planned",
+  "timer.set",
+  "signal.awaited",
+  "child.started",
+  "approval.requested",
+  "callback.opened",
+] as const;
 
 export const OUTCOMES = [
   "run.started",
   "step.completed",
   "step.failed",
+  "effect.executed",
+  "effect.compensated",
   "timer.fired",
   "signal.received",
   "child.ended",
+  "approval.decided",
+  "callback.ended",
   "run.cancelling",
+  "run.compensating",
   "run.continued",
 ] as const;
 
 /** Recorded within the turn that made them and matched there by kind and ordinal (P9). */
 export const NOTES = ["state.patched", "note", "cost", "patched"] as const;
 
-export const MARKS = ["version.changed", "run.parked", "run.resolved", "run.forked"] as const;
+export const MARKS = [
+  "version.changed",
+  "effect.unknown",
+  "run.parked",
+  "run.resolved",
+  "run.forked",
+  "approval.escalated",
+  "step.refused",
+  "step.reserved",
+  "step.spent",
+] as const;
 
 export const ENDS = ["run.succeeded", "run.failed", "run.cancelled"] as const;
 
@@ -57,6 +82,8 @@ export interface RunStarted {
   /** What random numbers and idempotency keys are derived from: the run's id, unless it is a fork. */
   readonly seed: string;
   readonly deadline: number | null;
+  /** Those that hold for the run, outermost first. Absent: the workflow's, if it has one. */
+  readonly budgets?: readonly Budget[];
 }
 
 /** `null` stands for the first attempt of a step without input. */
@@ -66,7 +93,52 @@ export type StepStarted = null | {
   readonly digest?: string;
   /** This attempt follows a crash, not a failure: it uses up no retry (P28). */
   readonly rerun?: true;
+  /** It can be undone. */
+  readonly undo?: true;
+  /** What this commit has reserved for the attempt. */
+  readonly spend?: Amounts;
 };
+
+/** A call that was refused before has what it needs now: it begins. */
+export interface Reserved {
+  readonly spend: Amounts | null;
+}
+
+/** A budget has no room for the call: what was to be reserved is not, and it does not begin. */
+export interface Refused {
+  /** The run that the budget was given to. */
+  readonly budget: string;
+  readonly unit: string;
+  readonly limit: number;
+  /** Spent or reserved. */
+  readonly used: number;
+  readonly asked: number;
+}
+
+/** What an outside action may change: nothing, something that nobody acts on yet, or the world. */
+export type EffectClass = "read" | "draft" | "write" | "execute";
+
+/** Durable before the action begins. */
+export interface EffectPlanned {
+  readonly attempt: 1;
+  readonly class: EffectClass;
+  /** What the outside may recognise it by. */
+  readonly key: string;
+  /** What tells a repetition from the first time; `none` for an action that must not be repeated blindly. */
+  readonly guard: "detect" | "idempotent" | "none";
+  readonly undo: boolean;
+  /** The id of the approval that it rests on. */
+  readonly approval?: string;
+  /** What this commit has reserved for the attempt. */
+  readonly spend?: Amounts;
+}
+
+/** Nobody can tell whether the action took place: a crash or a lost answer hid it. */
+export interface EffectUnknown {
+  readonly attempt: number;
+  /** What the last attempt failed with; absent after a crash. */
+  readonly error?: unknown;
+}
 
 export interface StepFailed {
   readonly attempt: number;
@@ -75,6 +147,8 @@ export interface StepFailed {
   readonly retryAt: number | null;
   /** A person had the run retried: the step gets its retries back. */
   readonly isRetried?: true;
+  /** Nothing was done: its process was about to stop. */
+  readonly hasBegun?: false;
 }
 
 export interface TimerSet {
@@ -113,6 +187,14 @@ export interface StatePatched {
 export interface Cancelling {
   readonly cause: "cancel" | "deadline";
   readonly reason: string;
+  /** What was done is to be undone. */
+  readonly compensate?: true;
+}
+
+/** From here on nothing of the body counts: what was done is undone, and then the run ends. */
+export interface Compensating {
+  /** What the body failed with, or what stopped it. */
+  readonly error: unknown;
 }
 
 export interface Continued {
@@ -127,6 +209,7 @@ export interface Continued {
   readonly replaces?: true;
   /** With `replaces`: of the start that has taken the place. */
   readonly deadline?: number;
+  readonly budgets?: readonly Budget[];
 }
 
 export interface Parked {
@@ -137,12 +220,14 @@ export interface Parked {
 }
 
 export type ParkReason =
+  | "budget_exceeded"
   | "commit_refused"
   | "corrupted_journal"
   | "foreign_await"
   | "poisoned"
   | "replay_drift"
   | "replay_stalled"
+  | "secret_missing"
   | "unknown_outcome";
 
 export interface Resolved {
@@ -173,6 +258,11 @@ const KIND: ReadonlyMap<string, "call" | "outcome" | "note" | "mark" | "end"> = 
 /** Whether this version has a meaning for entries of that type. A later one may write others: they are marks here (I23). */
 export function isKnownType(type: string): boolean {
   return KIND.has(type);
+}
+
+/** The last word about a step or an effect that has done what it should. */
+export function isStepSuccess(type: string): boolean {
+  return type === "step.completed" || type === "effect.executed" || type === "effect.compensated";
 }
 
 /** What an entry is to replay. Later attempts and failures that will be retried are marks, whatever their type says. */

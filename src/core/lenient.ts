@@ -46,7 +46,7 @@ export class LenientJournal {
 
   /** A key comes twice only where the entry between two generations was trimmed: the body begins in the first one. */
   #addCall(call: Entry): void {
-    const id = `${call.type} ${call.key}`;
+    const id = `${call.type === "effect.planned" ? "step.started" : call.type} ${call.key}`;
     if (!this.#calls.has(id)) this.#calls.set(id, { call, marks: [], outcome: null });
   }
 
@@ -57,13 +57,19 @@ export class LenientJournal {
       const note = noteOf(entry.type as NoteType, entry.type === "patched" ? entry.key : null);
       this.#notes.set(note, (this.#notes.get(note) ?? 0) + 1);
     } else {
-      const type = kind === "outcome" ? callTypeOf(entry.type as CallOutcome, entry.payload) : "step.started";
+      // An outcome of the run as a whole belongs to no call.
+      const type = kind === "outcome" ? callTypeOf(entry.type as CallOutcome, entry.payload) : markedCall(entry);
       const recorded = this.#calls.get(`${type} ${entry.key}`);
       if (recorded === undefined) return;
       if (kind === "mark") recorded.marks.push(entry);
       else if (kind === "outcome") recorded.outcome ??= entry;
     }
   }
+}
+
+/** The type of the call that a mark belongs to. */
+function markedCall({ type }: Entry): string {
+  return type === "approval.escalated" ? "approval.requested" : "step.started";
 }
 
 function noteOf(type: NoteType, id: string | null): string {

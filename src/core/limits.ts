@@ -19,6 +19,9 @@ export const LIMITS = {
   cancelGraceMs: 30_000,
   /** A sleeping pass stays in memory if it is due this soon and others do not need its place: replaying it would cost more (P33). */
   lingerMs: 1000,
+  /** How long a run rests at first, and at most, while others have reserved what is left of its budget. */
+  budgetPauseMs: 1000,
+  budgetPauseMaxMs: 30_000,
   /** Deaths without progress after which a run is a suspect and runs alone: one death of a process may hit a thousand good runs (P28). */
   deathsAmongOthers: 2,
   /** Deaths alone and without progress after which a run is parked (P28). */
@@ -34,6 +37,8 @@ export const LIMITS = {
   listPageMax: 1000,
   /** The shortest interval of a schedule: below it a loop in a workflow is cheaper and as good. */
   everyMs: 1000,
+  /** The shortest time between two reminders of an approval: each is an entry and a notification. */
+  remindMs: 60_000,
   /** A slot that is found later than this counts as missed: time enough for a restart or a take-over. */
   misfireMs: 60_000,
   /** Missed slots that `misfire: "catchUp"` makes up for, the newest of them; older ones are skipped, and that is told. */
@@ -56,6 +61,12 @@ export const STEP_TIMEOUTS_MS = { model: 90_000, api: 45_000, database: 15_000, 
 export const DEFAULTS = {
   /** Whole run: 14 days. */
   runDeadlineMs: 1_209_600_000,
+  /** How long a decision may take: 48 hours. */
+  approvalMs: 172_800_000,
+  /** How often people may deny the very same action before a run may not ask them again. */
+  maxDenials: 3,
+  /** How long a notification is worth sending: a day. */
+  notifyMs: 86_400_000,
   leaseMs: 15_000,
   /** A process whose event loop has not moved for this long loses its runs (P26). */
   stallMs: 300_000,

@@ -16,6 +16,7 @@ export class Notes {
   constructor(pass: Pass, replay: Replay) {
     this.#pass = pass;
     this.#replay = replay;
+    replay.notes = this;
   }
 
   get #state(): Map<string, unknown> {
@@ -58,8 +59,14 @@ export class Notes {
   addCost(amounts: Cost): void {
     const recorded = this.#record("cost", null, encodePayload(amounts, "cost"));
     if (recorded === "ignored") return;
-    for (const [unit, amount] of Object.entries(amounts)) this.#costs.set(unit, (this.#costs.get(unit) ?? 0) + amount);
-    if (recorded === "new") this.#pass.draft.row({ cost: JSON.stringify(this.costs) });
+    this.addSpent(amounts, recorded === "new");
+  }
+
+  /** What a step has spent is recorded with its outcome, and part of what the run costs. */
+  addSpent(amounts: Cost, isNew: boolean): void {
+    const units = Object.entries(amounts);
+    for (const [unit, amount] of units) this.#costs.set(unit, (this.#costs.get(unit) ?? 0) + amount);
+    if (isNew && units.length > 0) this.#pass.draft.row({ cost: JSON.stringify(this.costs) });
   }
 
   note(text: string): void {

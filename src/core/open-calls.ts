@@ -90,14 +90,17 @@ export class OpenCalls {
 
   /** Rejects every pending call in order of issue (P19). */
   rejectAll(error: unknown): void {
+    for (const call of this.dropAll()) rejectCall(call, error);
+  }
+
+  /** Nobody waits for any of them any more. */
+  dropAll(): Call[] {
     const pending = this.all();
     this.#single = null;
     this.#steps = null;
     this.#waits = null;
-    for (const call of pending) {
-      call.open = false;
-      rejectCall(call, error);
-    }
+    for (const call of pending) call.open = false;
+    return pending;
   }
 
   /** Whether none of them needs anything done in this process. */

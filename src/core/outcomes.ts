@@ -1,12 +1,17 @@
 // Outcomes
 // What a recorded outcome does to the call it belongs to; live and in replay alike.
 import { PawlError } from "../base/errors.ts";
-import { type Call, rejectCall, type SignalCall } from "./call.ts";
+import type { ApprovalDecided } from "./approval-request.ts";
+import { settleApproval } from "./approvals.ts";
+import { type ApprovalCall, type Call, type CallbackCall, rejectCall, type SignalCall } from "./call.ts";
+import type { CallbackEnded } from "./callback.ts";
+import { settleCallback } from "./callbacks.ts";
 import type { CallType, ChildEnded, OutcomeType, SignalReceived, StepFailed } from "./journal.ts";
 import type { OpenCalls } from "./open-calls.ts";
+import { UndoableCall } from "./undoable-call.ts";
 
 /** Outcomes that belong to a call; the others concern the run as a whole. */
-export type CallOutcome = Exclude<OutcomeType, "run.started" | "run.continued" | "run.cancelling">;
+export type CallOutcome = Exclude<OutcomeType, "run.started" | "run.continued" | "run.cancelling" | "run.compensating">;
 
 /** Settles the call that an outcome belongs to; false if no such call is open. */
 export function deliverOutcome(
@@ -17,9 +22,12 @@ export function deliverOutcome(
   payload: unknown,
 ): boolean {
   const call = key === null ? undefined : calls.settle(callTypeOf(type, payload), key);
-  if (call === undefined) return false;
+  if (call === undefined || !mayEndAs(call, type)) return false;
+  if (call instanceof UndoableCall) call.ended(type, payload);
   switch (type) {
     case "step.completed":
+    case "effect.executed":
+    case "effect.compensated":
       call.resolve(payload);
       break;
     case "step.failed":
@@ -34,8 +42,19 @@ export function deliverOutcome(
       break;
     case "child.ended":
       childEnded(run, call, payload as ChildEnded);
+      break;
+    case "approval.decided":
+      settleApproval(run, call as ApprovalCall, payload as ApprovalDecided);
+      break;
+    case "callback.ended":
+      settleCallback(run, call as CallbackCall, payload as CallbackEnded);
   }
   return true;
+}
+
+/** Whether such a call ends like that: what an effect has done is not the result of a step, nor the other way round (B63). */
+function mayEndAs(call: Call, type: CallOutcome): boolean {
+  return call.type !== "step.started" || type === "step.failed" || type === call.endsAs;
 }
 
 /** The type of the call that an outcome ends. */
@@ -43,6 +62,8 @@ export function callTypeOf(type: CallOutcome, payload: unknown): CallType {
   switch (type) {
     case "step.completed":
     case "step.failed":
+    case "effect.executed":
+    case "effect.compensated":
       return "step.started";
     case "timer.fired":
       return payload === null ? "timer.set" : "signal.awaited";
@@ -50,6 +71,10 @@ export function callTypeOf(type: CallOutcome, payload: unknown): CallType {
       return "signal.awaited";
     case "child.ended":
       return "child.started";
+    case "approval.decided":
+      return "approval.requested";
+    case "callback.ended":
+      return "callback.opened";
   }
 }
 

@@ -1,4 +1,6 @@
 import type { Batch, Draft } from "./draft.ts";
+import type { Pass } from "./pass.ts";
+import type { CounterChange } from "./store.ts";
 
 /** The way of a run's batches to the store: at most one in flight, a refused one offered again before anything newer (P15). */
 export class Outgoing {
@@ -34,6 +36,12 @@ export class Outgoing {
     return this.#inFlight !== null || this.#offer !== null;
   }
 
+  /** What is in flight rests on what the inbox did not have: if more has come since, that has to be looked at first. */
+  get restsOnMail(): boolean {
+    const batch = this.#inFlight;
+    return batch !== null && (batch.withoutSuspension ?? batch.commit).ifWake !== undefined;
+  }
+
   /** The batch of a transaction goes by itself. */
   send(batch: Batch): void {
     this.#inFlight = batch;
@@ -66,6 +74,16 @@ export class Outgoing {
     this.land();
   }
 
+  /** Takes back a batch that counters have refused, without these changes; the outcome of a transaction was rolled back with it. */
+  takeBack(isDropped: (change: CounterChange) => boolean): void {
+    const batch = this.#inFlight;
+    if (batch === null) return;
+    if (batch.isTransaction) this.#draft.reopen(batch);
+    else this.#draft.putBack(batch);
+    this.#draft.dropCounters(isDropped);
+    this.land();
+  }
+
   /** Takes back what was overtaken: the end of a run by a cancel, a suspension by mail. False if nothing was in flight. */
   overtaken(why: "wake" | "cancel"): boolean {
     const batch = this.land();
@@ -75,4 +93,9 @@ export class Outgoing {
       this.#offer = { ...batch, commit: batch.withoutSuspension, withoutSuspension: null };
     return true;
   }
+}
+
+/** Whether a refused batch can go another way: a suspension stays, an end is taken back. What rests on mail has to be thought out anew. */
+export function isOvertaken({ outgoing, isParking }: Pass, why: string): why is "wake" | "cancel" {
+  return why === "wake" ? !outgoing.restsOnMail : why === "cancel" && !isParking;
 }

@@ -2,6 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Codec } from "../base/envelope.ts";
 import type { Alarms } from "./alarms.ts";
 import type { TransactionCall } from "./call.ts";
+import type { CallbackSecrets } from "./callback.ts";
 import type { Log } from "./context.ts";
 import type { Batch, Chain, Draft } from "./draft.ts";
 import type { Host } from "./host.ts";
@@ -62,6 +63,10 @@ export interface PassPorts {
   adopt(child: AdoptedChild): void;
   /** Messages or children for other runs are durable now. */
   mailed(): void;
+  /** Whether this worker sends notifications. */
+  readonly notifies: boolean;
+  /** What tokens of callbacks are made with; `null`: this process was given no secret. */
+  readonly callbackSecrets: CallbackSecrets | null;
   /** Whether that run is in memory here and will answer soon (P33). */
   isHere(run: string): boolean;
   /** Whether a run that is due soon may wait in memory: nobody else is known to need its place (P33). */

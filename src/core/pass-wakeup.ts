@@ -7,7 +7,7 @@ export function wakeupOf(pass: Pass): "cancel" | "deadline" | Wakeup | null {
   const { deadline } = pass.row;
   if (pass.cancelling !== null) return null;
   if (mailbox.cancel !== null) return "cancel";
-  if (deadline === null && !calls.hasWaits) return null;
+  if (pass.body.isCompensating || (deadline === null && !calls.hasWaits)) return null;
   const now = pass.ports.clock.now();
   if (deadline !== null && now >= deadline) return "deadline";
   if (!calls.hasWaits) return null;

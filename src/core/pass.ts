@@ -9,7 +9,7 @@
 //   PA5. After the end, a park or a suspension has joined, nothing else does (P12).
 import { messageOf, PawlError, readProperty } from "../base/errors.ts";
 import type { SeededRandom } from "../base/random.ts";
-import { Body } from "./body.ts";
+import { Body, mayFollowEnd } from "./body.ts";
 import { type Call, rejectCall } from "./call.ts";
 import { callSite } from "./call-site.ts";
 import { deliverNext } from "./deliver-next.ts";
@@ -110,7 +110,7 @@ export class Pass implements TurnTaker {
 
   /** A cancel or the deadline has its turn next: nothing begins before it (I16, E-8). */
   get isStopping(): boolean {
-    if (this.cancelling !== null) return true;
+    if (this.cancelling !== null || this.body.isCompensating) return !this.body.isCompensating;
     return this.mailbox.cancel !== null || (this.row.deadline !== null && this.ports.clock.now() >= this.row.deadline);
   }
 
@@ -235,7 +235,7 @@ export class Pass implements TurnTaker {
       return call.promise;
     }
     // A branch that outlived its body: as the end closed the journal to it, so must an end that a cancel took back, or replay (P19).
-    if (this.body.hasEndedInTurn) return call.promise;
+    if (this.body.isDeaf) return call.promise;
     if (this.cancelling !== null) rejectCall(call, cancelError(this.id, this.cancelling));
     else if (this.#turnOpen) this.#placeInTurn(call);
     else issueOutsideTurn(this, call);
@@ -282,7 +282,7 @@ export class Pass implements TurnTaker {
     const next = this.replay.cursor.peek();
     if (next === null) return this.#goLive();
     // The end joins in the turn that leads to it: only a cancel that overtook it can follow (P19).
-    if (this.body.hasEndedInTurn && next.entry.type !== "run.cancelling")
+    if (this.body.hasEndedInTurn && !mayFollowEnd(next.entry.type))
       return this.#diverge({ recorded: next.entry, issued: null, site: null });
     if (next.kind !== "call") return this.requestTurn();
     const held = this.replay.takeHeld(next.entry);
@@ -314,6 +314,7 @@ export class Pass implements TurnTaker {
     this.#watchdog?.forget();
     if (!this.draft.isEmpty) this.ports.dirty(this);
     if (this.body.result !== null) return this.end(this.body.result);
+    if (this.body.failed !== null) return this.requestTurn();
     if (this.#isDraining) return;
     recoverSteps(this, this.replay.takeInterrupted());
     if (this.replay.hasHeld) return releaseHeld(this);
@@ -327,7 +328,7 @@ export class Pass implements TurnTaker {
     if (!this.#isLive || this.#turnOpen || this.isClosed || this.#hasForgotten) return;
     try {
       this.steps.goOn();
-      if (!this.draft.isHeld) this.#evaluate();
+      if (!this.draft.isHeld && !this.isClosed) this.#evaluate();
     } catch (error) {
       this.#break(error);
     }
@@ -338,7 +339,8 @@ export class Pass implements TurnTaker {
     const wakeup = wakeupOf(this);
     // A cancel took the end back, and the mail will tell of it. Until then nothing joins the journal: replay ends where the body did (P19).
     if (this.body.result !== null && wakeup !== "cancel" && wakeup !== "deadline") return;
-    if (this.replay.hasFound || this.steps.hasOutcome || wakeup !== null) return this.requestTurn();
+    if (this.replay.hasFound || this.steps.hasOutcome || wakeup !== null || this.body.failed !== null)
+      return this.requestTurn();
     if (!this.#isDraining) this.steps.startDueRetries();
     if (this.#isIdle() && !lingers(this)) this.ports.dirty(this);
     else setAlarm(this, { retries: !this.#isDraining });
@@ -369,9 +371,12 @@ export class Pass implements TurnTaker {
   // Ends
 
   /** The body has returned or thrown. */
-  bodyEnded(result: BodyResult): void {
-    if (this.replay.cursor.peek() === null) this.end(result);
-    else if (!this.#turnOpen) this.replayOn();
+  bodyEnded(): void {
+    const isRecorded = this.replay.cursor.peek() !== null;
+    if (isRecorded && !this.#turnOpen) this.replayOn();
+    if (isRecorded) return;
+    if (this.body.result !== null) this.end(this.body.result);
+    else this.requestTurn();
   }
 
   end(result: BodyResult): void {
@@ -395,7 +400,7 @@ export class Pass implements TurnTaker {
     if (this.isClosed) return;
     const error = () => new PawlError("run_parked", parked.message, { fields: { run: this.id } });
     this.#finish(parkRun(this, parked), error);
-    this.ports.log.error(parked.message, { run: this.id, reason: parked.reason });
+    this.draft.onDurable(() => this.ports.log.error(parked.message, { run: this.id, reason: parked.reason }));
   }
 
   #finish(final: PassEnd, why: () => PawlError): void {
@@ -420,14 +425,7 @@ export class Pass implements TurnTaker {
   // Suspension and commits
 
   #isIdle(): boolean {
-    if (
-      !this.#isLive ||
-      this.#hasForgotten ||
-      this.calls.size === 0 ||
-      this.body.result !== null ||
-      this.cancelling !== null
-    )
-      return false;
+    if (!this.#isLive || this.#hasForgotten || this.calls.size === 0 || this.body.isOver) return false;
     if (this.#turnOpen || this.#requested || this.steps.hasOutcome || this.mailbox.isBeingRead) return false;
     return this.calls.areAllWaiting;
   }

@@ -1,33 +1,46 @@
 // Recovery
 // What becomes of steps that were started and whose outcome nobody recorded: a crash hid whether they happened.
-import { PawlError } from "../base/errors.ts";
+import { messageOf, PawlError } from "../base/errors.ts";
 import type { StepCall } from "./call.ts";
 import { describeCall } from "./divergence.ts";
 import { decodePayload, encodeRecord } from "./draft.ts";
-import type { Resolved, StepFailed } from "./journal.ts";
+import type { EffectUnknown, Resolved, StepFailed } from "./journal.ts";
 import type { Pass } from "./pass.ts";
+import { BUDGET_DECISION, recoverRefused } from "./spending.ts";
+import { isRefused } from "./spending-state.ts";
 import type { Outcome } from "./steps.ts";
 import type { InboxRow } from "./store.ts";
 import { encodeFailure, recordable } from "./values.ts";
 import { readMail } from "./wakeup-delivery.ts";
 
 export const UNKNOWN_OUTCOME_CHOICES = ["rerun", "complete", "fail", "cancel"] as const;
+/** What a person may say about an outside action; the last two stop the run. */
+export const UNKNOWN_EFFECT_CHOICES = ["happened", "did-not-happen", "compensate", "abort"] as const;
 
 /** Reruns, asks or fails each interrupted step by its `recovery`. One that asks parks the whole run before anything else starts. */
-export function recoverSteps(pass: Pass, interrupted: readonly StepCall[]): void {
+export function recoverSteps(pass: Pass, calls: readonly StepCall[]): void {
+  // A cancel has its turn next: nobody needs to know any more, unless to undo it.
+  if (pass.isStopping) return;
   const decided = new Map<StepCall, Decision>();
+  const refused = calls.filter(isRefused);
+  const interrupted = refused.length === 0 ? calls : calls.filter((call) => !isRefused(call));
   for (const call of interrupted) {
     if (call.policy.recovery !== "ask") continue;
-    const decision = decisionFor(pass, call);
-    if (decision === undefined) return ask(pass, call);
+    const decision = decisionFor(pass, [call.key, ""]);
+    if (decision === undefined) return ask(pass, call, call.doubt);
     decided.set(call, decision);
   }
   for (const call of interrupted) {
     const decision = decided.get(call);
     if (decision !== undefined) decide(pass, call, decision);
-    else if (call.policy.recovery === "fail") pass.steps.settle(interruptedFailure(pass, call));
+    else if (call.policy.recovery === "fail" || call.policy.recovery === "compensate")
+      pass.steps.settle(interruptedFailure(pass, call));
     else pass.steps.startAgain(call, { rerun: true });
   }
+  if (refused.length === 0) return;
+  const found = decisionFor(pass, [BUDGET_DECISION]);
+  if (found !== undefined) pass.resolved(found.row, found.decision);
+  recoverRefused(pass, refused, found?.decision ?? null);
 }
 
 interface Decision {
@@ -35,10 +48,10 @@ interface Decision {
   readonly decision: Resolved;
 }
 
-/** What a person has decided about this step. One that cannot be read is used up: the person is asked again. */
-function decisionFor(pass: Pass, call: StepCall): Decision | undefined {
+/** What a person has decided about a step, by one of these names. One that cannot be read is used up: the person is asked again. */
+function decisionFor(pass: Pass, names: readonly string[]): Decision | undefined {
   for (const row of pass.mailbox.rows) {
-    if (row.kind !== "decision" || (row.name !== call.key && row.name !== "")) continue;
+    if (row.kind !== "decision" || !names.includes(row.name)) continue;
     const mail = readMail(pass.ports.codec, pass.id, row);
     if (mail.error === undefined) return { row, decision: mail.value as Resolved };
     pass.ports.log.error(mail.error.message, { run: pass.id });
@@ -47,29 +60,54 @@ function decisionFor(pass: Pass, call: StepCall): Decision | undefined {
   return undefined;
 }
 
-function ask(pass: Pass, call: StepCall): void {
+/** Parks the run over a step that a crash interrupted, or that failed so that nobody can tell what it did. */
+function ask(pass: Pass, call: StepCall, failure: { readonly error: unknown } | null): void {
+  const isEffect = call.startsAs === "effect.planned";
+  if (isEffect) {
+    const unknown: EffectUnknown = { attempt: call.attempt, ...(failure !== null && { error: failure.error }) };
+    const text = failure === null ? encodeRecord(unknown, "effect") : encodeFailure({ ...unknown, ...failure });
+    pass.draft.appendText(pass.ports.clock.now(), "effect.unknown", call.key, text);
+  }
+  const what =
+    failure === null
+      ? `was interrupted in ${describeCall(call)} (attempt ${call.attempt})`
+      : `got an error in ${describeCall(call)} (${messageOf(failure.error)})`;
+  const next = isEffect
+    ? '"happened" with the result, "did-not-happen" to do it now, "compensate" to undo what the run has done, or "abort"'
+    : '"rerun", "complete" with the result, "fail", or "cancel"';
   pass.park({
     reason: "unknown_outcome",
     message:
-      `Run ${pass.id} was interrupted in ${describeCall(call)} (attempt ${call.attempt}): nobody can tell whether it took effect. ` +
-      `Look outside (its idempotency key is ${call.idempotencyKey}), then resolve the run: "rerun", "complete" with the result, "fail", or "cancel".`,
-    choices: UNKNOWN_OUTCOME_CHOICES,
+      `Run ${pass.id} ${what}: nobody can tell whether it took effect. ` +
+      `Look outside (its idempotency key is ${call.idempotencyKey}), then resolve the run: ${next}.`,
+    choices: isEffect ? UNKNOWN_EFFECT_CHOICES : UNKNOWN_OUTCOME_CHOICES,
     detail: { step: call.key, attempt: call.attempt, key: call.idempotencyKey },
   });
 }
 
+/** An action that may have happened in spite of its error is not repeated by itself: a person is asked, or it fails, by its `recovery`. */
+export function askAboutFailure(pass: Pass, call: StepCall, error: unknown): void {
+  if (call.policy.recovery === "ask") return ask(pass, call, { error });
+  const message =
+    `Effect "${call.key}" of run ${pass.id} failed so that it may have happened all the same, and nothing keeps it from happening twice: it is not tried again. ` +
+    "Give it a `detect`, or `idempotent: true` if the outside recognises its key. The error is the cause.";
+  const fields = { run: pass.id, effect: call.key, attempt: call.attempt };
+  pass.steps.settle(finalFailure(call, new PawlError("unsafe_retry", message, { fields, cause: recordable(error) })));
+}
+
 function decide(pass: Pass, call: StepCall, { row, decision }: Decision): void {
   pass.resolved(row, decision);
-  if (decision.choice === "rerun") return pass.steps.startAgain(call, { rerun: true });
+  if (decision.choice === "rerun" || decision.choice === "did-not-happen")
+    return pass.steps.startAgain(call, { rerun: true });
   if (decision.choice === "fail") return pass.steps.settle(interruptedFailure(pass, call, decision.value));
   const text = encodeRecord(decision.value, "decision");
-  pass.steps.settle({ call, type: "step.completed", text, payload: decision.value });
+  pass.steps.settle({ call, type: call.endsAs, text, payload: decision.value });
 }
 
 function interruptedFailure(pass: Pass, call: StepCall, reason?: unknown): Outcome {
   const error = new PawlError(
     "step_interrupted",
-    `Step "${call.key}" of run ${pass.id} was interrupted and ${reason === undefined ? 'its recovery is "fail"' : `a person decided that it failed: ${String(reason)}`}. ` +
+    `Step "${call.key}" of run ${pass.id} was interrupted and ${reason === undefined ? `its recovery is "${call.policy.recovery}"` : `a person decided that it failed: ${String(reason)}`}. ` +
       "It may have taken effect: check outside before retrying the run.",
     { fields: { run: pass.id, step: call.key, attempt: call.attempt } },
   );

@@ -1,5 +1,8 @@
 // Replay
 // What is recorded of a run, as its body re-executes: which call a recorded entry belongs to, which outcome comes next, what was left open.
+import type { ApprovalEscalated } from "./approval-request.ts";
+import { adoptEscalated } from "./approvals.ts";
+import type { Amounts } from "./budget.ts";
 import type { Call, StepCall } from "./call.ts";
 import { Cursor } from "./cursor.ts";
 import type { Divergence } from "./divergence.ts";
@@ -8,6 +11,7 @@ import { adoptRecorded, matches } from "./issue.ts";
 import type { Entry, Forked, StepFailed, StepStarted } from "./journal.ts";
 import { LenientJournal } from "./lenient.ts";
 import type { OpenCalls } from "./open-calls.ts";
+import { adoptRunMark, adoptSpendingMark } from "./spending-state.ts";
 
 export interface HeldCall {
   readonly call: Call;
@@ -26,6 +30,8 @@ export class Replay {
   readonly #held: HeldCall[] = [];
   #interrupted: StepCall[] = [];
   readonly #found: Entry[] = [];
+  /** What the run has spent goes there. */
+  notes: { addSpent(amounts: Amounts, isNew: boolean): void } | null = null;
   #burst: { readonly n: number; isOver: boolean } = { n: 0, isOver: true };
 
   constructor(entries: readonly Entry[], isLenient: boolean, calls: OpenCalls, owner: { reseed(seed: string): void }) {
@@ -126,8 +132,13 @@ export class Replay {
 
   mark(entry: Entry): void {
     if (entry.type === "run.forked") this.#owner.reseed((entry.payload as Forked).seed);
+    if (entry.type === "approval.escalated") return this.#escalated(entry as Entry<ApprovalEscalated>);
+    if (entry.type === "run.forked" || entry.type === "run.resolved") adoptRunMark(this.#calls.steps(), entry);
+    if (entry.type === "step.spent") this.notes?.addSpent(entry.payload as Amounts, false);
     const call = this.#calls.step(entry.key);
     if (call === undefined) return;
+    adoptSpendingMark(call, entry);
+    call.marked(entry.type, entry.payload);
     if (entry.type === "step.started") {
       call.attempt = (entry.payload as NonNullable<StepStarted>).attempt;
       call.retryAt = null;
@@ -138,5 +149,11 @@ export class Replay {
       call.attempt = failed.attempt;
       call.retryAt = failed.retryAt;
     }
+  }
+
+  /** What fell due while an approval waited happens once (S4-38). */
+  #escalated({ key, payload }: Entry<ApprovalEscalated>): void {
+    for (const call of this.#calls.waits())
+      if (call.type === "approval.requested" && call.key === key) adoptEscalated(call, payload);
   }
 }

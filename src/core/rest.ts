@@ -19,14 +19,15 @@ export function lingers({ calls, ports, row }: Pass): boolean {
 }
 
 /** The row of a run that leaves memory until something wakes it. */
-export function suspension({ id, calls, draft, row }: Pass): RowPatch {
-  const state = transition(id, "running", calls.hasWaits ? "waiting" : "retrying");
+export function suspension({ id, body, calls, draft, row, cancelling }: Pass): RowPatch {
+  const resting = calls.hasWaits ? "waiting" : "retrying";
+  const state = transition(id, "running", body.isCompensating ? "compensating" : resting);
   const { head, hash } = draft.chain;
   return {
     state,
     release: true,
     readyAt: null,
-    wakeAt: calls.nextDue(row.deadline),
+    wakeAt: calls.nextDue(cancelling === null && !body.isCompensating ? row.deadline : null),
     claims: 0,
     head,
     headHash: hash,
@@ -43,8 +44,10 @@ export function freed({ slot }: Pick<RunRow, "slot">): RowPatch {
 export function setAlarm(pass: Pass, { retries }: { readonly retries: boolean }): void {
   const { calls, row, ports, mailbox } = pass;
   // What is due may have to wait for the mail that was asked for: its coming is the alarm then.
-  // After a cancel nothing falls due any more, the deadline that led to it included.
+  // After a cancel nothing falls due any more but what undoes things, the deadline that led to it included.
   if (mailbox.isBeingRead) return;
-  const due = retries ? calls.nextDue(row.deadline) : calls.nextWakeup(row.deadline);
-  ports.alarms.set(pass, pass.cancelling === null ? due : null);
+  const { isCompensating } = pass.body;
+  const deadline = isCompensating ? null : row.deadline;
+  const due = retries ? calls.nextDue(deadline) : calls.nextWakeup(deadline);
+  ports.alarms.set(pass, pass.cancelling === null || isCompensating ? due : null);
 }

@@ -83,6 +83,25 @@ export function isRetryable(policy: RetryPolicy, error: unknown): boolean {
   return isTransient(facts);
 }
 
+/** Whether an attempt that failed so may have taken effect all the same. */
+export function mayHaveHappened(error: unknown): boolean {
+  const facts = factsOf(error);
+  if (NOT_TRIED_AGAIN.has(facts.code)) return mayHaveHappened(facts.cause);
+  // A breaker kept it from beginning.
+  if (facts.code === "circuit_open") return false;
+  return HAS_HAPPENED.has(facts.code) || isTransient(facts);
+}
+
+/** Why a failure was the last one: what the attempt came to is the cause. */
+const NOT_TRIED_AGAIN: ReadonlySet<unknown> = new Set([
+  "max_retries_exceeded",
+  "retry_budget_exceeded",
+  "unsafe_retry",
+]);
+
+/** Nobody knows how it ended, or it has ended well and its result cannot be recorded. */
+const HAS_HAPPENED: ReadonlySet<unknown> = new Set(["step_interrupted", "not_serializable", "too_large"]);
+
 /** A rule that breaks decides nothing: the error it was asked about surfaces. */
 function asked(on: (error: unknown) => boolean, error: unknown): boolean {
   try {
@@ -95,7 +114,7 @@ function asked(on: (error: unknown) => boolean, error: unknown): boolean {
 /** Errors of the program, not of the moment: another attempt would end the same way. */
 const NEVER: ReadonlySet<unknown> = new Set(["not_serializable", "too_large", "call_in_step", "cancelled"]);
 
-const NETWORK_CODES: ReadonlySet<unknown> = new Set([
+export const NETWORK_CODES: ReadonlySet<unknown> = new Set([
   "ECONNREFUSED",
   "ECONNRESET",
   "ECONNABORTED",
@@ -115,7 +134,7 @@ const NETWORK_CODES: ReadonlySet<unknown> = new Set([
 /** A database could not bring this transaction into line with others, and has undone it: serialization failure and deadlock. */
 const CONFLICT_CODES: ReadonlySet<unknown> = new Set(["40001", "40P01"]);
 
-interface ErrorFacts {
+export interface ErrorFacts {
   readonly name: unknown;
   readonly code: unknown;
   readonly status: unknown;
@@ -123,14 +142,15 @@ interface ErrorFacts {
 }
 
 /** Somebody else's object: a getter or proxy that throws tells nothing, and the error counts without that fact (B66). */
-function factsOf(error: unknown): ErrorFacts {
+export function factsOf(error: unknown): ErrorFacts {
   const read = (key: string) => readProperty(error, key);
   const status = read("status") ?? read("statusCode") ?? readProperty(read("response"), "status");
   return { name: read("name"), code: read("code"), status, cause: read("cause") };
 }
 
-function isTransient(facts: ErrorFacts): boolean {
-  if (facts.name === "RetryableError" || facts.name === "TimeoutError" || facts.code === "step_timeout") return true;
+export function isTransient(facts: ErrorFacts): boolean {
+  if (facts.name === "RetryableError" || facts.name === "TimeoutError") return true;
+  if (facts.code === "step_timeout" || facts.code === "circuit_open") return true;
   if (NETWORK_CODES.has(facts.code) || isTransientStatus(facts.status)) return true;
   // fetch reports a refused connection as TypeError("fetch failed") with the network error as its cause; query builders do the like.
   const causeCode = readProperty(facts.cause, "code");

@@ -1,20 +1,25 @@
 // Steps
 // What becomes of a step's attempts: an outcome in line for its turn, or another attempt at a recorded time.
-import { PawlError } from "../base/errors.ts";
+import { hasCode, PawlError } from "../base/errors.ts";
 import { type AttemptEvents, Attempts } from "./attempts.ts";
+import { tellBreaker, whyOpen } from "./breaker.ts";
 import { type StepCall, TransactionCall } from "./call.ts";
 import { decodePayload, encodePayload } from "./draft.ts";
 import type { StepFailed, StepStarted } from "./journal.ts";
 import type { Pass } from "./pass.ts";
-import { stepFailure } from "./recovery.ts";
+import { askAboutFailure, finalFailure, stepFailure } from "./recovery.ts";
+import { RefusedCalls } from "./refused-calls.ts";
 import { isRetryable, retryDelayMs } from "./retry.ts";
+import { takeRetry } from "./retry-budget.ts";
+import { beginRefused, reserve, settleSpending } from "./spending.ts";
+import { isRefused, sayNothingSpent } from "./spending-state.ts";
 import { type Committed, Transactions } from "./transactions.ts";
 import { encodeFailure } from "./values.ts";
 
 /** An outcome in hand, waiting for its turn. */
 export interface Outcome {
   readonly call: StepCall;
-  readonly type: "step.completed" | "step.failed";
+  readonly type: StepCall["endsAs"] | "step.failed";
   readonly text: string;
   readonly payload: unknown;
 }
@@ -25,6 +30,7 @@ export class Steps implements AttemptEvents {
   readonly #ready: Outcome[] = [];
   /** Made on demand: most runs have none. */
   #transactions: Transactions | null = null;
+  #refusedCalls: RefusedCalls | null = null;
   /** The last turn brought a step's outcome. */
   hadTurn = false;
 
@@ -56,7 +62,32 @@ export class Steps implements AttemptEvents {
   /** Starts the function behind the barrier: once everything written so far is durable. A transaction needs none (TX1). */
   startBehindBarrier(call: StepCall): void {
     if (call instanceof TransactionCall) return this.#transactionsOf().add(call);
-    this.#pass.draft.onDurable(() => this.#attempts.start(call));
+    const reserved = call.spending?.reserved ?? null;
+    this.#pass.draft.onDurable(() => {
+      // What was reserved for it may have been refused since.
+      if (call.spending === null || (call.spending.reserved === reserved && !isRefused(call))) this.#begin(call);
+    });
+  }
+
+  #begin(call: StepCall): void {
+    const refusal = call.policy.breaker === undefined ? null : whyOpen(this.#pass, call);
+    if (refusal === null) {
+      if (call.spending !== null) call.spending.mayHaveBegun = true;
+      return this.#attempts.start(call);
+    }
+    sayNothingSpent(call);
+    this.failed(call, refusal);
+  }
+
+  /** A call that does not begin, since a budget has no room for it. */
+  refused(call: StepCall): void {
+    this.#refusedCalls ??= new RefusedCalls(this.#pass, (one) => beginRefused(this.#pass, one));
+    this.#refusedCalls.add(call);
+  }
+
+  /** Something that was reserved is settled: there may be room for others. */
+  hasGivenBack(): void {
+    if (this.#refusedCalls !== null) this.#refusedCalls.mayTryAgain = true;
   }
 
   #transactionsOf(): Transactions {
@@ -67,9 +98,10 @@ export class Steps implements AttemptEvents {
     return this.#transactions;
   }
 
-  /** Lets transactions begin, and write their outcomes, as far as they can. */
+  /** Lets transactions begin, and write their outcomes, as far as they can. A run that a budget keeps from going on rests or is parked. */
   goOn(): void {
     this.#transactions?.goOn();
+    this.#refusedCalls?.goOn();
   }
 
   /** An outcome that is in the journal already: its turn is the next (TX3). */
@@ -81,7 +113,9 @@ export class Steps implements AttemptEvents {
   startAgain(call: StepCall, how: { readonly rerun?: true }): void {
     call.attempt++;
     call.retryAt = null;
-    const mark: StepStarted = { attempt: call.attempt, ...how };
+    const spend = call.spending === null ? null : reserve(this.#pass, call);
+    const mark: StepStarted = { attempt: call.attempt, ...how, ...(spend !== null && { spend }) };
+    call.marked("step.started", mark);
     this.#pass.draft.append(this.#pass.ports.clock.now(), "step.started", call.key, mark);
     this.startBehindBarrier(call);
     this.#pass.ports.dirty(this.#pass);
@@ -94,7 +128,7 @@ export class Steps implements AttemptEvents {
     const message = `Step "${call.key}" of run ${id} was not begun: its process was about to stop.`;
     const error = new PawlError("step_interrupted", message, { fields: { run: id, step: call.key } });
     call.retryAt = now;
-    const mark: StepFailed = { attempt: call.attempt, error, retryAt: now, isRetried: true };
+    const mark: StepFailed = { attempt: call.attempt, error, retryAt: now, isRetried: true, hasBegun: false };
     draft.appendText(now, "step.failed", call.key, encodeFailure(mark));
     draft.wait({ open: { key: `retry:${call.key}`, kind: "retry", name: call.name, due: now, detail: null } });
   }
@@ -104,6 +138,10 @@ export class Steps implements AttemptEvents {
     const now = this.#pass.ports.clock.now();
     for (const call of this.#pass.calls.steps()) {
       if (call.retryAt === null || call.retryAt > now) continue;
+      if (isRefused(call)) {
+        this.#refusedCalls?.tryAgain(call);
+        continue;
+      }
       this.#pass.draft.wait({ close: `retry:${call.key}` });
       this.startAgain(call, {});
     }
@@ -111,9 +149,14 @@ export class Steps implements AttemptEvents {
 
   /** Puts an outcome in line for its turn. */
   settle(outcome: Outcome): void {
-    if (this.#pass.isClosed || this.#pass.cancelling !== null) return;
+    if (this.#pass.isClosed || (this.#pass.cancelling !== null && !this.#pass.body.isCompensating)) return;
     this.#ready.push(outcome);
     this.#pass.requestTurn();
+  }
+
+  /** Ends a call with this error, whatever its retries. */
+  endWith(call: StepCall, error: unknown): void {
+    this.settle(finalFailure(call, error));
   }
 
   /** The next outcome whose call is still open. */
@@ -149,9 +192,10 @@ export class Steps implements AttemptEvents {
     } catch (error) {
       return this.failed(call, error);
     }
+    if (call.policy.breaker !== undefined) tellBreaker(this.#pass, call, null);
     const payload = isPlain(value) ? value : decodePayload(text);
     if (call instanceof TransactionCall) return this.#transactions?.returned(call, { text, payload });
-    this.settle({ call, type: "step.completed", text, payload });
+    this.settle({ call, type: call.endsAs, text, payload });
   }
 
   failed(call: StepCall, error: unknown): void {
@@ -164,19 +208,27 @@ export class Steps implements AttemptEvents {
     const { ports, draft } = this.#pass;
     const { name } = call;
     const { retry } = call.policy;
+    if (call.policy.breaker !== undefined) tellBreaker(this.#pass, call, error);
     const delayMs = retryDelayMs(retry, call.failures + 1, error, {
       random: ports.random,
       now: () => ports.clock.now(),
     });
+    // An attempt that a breaker kept from beginning did nothing.
+    if (call.isUnsafe && !hasCode(error, "circuit_open") && isRetryable(retry, error))
+      return askAboutFailure(this.#pass, call, error);
     if (delayMs === null) {
       const isExhausted = call.failures > 0 && isRetryable(retry, error);
       return this.settle(stepFailure(this.#pass.id, call, error, isExhausted));
     }
+    const exhausted = this.#pass.workflow.definition.retryBudget === null ? null : takeRetry(this.#pass, call, error);
+    if (exhausted !== null) return this.endWith(call, exhausted);
+    if (call.spending !== null) settleSpending(this.#pass, call);
     const due = ports.clock.now() + Math.ceil(delayMs);
     call.failures++;
     call.retryAt = due;
     const mark: StepFailed = { attempt: call.attempt, error, retryAt: due };
     draft.appendText(ports.clock.now(), "step.failed", call.key, encodeFailure(mark));
+    call.marked("step.failed", mark);
     draft.wait({ open: { key: `retry:${call.key}`, kind: "retry", name, due, detail: null } });
     ports.dirty(this.#pass);
     this.#pass.evaluate();

@@ -9,6 +9,7 @@
 //   ST5. A rejected promise of `commit` with code `storage_unavailable` means: nothing was applied.
 //        Any other rejection means: the outcome is unknown, fence yourself before you look (P17).
 import type { Clock } from "../base/clock.ts";
+import type { CounterRefusal } from "./counters.ts";
 import type { StoredEntry } from "./journal.ts";
 import type { Isolation, Sql } from "./sql.ts";
 import type { RunState } from "./transition.ts";
@@ -199,7 +200,7 @@ export interface InboxRow {
   readonly n: number;
   /** Chosen by the sender; a second message with the same id is the same message. */
   readonly id: string;
-  readonly kind: "signal" | "child" | "decision";
+  readonly kind: "signal" | "child" | "decision" | "approval" | "callback";
   readonly name: string;
   readonly data: string | Uint8Array | null;
   readonly at: number;
@@ -348,7 +349,7 @@ export interface RowPatch {
 export interface Message {
   readonly to: string;
   readonly id: string;
-  readonly kind: "signal" | "child" | "decision" | "cancel";
+  readonly kind: "signal" | "child" | "decision" | "approval" | "callback" | "cancel";
   readonly name: string;
   readonly data: string | Uint8Array | null;
 }
@@ -356,7 +357,7 @@ export interface Message {
 /** `duplicate`: a message with this id, or a cancel, had reached the run before. */
 export type Delivery = "delivered" | "duplicate" | "ended" | "missing";
 
-export type WaitKind = "timer" | "signal" | "child" | "retry" | "approval" | "decision" | "slot" | "rate";
+export type WaitKind = "timer" | "signal" | "child" | "retry" | "approval" | "callback" | "decision" | "slot" | "rate";
 
 /** A wait row exists exactly while its call is open (I4). */
 export type WaitChange =
@@ -417,6 +418,15 @@ export interface CounterChange {
   readonly max: number | null;
   /** Given back when the run ends, whatever way it ends. */
   readonly held: boolean;
+  /**
+   * The run that the counter belongs to: it is kept as long as that run is, under the key that `counterKey` gives. Where the run is gone, nothing
+   * is counted any more and nothing refused.
+   */
+  readonly of?: string;
+  /** A counter of the same run whose value counts instead of `max` where it is higher: the limit was raised. */
+  readonly maxFrom?: string;
+  /** Raises the counter to `by`, where it is lower, instead of adding. */
+  readonly atLeast?: true;
 }
 
 export interface CounterRow {
@@ -431,7 +441,7 @@ export type Verdict =
   | { readonly run: string; readonly kind: "refused"; readonly why: "fenced" | "wake" | "cancel" | "consumed" }
   | { readonly run: string; readonly kind: "refused"; readonly why: "exists"; readonly holder: RunRow }
   | { readonly run: string; readonly kind: "refused"; readonly why: "key"; readonly holder: KeyRow }
-  | { readonly run: string; readonly kind: "refused"; readonly why: "counter"; readonly key: string }
+  | CounterRefusal
   /** This run's part broke a rule of the store itself; its neighbours were applied. */
   | { readonly run: string; readonly kind: "failed"; readonly error: unknown };
 

@@ -1,5 +1,7 @@
 import type { Codec } from "../base/envelope.ts";
 import { messageOf, PawlError } from "../base/errors.ts";
+import { isVote } from "./approval-votes.ts";
+import { isCallbackAnswer } from "./callback.ts";
 import { decodePayload, encodeRecord } from "./draft.ts";
 import { isWellFormed } from "./entry-shape.ts";
 import type { ChildEnded, OutcomeType, Parked, SignalReceived } from "./journal.ts";
@@ -7,11 +9,11 @@ import type { Pass } from "./pass.ts";
 import { validateNow } from "./schema.ts";
 import type { InboxRow } from "./store.ts";
 import { encodeFailure, openValue } from "./values.ts";
-import type { Wakeup } from "./wakeups.ts";
+import type { PlainWakeup } from "./wakeups.ts";
 
 export interface Recorded {
   readonly type: OutcomeType;
-  readonly key: string;
+  readonly key: string | null;
   readonly payload: unknown;
 }
 
@@ -19,7 +21,7 @@ export interface Recorded {
  * Writes a wake-up's outcome and the end of its wait into the draft, and returns what the body is to see. A message that cannot be read parks
  * the run instead, and stays where it is: it may be repaired.
  */
-export function recordWakeup(pass: Pass, wakeup: Wakeup): Recorded | null {
+export function recordWakeup(pass: Pass, wakeup: PlainWakeup): Recorded | null {
   const isMail = wakeup.kind === "signal" || wakeup.kind === "child";
   const mail = isMail ? readMail(pass.ports.codec, pass.id, wakeup.row) : null;
   if (mail?.error === undefined) return record(pass, wakeup, mail?.value);
@@ -27,7 +29,7 @@ export function recordWakeup(pass: Pass, wakeup: Wakeup): Recorded | null {
   return null;
 }
 
-function record(pass: Pass, wakeup: Wakeup, value: unknown): Recorded {
+function record(pass: Pass, wakeup: PlainWakeup, value: unknown): Recorded {
   const at = pass.ports.clock.now();
   const { key } = wakeup.call;
   switch (wakeup.kind) {
@@ -58,7 +60,7 @@ function record(pass: Pass, wakeup: Wakeup, value: unknown): Recorded {
 }
 
 /** A payload that does not fit the wait's schema is recorded as what it is: a signal that came, and an error (P7). */
-function signalText({ call, row }: Extract<Wakeup, { kind: "signal" }>, value: unknown): string {
+function signalText({ call, row }: Extract<PlainWakeup, { kind: "signal" }>, value: unknown): string {
   try {
     const payload = validateNow(call.spec.schema, value, `The payload of signal "${call.spec.name}"`);
     return encodeRecord({ id: row.id, payload } satisfies SignalReceived, `signal "${call.spec.name}"`);
@@ -85,6 +87,8 @@ export function readMail(codec: Codec, run: string, row: InboxRow): Mail {
 /** A signal may hold anything. */
 function isSound({ kind }: InboxRow, value: unknown): boolean {
   if (kind === "child") return isWellFormed({ seq: 1, at: 0, type: "child.ended", key: "child", payload: value });
+  if (kind === "approval") return isVote(value);
+  if (kind === "callback") return isCallbackAnswer(value);
   return kind === "signal" || isWellFormed({ seq: 1, at: 0, type: "run.resolved", key: null, payload: value });
 }
 

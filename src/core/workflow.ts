@@ -2,11 +2,14 @@ import { toMs } from "../base/duration.ts";
 import { PawlError } from "../base/errors.ts";
 import { assertName } from "../base/ids.ts";
 import { parseVersion } from "../base/semver.ts";
+import { type BreakerOptions, type Breakers, breakerPolicies } from "./breaker.ts";
+import { type BudgetOptions, type BudgetPlan, budgetPlan } from "./budget.ts";
 import type { StepPolicy } from "./call.ts";
 import type { Context } from "./context.ts";
 import { type ConcurrencyLimit, type FlowControl, flowControl, type RateLimit } from "./flow-control.ts";
 import { DEFAULTS, STEP_TIMEOUTS_MS } from "./limits.ts";
 import { type Duration, type Retry, retryPolicy } from "./retry.ts";
+import { type RetryBudget, type RetryBudgetOptions, retryBudget } from "./retry-budget.ts";
 import type { SchemaInput, SchemaOutput, StandardSchema } from "./schema.ts";
 
 /** What a body may do about clocks, randomness and timers of its own: tell, refuse, or nothing. */
@@ -31,8 +34,16 @@ export interface WorkflowOptions<I = unknown> {
   readonly guard?: Guard;
   /** "park" (default): a journal that the code does not follow parks the run. "execute": what is missing is run afresh. */
   readonly onMissing?: "park" | "execute";
+  /** Who has to see to what a run leaves behind that cannot be undone: a name or an address. Default: nobody by name. */
+  readonly owner?: string;
   /** How many runs may be under way at a time, over all workers: a number, or `{ limit, key }` for each key. Runs that wait do not count. */
   readonly concurrency?: number | ConcurrencyLimit<I>;
+  /** What a run and all runs below it may spend: `{ usd: 1, tokens: 50_000, calls: 100, time: "2h" }`. Default: no limit. */
+  readonly budget?: BudgetOptions;
+  /** How many retries its steps may make in any span of time, in one process: `{ max: 100, per: "1m" }`. Default: no limit. */
+  readonly retryBudget?: RetryBudgetOptions;
+  /** How the circuit breakers that its steps name behave, by their names. */
+  readonly breakers?: Readonly<Record<string, BreakerOptions>>;
   /** How many runs may begin in any span of time, over all workers: `{ limit: 100, per: "1m" }`, with `key` for each key. */
   readonly rate?: RateLimit<I>;
 }
@@ -61,7 +72,11 @@ export interface Definition {
   readonly deadlineMs: number;
   readonly guard: Guard;
   readonly onMissing: "park" | "execute";
+  readonly owner: string | null;
   readonly flow: FlowControl | null;
+  readonly budget: BudgetPlan | null;
+  readonly retryBudget: RetryBudget | null;
+  readonly breakers: Breakers | null;
 }
 
 /**
@@ -109,6 +124,24 @@ function definitionOf(options: WorkflowOptions<never>, handler: Handler<unknown,
     deadlineMs: options.deadline === undefined ? DEFAULTS.runDeadlineMs : toMs(options.deadline),
     guard: options.guard ?? "warn",
     onMissing: options.onMissing ?? "park",
+    owner: ownerOf(options),
     flow: flowControl(options.name, options),
+    budget: budgetPlan(options.budget, `workflow "${options.name}"`) ?? null,
+    retryBudget: options.retryBudget === undefined ? null : retryBudget(options.name, options.retryBudget),
+    breakers: options.breakers === undefined ? null : breakerPolicies(options.name, options.breakers),
   };
+}
+
+const OWNER_LENGTH = 200;
+
+/** It is shown on one line. */
+function ownerOf({ name, owner }: WorkflowOptions<never>): string | null {
+  if (owner === undefined) return null;
+  if (typeof owner === "string" && /^[^\p{Cc}\p{Zl}\p{Zp}]+$/u.test(owner) && owner.length <= OWNER_LENGTH)
+    return owner;
+  throw new PawlError(
+    "invalid_argument",
+    `\`owner\` of workflow "${name}" is ${JSON.stringify(owner)}. Give a name or an address of up to ${OWNER_LENGTH} characters, on one line.`,
+    { fields: { field: "owner" } },
+  );
 }

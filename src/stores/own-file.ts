@@ -1,6 +1,13 @@
 import { createRequire } from "node:module";
 
-type OwnFile = "#crash-life" | "#load" | "#pulse" | "#pulse-postgres" | "#ts-hook" | "#worker-process";
+type OwnFile =
+  | "#crash-life"
+  | "#detector-life"
+  | "#load"
+  | "#pulse"
+  | "#pulse-postgres"
+  | "#ts-hook"
+  | "#worker-process";
 
 /**
  * The path of one of this package's own built files, for a thread or another process. By its name in package.json: the files of dist are

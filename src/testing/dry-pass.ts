@@ -141,6 +141,9 @@ class DryPass {
       whenSafe: () => {},
       readMail: () => {},
       adopts: () => false,
+      notifies: false,
+      // Nobody is given a token here: it need only be the same each time.
+      callbackSecrets: { current: "", proof: (_secret, id) => nodeHost.digest(id), isProof: () => false },
       adopt: () => {},
       mailed: () => {},
       isHere: () => false,

@@ -6,6 +6,13 @@ export {
   type ExportOptions,
   exportRun,
 } from "../client/export.ts";
+export {
+  checkDetector,
+  type DetectorFailure,
+  type DetectorReport,
+  type DetectorTest,
+  detectorTest,
+} from "./check-detector.ts";
 export { type CrashOptions, crashEverywhere } from "./crash-everywhere.ts";
 export { type CrashTest, crashTest } from "./crash-test.ts";
 export type { CrashMode, CrashPoint, PointKind } from "./explorer/crash-point.ts";
@@ -20,6 +27,12 @@ export {
   type ModelScript,
 } from "./fake-model.ts";
 export { type CommitFault, type FaultPlan, type FaultStore, faultStore, type RecordedCommit } from "./fault-store.ts";
+export type { LintedOperation } from "./lint/answers.ts";
+export type { LintFinding, Question } from "./lint/findings.ts";
+export type { OperationKind } from "./lint/operation.ts";
+export type { LintedPlay } from "./lint/play.ts";
+export type { LintReport, UnseenOperation } from "./lint/report.ts";
+export { type LintOptions, type LintPlay, lintEffects } from "./lint-effects.ts";
 export { type Effect, type Recorder, recorder } from "./recorder.ts";
 export { type ReplayDiff, type ReplayOptions, type ReplayResult, replay } from "./replay.ts";
 export { describeScenario } from "./simulator/describe-scenario.ts";

@@ -3,17 +3,22 @@
 import { type ManualClock, manualClock } from "../base/clock.ts";
 import { type Duration, toMs } from "../base/duration.ts";
 import { PawlError } from "../base/errors.ts";
+import type { Approvals, Decision } from "../client/approvals.ts";
+import type { Callbacks } from "../client/callbacks.ts";
 import { Pawl, type PawlOptions } from "../client/pawl.ts";
 import type { CancelOptions, CancelOutcome, Run, SignalOptions } from "../client/run.ts";
 import type { StartOptions } from "../client/start.ts";
+import type { ApprovalRequested } from "../core/approval-request.ts";
 import type { Store } from "../core/store.ts";
 import type { Workflow } from "../core/workflow.ts";
 import { memoryStore } from "../stores/memory/memory-store.ts";
 import { watchTimers } from "./explorer/step-timers.ts";
 import { nextRound, Stillness } from "./explorer/stillness.ts";
-import { LEASE_MS, LEASE_STEP_MS, VirtualTime } from "./explorer/virtual-time.ts";
+import { TEST_SECRET } from "./explorer/test-secret.ts";
+import { type ClientTime, LEASE_MS, LEASE_STEP_MS, VirtualTime } from "./explorer/virtual-time.ts";
 
-export interface TestEngineOptions extends Pick<PawlOptions, "codec" | "concurrency" | "logger" | "retention"> {
+export interface TestEngineOptions
+  extends Pick<PawlOptions, "codec" | "concurrency" | "logger" | "notifiers" | "retention" | "secret"> {
   /** The workflows under test, children included. */
   readonly workflows: readonly Workflow<never, unknown>[];
   /** Wall time. Default: a clock of its own, which begins in 2026. */
@@ -34,6 +39,10 @@ export interface TestEngine {
   get<O = unknown>(id: string): Run<O>;
   signal(id: string, name: string, payload?: unknown, options?: SignalOptions): Promise<void>;
   cancel(id: string, options?: CancelOptions): Promise<CancelOutcome>;
+  readonly approvals: Pick<Approvals, "decide" | "get" | "list">;
+  readonly callbacks: Pick<Callbacks, "answer" | "fail" | "revoke">;
+  /** Waits until the run has asked for the last approval of this name, and decides about it. */
+  decide(id: string, name: string, decision: Decision): Promise<void>;
   /** Resolves when everything that needs no time has happened. */
   settle(): Promise<void>;
   /** Lets so much time pass. */
@@ -55,13 +64,18 @@ export async function testEngine(options: TestEngineOptions): Promise<TestEngine
   const unwatch = watchTimers();
   const pawl = await Pawl.open(store, {
     retention: false,
+    secret: TEST_SECRET,
     ...rest,
     lease: LEASE_MS,
     poll: LEASE_STEP_MS,
     handleSignals: false,
   });
   const driver = new Driver(time, stillness);
-  const handle = handleOf(pawl, time, driver);
+  const handle = handleOf(
+    pawl,
+    time.for(() => true),
+    driver,
+  );
   const known = <W extends { readonly name: string }>(workflow: W): W => assertKnown(workflow, options.workflows);
   return {
     ...handle,
@@ -95,7 +109,7 @@ function assertKnown<W extends { readonly name: string }>(workflow: W, known: Te
 /** What a script or a test does with an engine, over the engine's own methods. */
 export function handleOf(
   pawl: Pawl,
-  time: VirtualTime,
+  time: ClientTime,
   driver: Pick<Driver, "drive">,
 ): Omit<TestEngine, "store" | "clock" | "close"> {
   const watched = <O>(run: Run<O>): Run<O> => ({
@@ -105,6 +119,7 @@ export function handleOf(
     signal: (name, payload, how) => run.signal(name, payload, how),
     cancel: (how) => driver.drive(run.cancel(how)),
     journal: () => run.journal(),
+    effects: () => run.effects(),
     events: () => run.events(),
   });
   return {
@@ -113,10 +128,28 @@ export function handleOf(
     get: (id) => watched(pawl.get(id)),
     signal: (id, name, payload, how) => pawl.signal(id, name, payload, how),
     cancel: (id, how) => driver.drive(pawl.cancel(id, how)),
+    approvals: pawl.approvals,
+    callbacks: pawl.callbacks,
+    decide: async (id, name, decision) => {
+      let approval: string | null = null;
+      const isAsked = async () => {
+        approval = await askedFor(pawl, id, name);
+        return approval !== null;
+      };
+      await driver.drive(time.until(isAsked));
+      await pawl.approvals.decide(approval ?? `"${name}" of run ${id}`, decision);
+    },
     settle: () => driver.drive(time.settled()),
     advance: (ms) => driver.drive(time.advance(toMs(ms, "time"))),
     until: (condition) => driver.drive(time.until(condition)),
   };
+}
+
+/** The id of the last approval of this name that a run has asked for. */
+async function askedFor(pawl: Pawl, run: string, name: string): Promise<string | null> {
+  const asked = (await pawl.get(run).journal()).filter(({ type }) => type === "approval.requested");
+  const requests = asked.map(({ payload }) => payload as ApprovalRequested);
+  return requests.findLast((one) => one.name === name)?.id ?? null;
 }
 
 /** Moves time while anybody waits for something that may need it. */

@@ -1,14 +1,18 @@
 // Loading a claimed run
 // Decides what a claim leads to: a pass, or an end that needs no body (corrupted, poisoned, cancelled while nothing of it was running).
+import { readCancel } from "../base/cancel-text.ts";
 import { messageOf, PawlError, readProperty } from "../base/errors.ts";
+import { leftUndone } from "../core/compensation.ts";
 import { type Chain, Draft } from "../core/draft.ts";
-import { cancelWithoutBody, recordableReason, writePark } from "../core/endings.ts";
+import { cancelError, cancelWithoutBody, recordableCancel, writePark } from "../core/endings.ts";
 import { needsOf } from "../core/flow-control.ts";
 import type { ChildEnded, ChildStarted, Continued, Entry, Parked, Resolved, RunStarted } from "../core/journal.ts";
 import { LIMITS } from "../core/limits.ts";
+import { notifyIncomplete } from "../core/notification.ts";
 import { Pass } from "../core/pass.ts";
 import type { PassPorts } from "../core/pass-ports.ts";
 import type { ClaimedRun, InboxRow, Needs, RunCommit } from "../core/store.ts";
+import { isUndoable } from "../core/undoable-call.ts";
 import { openJournal } from "../core/values.ts";
 import { readMail } from "../core/wakeup-delivery.ts";
 import type { Workflow } from "../core/workflow.ts";
@@ -19,16 +23,27 @@ export type Loaded =
   | { readonly kind: "write"; readonly commit: RunCommit; readonly ended: "cancelled" | "parked" }
   /** It is cancelled, and its journal cannot tell which children go with it: look at its waits, and come again. */
   | { readonly kind: "childless" }
+  /** It is cancelled, and what it has done is to be undone: whoever has its code does that. */
+  | { readonly kind: "bodied" }
   /** Whoever created it did not know what it needs: it has to stand in line first. */
   | { readonly kind: "needy"; readonly needs: Needs };
 
-/** `children` are those that the run waits for as the store knows them; its journal knows them better, if it can be read. */
+/** What is known of a run whose body is not begun. */
+export interface Bodiless {
+  /** Those that it waits for as the store knows them; its journal knows them better, if it can be read. */
+  readonly children?: readonly string[];
+  /** Its code does not follow its journal: it cannot undo anything either. */
+  readonly isLost?: boolean;
+  /** Of its workflow. */
+  readonly owner?: string | null;
+}
+
 export function loadRun(
   claimed: ClaimedRun,
   workflow: Workflow | undefined,
   ports: PassPorts,
   readAt: number,
-  children?: readonly string[],
+  { children, isLost = false, owner = workflow?.definition.owner ?? null }: Bodiless = {},
 ): Loaded {
   const draft = new Draft(claimed.run, endOf(claimed), ports.host, ports.codec);
   const mayBeTrimmed = workflow?.definition.onMissing === "execute";
@@ -42,12 +57,26 @@ export function loadRun(
   const wasParked = openPark(entries);
   const decision = decisionOf(claimed, ports, wasParked);
   const hasBegun = entries.length > lastStart(entries) + 1;
-  if (claimed.cancel !== null && (!hasBegun || wasParked !== null || workflow === undefined))
+  const isUndone = undoes(claimed, entries);
+  // One that kills its process is not begun again for what it would undo.
+  if (isUndone && (isLost || isPoison(claimed))) {
+    const why = isLost ? "its code does not follow the journal any more" : "it ends its process again and again";
+    const left = leftUndone(
+      claimed.run,
+      owner,
+      entries,
+      why,
+      cancelError(claimed.run, recordableCancel(claimed.cancel)),
+    );
+    return cancelled(draft, claimed, ports, openChildren(entries), left);
+  }
+  if (isUndone && workflow === undefined) return { kind: "bodied" };
+  if (claimed.cancel !== null && !isUndone && (!hasBegun || wasParked !== null || workflow === undefined))
     return cancelled(draft, claimed, ports, openChildren(entries));
-  if (wasParked !== null && decision === undefined) return parked(draft, claimed, ports, null);
+  if (wasParked !== null && decision === undefined && claimed.cancel === null)
+    return parked(draft, claimed, ports, null);
   if (decision?.error !== undefined) return askAgain(draft, claimed, ports, wasParked as Parked, decision);
-  if (claimed.row.claims > LIMITS.deathsAmongOthers + LIMITS.deathsAlone)
-    return parked(draft, claimed, ports, poisoned(claimed));
+  if (isPoison(claimed)) return parked(draft, claimed, ports, poisoned(claimed));
   if (workflow === undefined)
     throw new PawlError(
       "unknown_workflow",
@@ -57,6 +86,16 @@ export function loadRun(
   if (needs !== null) return { kind: "needy", needs };
   const inbox = mendTrimmed(claimed, entries, draft, ports);
   return { kind: "pass", pass: passOf({ ...claimed, inbox }, workflow, entries, draft, ports, readAt, decision) };
+}
+
+function isPoison({ row }: ClaimedRun): boolean {
+  return row.claims > LIMITS.deathsAmongOthers + LIMITS.deathsAlone;
+}
+
+/** It is cancelled, and only its body knows how to take back what it has done. */
+function undoes({ cancel }: ClaimedRun, entries: readonly Entry[]): boolean {
+  if (cancel === null || !readCancel(cancel).compensate) return false;
+  return entries.some(isUndoable);
 }
 
 /** What a run needs that was created where only the name of its workflow was known, or before the workflow had limits. */
@@ -99,11 +138,14 @@ function endOf({ run, journal }: ClaimedRun): Chain {
 
 type Decision = { readonly row: InboxRow } & ReturnType<typeof readMail>;
 
-/** What a person has said about an open park. An unknown outcome is decided later, when replay has reached the step. */
+/** Decided later, when replay has reached the steps in question. */
+const ABOUT_STEPS: readonly string[] = ["unknown_outcome", "budget_exceeded"];
+
+/** What a person has said about an open park. */
 function decisionOf(claimed: ClaimedRun, ports: PassPorts, wasParked: Parked | null): Decision | undefined {
   const row = claimed.inbox.find(({ kind }) => kind === "decision");
   if (row === undefined || wasParked === null) return undefined;
-  if (wasParked.reason === "unknown_outcome") return { row, value: null };
+  if (ABOUT_STEPS.includes(wasParked.reason)) return { row, value: null };
   return { row, ...readMail(ports.codec, claimed.run, row) };
 }
 
@@ -180,7 +222,7 @@ function passOf(
     },
     ports,
   );
-  // A park is over once a person says "retry"; an unknown outcome has no value here yet.
+  // A park is over once a person says "retry"; one about steps has no value here yet.
   if (decision?.error === undefined && decision?.value != null) pass.resolved(decision.row, decision.value as Resolved);
   return pass;
 }
@@ -202,8 +244,18 @@ function openChildren(entries: readonly Entry[]): string[] {
   return [...open];
 }
 
-function cancelled(draft: Draft, claimed: ClaimedRun, ports: PassPorts, children: readonly string[]): Loaded {
-  cancelWithoutBody(draft, claimed.row, ports, { cause: "cancel", reason: recordableReason(claimed.cancel) }, children);
+function cancelled(
+  draft: Draft,
+  claimed: ClaimedRun,
+  ports: PassPorts,
+  children: readonly string[],
+  left: PawlError | null = null,
+): Loaded {
+  if (left !== null) {
+    ports.log.error(left.message, { run: claimed.run, reason: left.code });
+    notifyIncomplete({ draft, row: claimed.row, ports }, left);
+  }
+  cancelWithoutBody(draft, claimed.row, ports, recordableCancel(claimed.cancel), children, left);
   return { kind: "write", commit: draft.take().commit, ended: "cancelled" };
 }
 

@@ -7,10 +7,18 @@ import { isSameBoot } from "../base/boot.ts";
 import type { ProcessIdentity } from "../core/store.ts";
 
 export function processIdentity(): ProcessIdentity {
+  ownFacts ??= readOwnFacts();
+  const { bootId, ...facts } = ownFacts;
+  return { pid: process.pid, ...facts, boot: bootId ?? `t:${Math.round(Date.now() / 1000 - uptime())}` };
+}
+
+/** What the system says of this process: it stays the same for as long as the process lives, so it is asked once. */
+let ownFacts: ReturnType<typeof readOwnFacts> | null = null;
+
+function readOwnFacts() {
   return {
-    pid: process.pid,
     startedAt: startTime("self"),
-    boot: bootId(),
+    bootId: orNull(() => readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim()),
     pidNamespace: orNull(() => readlinkSync("/proc/self/ns/pid")),
   };
 }
@@ -44,11 +52,6 @@ function startTime(pid: number | "self"): string | null {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
     return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? null;
   });
-}
-
-function bootId(): string {
-  const id = orNull(() => readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim());
-  return id ?? `t:${Math.round(Date.now() / 1000 - uptime())}`;
 }
 
 function orNull<T>(read: () => T): T | null {

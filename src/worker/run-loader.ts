@@ -78,6 +78,7 @@ export class RunLoader {
       if (loaded.kind === "childless")
         return void guarded("end a run", async () => void (await this.cancelWithoutBody(run)));
       if (loaded.kind === "pass" && isSchedule) return void this.#tend(claimed, loaded.pass.draft);
+      if (loaded.kind === "bodied") return void this.handBack(run, head, row.claims);
       if (loaded.kind === "needy") return void this.handBack(run, head, row.claims, loaded.needs);
       // One that was taken, not claimed, has no slot (I18).
       const isUninvited = row.slot !== null && row.state !== "running";
@@ -128,9 +129,9 @@ export class RunLoader {
     changed(commit.run);
   }
 
-  /** Takes a run that nobody is working on, to end it without its body (P19). False: it cannot be had. */
-  async cancelWithoutBody(run: string): Promise<boolean> {
-    const { store, lease, passes, committer, ports, changed } = this.#parts;
+  /** Takes a run that nobody is working on, to end it without its body (P19). False: it cannot be had; "bodied": only its code can end it. */
+  async cancelWithoutBody(run: string, isLost = false): Promise<boolean | "bodied"> {
+    const { store, lease, passes, committer, ports, registry, changed } = this.#parts;
     const worker = lease.id;
     const claimed = worker === null || passes.has(run) ? null : await this.#takeAs(worker, run);
     if (claimed === null || claimed.cancel === null) return false;
@@ -138,10 +139,17 @@ export class RunLoader {
     this.#held.add(run);
     try {
       const children = (await store.waits({ run, kind: "child" })).map((wait) => wait.name);
-      const loaded = loadRun(claimed, undefined, ports, store.clock.now(), children);
+      const owner = registry.newest(claimed.row.workflow)?.definition.owner ?? null;
+      const loaded = loadRun(claimed, undefined, ports, store.clock.now(), { children, isLost, owner });
+      if (loaded.kind === "bodied") {
+        await this.handBack(run, claimed.head, claimed.row.claims);
+        return "bodied";
+      }
       if (loaded.kind !== "write") return false;
       const verdict = await committer.write(loaded.commit);
       changed(run);
+      // It has left somebody a notification.
+      if (loaded.commit.children !== undefined) ports.mailed();
       return verdict.kind === "applied";
     } finally {
       this.#held.delete(run);
@@ -172,10 +180,10 @@ export class RunLoader {
     }
   }
 
-  /** Goes on with a run whose commit was refused and whose pass was dropped for it. */
-  async afterRefusal(run: string, verdict: Verdict): Promise<void> {
+  /** Goes on with a run whose commit was refused and whose pass was dropped for it; `isLost`: it had not come to the end of its journal. */
+  async afterRefusal(run: string, verdict: Verdict, isLost: boolean): Promise<void> {
     // A park that a cancel has overtaken: nobody is left to decide anything (P19).
-    if (verdict.kind === "refused" && verdict.why === "cancel") return void (await this.cancelWithoutBody(run));
+    if (verdict.kind === "refused" && verdict.why === "cancel") return void (await this.cancelWithoutBody(run, isLost));
     if (verdict.kind !== "failed") return this.#reload(run);
     // Replay would lead to the same commit, again and again.
     const claimed = await this.#take(run);

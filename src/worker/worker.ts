@@ -10,12 +10,16 @@ import { backoffMs } from "../base/backoff.ts";
 import type { Codec } from "../base/envelope.ts";
 import { hasCode, messageOf } from "../base/errors.ts";
 import { Alarms } from "../core/alarms.ts";
+import type { CallbackSecrets } from "../core/callback.ts";
 import type { Log } from "../core/context.ts";
 import type { Chain, Draft } from "../core/draft.ts";
 import type { Host } from "../core/host.ts";
 import type { Entry } from "../core/journal.ts";
+import { NOTIFY_WORKFLOW } from "../core/notification.ts";
+import { isOvertaken } from "../core/outgoing.ts";
 import { Pass } from "../core/pass.ts";
 import type { AdoptedChild, PassEnd, PassPorts } from "../core/pass-ports.ts";
+import { takeRefusal } from "../core/spending.ts";
 import type { ClaimedRun, NewRun, ProcessIdentity, RunCommit, Store, Verdict } from "../core/store.ts";
 import { Timeouts } from "../core/timeouts.ts";
 import { openEntry } from "../core/values.ts";
@@ -47,6 +51,7 @@ export interface WorkerOptions {
   readonly retention: { readonly succeededMs: number; readonly failedMs: number } | null;
   readonly codec: Codec;
   readonly host: Host;
+  readonly callbackSecrets: CallbackSecrets | null;
   /** Runs that go on between two commits (C5). */
   readonly sliceRuns: number;
   readonly log: Log;
@@ -275,7 +280,7 @@ export class Worker {
   }
 
   /** Takes a run that nobody is working on, to end it without its body (P19). False: it cannot be had. */
-  async cancelWithoutBody(run: string): Promise<boolean> {
+  async cancelWithoutBody(run: string): Promise<boolean | "bodied"> {
     await this.start();
     // Its owner may be dead, and nobody else there to find out.
     await this.#sweeper.sweep();
@@ -336,15 +341,15 @@ export class Worker {
       this.#mailReader.landed(pass);
       return this.#events.changed(pass.id);
     }
-    if (verdict.kind === "refused" && (verdict.why === "wake" || (verdict.why === "cancel" && !pass.isParking)))
-      return pass.overtaken(verdict.why);
+    if (verdict.kind === "refused" && isOvertaken(pass, verdict.why)) return pass.overtaken(verdict.why);
+    if (verdict.kind === "refused" && verdict.why === "counter" && takeRefusal(pass, verdict)) return;
     started(startRefusal(pass.id, verdict));
     this.#passes.drop(pass);
     this.#options.log.warn(`Run ${pass.id} is loaded again: its commit was ${verdict.kind}.`, {
       run: pass.id,
       verdict: JSON.stringify(verdict),
     });
-    void this.#guarded("reload", () => this.#loader.afterRefusal(pass.id, verdict));
+    void this.#guarded("reload", () => this.#loader.afterRefusal(pass.id, verdict, !pass.isLive));
   }
 
   async #unavailable(error: unknown, failures: number): Promise<void> {
@@ -384,13 +389,14 @@ export class Worker {
   // What passes ask for
 
   #makePorts(): PassPorts {
-    const { host, codec, log, random } = this.#options;
+    const { host, codec, log, random, callbackSecrets } = this.#options;
     const timeouts = new Timeouts(host);
     return {
       host,
       codec,
       log,
       random,
+      callbackSecrets,
       turns: this.committer.turns,
       alarms: new Alarms(this.#store.clock, timeouts),
       timeouts,
@@ -418,6 +424,7 @@ export class Worker {
         this.adopt(child);
       },
       mailed: () => this.hint(),
+      notifies: this.#options.registry.newest(NOTIFY_WORKFLOW) !== undefined,
       isHere: (run) => this.holds(run),
       mayLinger: () => !this.#claims.isCrowded,
       over: (pass, how) => this.#over(pass, how),

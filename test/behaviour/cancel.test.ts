@@ -49,6 +49,45 @@ describe.each(STORES)("cancellation on %s", (store) => {
     await expectCancelled(world, run.id);
   });
 
+  it("C-25 S2-57 S2-73 reaches the tools that run: one heeds its signal, and what a stubborn one returns later is refused", async () => {
+    const world = await openWorld(store);
+    const late = gate<string>();
+    const events: string[] = [];
+    const working = workflow("working", async (ctx) => {
+      const heeding = ctx.step("heeding", ({ signal }) => {
+        signal.addEventListener("abort", () => events.push(`heeds ${(signal.reason as { code: string }).code}`));
+        return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+      });
+      const stubborn = ctx.step("stubborn", async () => {
+        const value = await late.passed;
+        events.push("stubborn is done");
+        return value;
+      });
+      const results = await Promise.allSettled([heeding, stubborn]);
+      events.push(...results.map(({ status }) => status));
+      await ctx.step("next", () => events.push("next"));
+    });
+    const pawl = await world.open([working]);
+    const run = await pawl.start(working);
+    await world.settle();
+    await run.cancel();
+    // The run does not wait for the stubborn one.
+    expect(await errorOf(run.result())).toMatchObject({ code: "cancelled" });
+    expect(events.toSorted()).toEqual(["heeds cancelled", "rejected", "rejected"]);
+    const journal = await world.journal(run);
+    late.open("too late");
+    await world.settle();
+    expect(events.at(-1)).toBe("stubborn is done");
+    expect(await world.journal(run)).toEqual(journal);
+    expect(journal.slice(-4)).toEqual([
+      "step.started heeding",
+      "step.started stubborn",
+      "run.cancelling",
+      "run.cancelled",
+    ]);
+    await expectCancelled(world, run.id);
+  });
+
   it("P19 rejects pending calls in the order of their issue and journals none of it, live and in replay", async () => {
     const world = await openWorld(store);
     const orders: string[][] = [];
@@ -87,7 +126,7 @@ describe.each(STORES)("cancellation on %s", (store) => {
   });
 
   it.each(["live", "after a restart"])(
-    "P19 I16 closes a run whose body never ends after its cancel, %s",
+    "P19 I16 C-25 closes a run whose body never ends after its cancel, %s",
     async (when) => {
       const leaseClock = manualClock();
       const world = await openWorld(store, { leaseClock });

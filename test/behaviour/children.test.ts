@@ -27,7 +27,7 @@ describe.each(STORES)("children on %s", (store) => {
     expect((await pawl.list({ parent: "p" })).runs).toHaveLength(2);
   });
 
-  it("P31 starts a child with its parent's commit, and the same child again after a crash", async () => {
+  it("P31 S2-12 starts a child with its parent's commit, and the same child again after a crash", async () => {
     const world = await openWorld(store);
     const ids: string[] = [];
     const parent = workflow("parent", async (ctx) => {

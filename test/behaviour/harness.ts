@@ -12,13 +12,13 @@ import type { Run } from "../../src/client/run.ts";
 import { checksum } from "../../src/core/checksum.ts";
 import type { Log } from "../../src/core/context.ts";
 import { ENDS } from "../../src/core/journal.ts";
-import type { FenceRequest, Hint, NewWorker, Store } from "../../src/core/store.ts";
+import type { FenceRequest, Hint, NewWorker, RunRow, Store } from "../../src/core/store.ts";
 import { isTerminal } from "../../src/core/transition.ts";
 import type { Workflow } from "../../src/core/workflow.ts";
 import { memoryStore } from "../../src/stores/memory/memory-store.ts";
 import { sqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { nodeHost } from "../../src/worker/node-host.ts";
-import { database, emptyPostgresStore } from "../postgres-schemas.ts";
+import { emptyPostgresStore, serverOf } from "../postgres-schemas.ts";
 
 export const STORES = ["memory", "sqlite", "postgres"] as const;
 export type StoreKind = (typeof STORES)[number];
@@ -123,9 +123,11 @@ export class World {
   /** Resolves when the engines do nothing more by themselves. Unlike `idle`, it does not wait for steps that hang. */
   async settle(): Promise<void> {
     const seen = () => [...this.#engines.values()].filter((one) => !one.isDead).map((one) => one.calls);
+    const server = serverOf(this.store);
+    const isAsked = () => server !== null && server.pending > 0;
     for (let still = 0, before = ""; still < STILL_ROUNDS; ) {
-      await nextRound();
-      const isBusy = database.pending > 0 || [...this.#engines.values()].some((one) => !one.isDead && one.pending > 0);
+      await (isAsked() ? server?.answered() : nextRound());
+      const isBusy = isAsked() || [...this.#engines.values()].some((one) => !one.isDead && one.pending > 0);
       const now = String(seen());
       still = isBusy || now !== before ? 0 : still + 1;
       before = now;
@@ -156,10 +158,11 @@ export class World {
     for (const [pawl, mortal] of this.#engines) if (!mortal.isDead) await pawl.close({ drain: 1 });
     await this.fence();
     expect(await this.store.orphans()).toEqual([]);
-    for (const row of await this.store.runs({ limit: 1000 })) await this.#checkJournal(row.id, row.state);
+    for (const row of await this.store.runs({ limit: 1000 })) await this.#checkJournal(row);
   }
 
-  async #checkJournal(run: string, state: Parameters<typeof isTerminal>[0]): Promise<void> {
+  async #checkJournal(row: RunRow): Promise<void> {
+    const { id: run, state } = row;
     const entries = await this.store.journal(run);
     let previous = run;
     for (const [position, entry] of entries.entries()) {
@@ -170,7 +173,16 @@ export class World {
     }
     const ends = entries.filter((entry) => (ENDS as readonly string[]).includes(entry.type));
     expect(ends.map((entry) => entry.type)).toEqual(isTerminal(state) ? [`run.${state}`] : []);
-    if (isTerminal(state)) expect(entries.at(-1)).toBe(ends[0]);
+    if (!isTerminal(state)) return;
+    expect(entries.at(-1)).toBe(ends[0]);
+    // How it ended, why, and what its journal must be to be replayed (S2-18).
+    expect(ends[0]?.data, `the result of ${run}`).not.toBeNull();
+    expect(row, `the end of ${run}`).toMatchObject({
+      stopReason: expect.stringMatching(/./),
+      endedAt: expect.any(Number),
+      head: entries.length,
+      headHash: previous,
+    });
   }
 }
 

@@ -242,7 +242,7 @@ describe.each(STORES)("an interrupted step on %s", (store) => {
 });
 
 describe.each(STORES)("a dead worker on %s", (store) => {
-  const [left, room] = store === "postgres" ? [1000, 256] : [5000, 1024];
+  const [left, room] = store === "postgres" ? [500, 128] : [5000, 1024];
 
   it(`B14 I11 leaves ${left} runs of 42 workflows: as many go on at once as there is room for, then the rest`, async () => {
     const world = await openWorld(store);

@@ -33,7 +33,7 @@ async function started(pawl: Pawl, name: string): Promise<{ id: string; state: s
 const iso = (time: number) => new Date(time).toISOString();
 
 describe.each(STORES)("schedules on %s", (store) => {
-  it("C-26 I13 X-22 start one run per slot, which knows its slot and can be found by it", async () => {
+  it("C-26 I13 X-22 S2-12 start one run per slot, which knows its slot and can be found by it", async () => {
     const world = await openWorld(store);
     const { job, ran } = jobs();
     const pawl = await world.open([job]);

@@ -13,7 +13,7 @@ const order = workflow("order", async (ctx, input: { id: number }) => {
 const other = workflow("other", async () => "other");
 
 describe.each(STORES)("starting runs on %s", (store) => {
-  it("S3-25 S3-26 gives every start its own run and journal, unless the caller passes a key", async () => {
+  it("S3-25 S3-26 S2-12 gives every start its own run and journal, unless the caller passes a key", async () => {
     const world = await openWorld(store);
     const pawl = await world.open([order]);
     counts.bodies = 0;
@@ -28,7 +28,7 @@ describe.each(STORES)("starting runs on %s", (store) => {
   });
 
   it.each(["key", "id"])(
-    "I17 B27 D-11 starts one run for 100 callers with one %s: at once, later, after a restart",
+    "I17 B27 D-11 S2-51 starts one run for 100 callers with one %s: at once, later, after a restart",
     async (by) => {
       const world = await openWorld(store);
       const options = { [by]: "one" };
@@ -48,7 +48,7 @@ describe.each(STORES)("starting runs on %s", (store) => {
     },
   );
 
-  it("C-9 E-12 B28 refuses the same key or id with other input, and leaves the first run unharmed", async () => {
+  it("C-9 E-12 B28 S2-52 refuses the same key or id with other input, and leaves the first run unharmed", async () => {
     const world = await openWorld(store);
     const patient = workflow("patient", async (ctx, input: { n: number; at?: Date }) => {
       await ctx.waitFor("go");

@@ -1,7 +1,8 @@
 // A process with engines in it, for tests that kill it. Its one argument says what to do, in JSON; it tells what happens as one JSON
 // object a line on stdout, and takes commands the same way on stdin.
 //
-//   engines   one for each store: { store, options, runs }, where runs are { workflow, id, input, signal? }, started or gone on with
+//   engines   one for each store: { store, options, runs }, where runs are { workflow, id, input, signal? }, started or gone on with; a store
+//             is a SQLite file, or the URL of one in PostgreSQL
 //   files     the modules whose workflows they work on
 //   fakes     the module of the outside services
 //   kill      { point, n }: SIGKILL when that point is reached for the n-th time, see kill-point.mjs
@@ -32,7 +33,9 @@ const modules = await Promise.all(files.map((path) => import(path)));
 const workflows = modules.flatMap((exported) => Object.values(exported));
 
 async function openEngine({ store, options = {} }) {
-  const pawl = await Pawl.open(sqliteStore(store, { fault: reach }), { workflows, logger, ...options });
+  // Points of commits are those of SQLite.
+  const opened = store.startsWith("postgres") ? store : sqliteStore(store, { fault: reach });
+  const pawl = await Pawl.open(opened, { workflows, logger, ...options });
   // Behind Pawl's own listener, so that it has begun to stop when this is heard.
   process.once("SIGTERM", () => say("stopping"));
   say("open", { store });

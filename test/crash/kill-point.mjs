@@ -1,5 +1,5 @@
 // Where a process kills itself: at a point that it reaches for the n-th time. The points are "before-commit" and "after-commit" of every
-// transaction that SQLite is asked for, whatever for, and "effect", which is in a step, behind its outside effect.
+// transaction that SQLite is asked for, whatever for, "effect", which is in a step, behind its outside effect, and in charges.mjs "call", before it.
 let armed = null;
 let reached = 0;
 

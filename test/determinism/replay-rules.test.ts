@@ -93,7 +93,7 @@ describe("I23: what a later version has recorded is left alone", () => {
     ["without key and payload", { key: null, data: null }],
   ])("I23 P1 entries of an unknown type are passed over, %s", async (_, unknown) => {
     const story = await runProgram(NOTHING, { seed: 1, handler });
-    const later = (at: number) => ({ ...unknown, at, seq: 0, hash: "", type: "effect.planned" as EntryType });
+    const later = (at: number) => ({ ...unknown, at, seq: 0, hash: "", type: "later.recorded" as EntryType });
     for (let length = 2; length < story.journal.length; length++) {
       const mixed = story.journal.slice(1, length).flatMap((entry) => [later(entry.at), entry, later(entry.at)]);
       const kept = rechain(story.row.id, [story.journal[0]!, ...mixed]);

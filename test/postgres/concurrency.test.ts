@@ -277,3 +277,22 @@ it("P15 P21 C1 runs, children and signals spread over four lanes end as over one
   expect(await store.orphans()).toEqual([]);
   await pawl.close();
 });
+
+it("P24 commits that change the same counters in another order wait for each other and do not deadlock", async () => {
+  const change = (key: string) => ({ key, of: "r", by: 1, max: null, held: false });
+  const inOrder = ["a", "b", "c", "d"].map(change);
+  await apply(store, { ...creation("r", { claimed: true }), counters: inOrder }, creation("s", { claimed: true }));
+  const before = await deadlocks();
+  const holder = await connect();
+  await holder.query({
+    text: `begin; select 1 from ${SCHEMA}.counters where key in ('of/r/b', 'of/r/c') for update`,
+  });
+  const first = one(store, "w1", appending("r", 1, 1, { counters: inOrder }));
+  await untilWaiting(1);
+  const second = one(other, "w1", appending("s", 1, 1, { counters: inOrder.toReversed() }));
+  await untilWaiting(2);
+  await holder.query({ text: "commit" });
+  expect([await first, await second].map(({ kind }) => kind)).toEqual(["applied", "applied"]);
+  expect((await store.counters("of/r/")).map(({ value }) => value)).toEqual([3, 3, 3, 3]);
+  expect(await deadlocks()).toBe(before);
+});

@@ -135,7 +135,11 @@ const HOT: readonly (readonly [what: string, text: string, values: readonly PgVa
         waits: [{ close: "x" }, { open: { key: "y", kind: "timer", name: "t", due: 5, detail: null } }],
         state: [{ key: "k", value: 1 }],
         keys: [{ space: "start", key: "fresh", digest: "d" }],
-        counters: [{ key: "c7", by: 1, max: 9, held: true }],
+        counters: [
+          { key: "c7", stored: "c7", by: 1, max: 9, held: true },
+          { key: "c8", stored: "c8", by: 1, max: 0, held: false, of: "owned11", maxFrom: "c9", atLeast: true },
+        ],
+        locks: ["c7", "c8"],
         messages: [{ to: "asleep11", id: "child:x", kind: "child", name: "k", value: 2 }],
       }),
     ],

@@ -12,6 +12,8 @@ import {
 import { expectNoViolation } from "./no-violation.ts";
 
 const FIXED_SEEDS = 120;
+/** Of these, about a third act outside. */
+const ACTING_SEEDS = 420;
 const BOOK = new URL("./book/", import.meta.url);
 
 /** What every hundred seeds reach, whatever the generator becomes. */
@@ -30,6 +32,36 @@ const ALWAYS_REACHED: readonly Situation[] = [
   "an answer was lost: commit",
   "newer code took a run over",
   "the power failed and took writes with it",
+];
+
+/** What runs reach that act outside, ask for leave and spend. */
+const REACHED_BY_ACTING: readonly Situation[] = [
+  "a budget had no room for a call",
+  "a budget was raised",
+  "a commit met: counter",
+  "a level of escalation was reached",
+  "a person was asked whether an effect happened",
+  "a policy decided",
+  "a quorum approved",
+  "a run ended with something left undone",
+  "a run undid what it had done",
+  "a run was cancelled while it undid",
+  "a run was parked for its budget",
+  "an approval cancelled its run",
+  "an approval did not cover an action",
+  "an approval ended as: approved",
+  "an approval ended as: changes_requested",
+  "an approval ended as: denied",
+  "an approval ended as: expired",
+  "an effect of unknown outcome was undone",
+  "an effect was found by its detector",
+  "an effect was recognised by its key",
+  "an effect was undone",
+  "an undo failed for good",
+  "an undo was run again after a crash",
+  "somebody decided second and was told",
+  "somebody decided too late and was told",
+  "somebody who may not decide was refused",
 ];
 
 describe("the regression book", () => {
@@ -59,6 +91,22 @@ it("I3 I4 I5 I6 I8 I9 I10 I14 I16 I17 I18 I22 hold in fixed seeds, which reach t
   expect(onSqlite).toBeGreaterThan(FIXED_SEEDS / 20);
   expect(ALWAYS_REACHED.filter((what) => !reached.has(what))).toEqual([]);
 }, 120_000);
+
+it("I15 I16 I26 Q6 C-3 CO1 CO2 CO3 CO4 SP1 BU2 hold in fixed seeds that act outside, which reach the rare situations", async () => {
+  const reached = new Set<Situation>();
+  for (let seed = 1; seed <= ACTING_SEEDS; seed++) {
+    const scenario = drawScenario(seed);
+    if (!actsOutside(scenario)) continue;
+    const report = await simulate(scenario);
+    expectNoViolation(report);
+    for (const what of report.sometimes.keys()) reached.add(what);
+  }
+  expect(REACHED_BY_ACTING.filter((what) => !reached.has(what))).toEqual([]);
+}, 120_000);
+
+function actsOutside({ runs }: Scenario): boolean {
+  return runs.some(({ program }) => JSON.stringify(program).includes('"op":"deal"'));
+}
 
 it("I5 the same seed takes the same way twice, byte for byte", async () => {
   for (let seed = 1; seed <= 25; seed++) {

@@ -70,7 +70,7 @@ const WAYS: Readonly<Record<string, InTransaction>> = {
 
 describe("postgres", () => {
   for (const [name, inTransaction] of Object.entries(WAYS)) {
-    it(`I7 I17 C-9 a run started in ${name} is there exactly if that commits, once for its key`, async () => {
+    it(`I7 I17 C-9 S2-12 a run started in ${name} is there exactly if that commits, once for its key`, async () => {
       const { world, accounts } = await openSqlWorld("postgres");
       const pawl = await world.open([greet]);
       const ids: string[] = [];

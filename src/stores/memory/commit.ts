@@ -1,7 +1,9 @@
 // Applying a commit, one run after the other
 // Every condition of a run is checked before anything of it is written, so a refusal leaves no trace (P18).
+import { counterKey } from "../../core/counters.ts";
 import type { Commit, CounterChange, KeyRow, NewKey, RunCommit, Verdict, WaitChange } from "../../core/store.ts";
 import { commitFault } from "../commit-fault.ts";
+import { counted, isPast, limitOf, refusalOf } from "../counters.ts";
 import { deliver } from "./deliver.ts";
 import { append, columnsOf, copyData, insertRun, isOver, type MemoryRun, patchRow, type Tables } from "./tables.ts";
 
@@ -64,22 +66,31 @@ function whyNotCounters(tables: Tables, part: RunCommit): Verdict | null {
   if (part.counters === undefined) return null;
   const sums = new Map<string, number>();
   const holds = new Map(tables.runs.get(part.run)?.holds);
-  for (const { key, by, max, held } of part.counters) {
-    const sum = (sums.get(key) ?? tables.counters.get(key) ?? 0) + by;
-    const hold = (holds.get(key) ?? 0) + (held ? by : 0);
-    const isPast = by > 0 && max !== null && sum > max;
-    if (isPast || sum < 0 || hold < 0) return { run: part.run, kind: "refused", why: "counter", key };
+  const current = (key: string) => sums.get(key) ?? tables.counters.get(key) ?? 0;
+  for (const [at, change] of part.counters.entries()) {
+    if (!isOfRun(tables, part, change)) continue;
+    const key = counterKey(change);
+    const value = current(key);
+    const sum = counted(change, value);
+    const hold = (holds.get(key) ?? 0) + (change.held ? change.by : 0);
+    const max = limitOf(change, current);
+    if (isPast(change, sum, max) || hold < 0) return refusalOf(part, at, value, max);
     sums.set(key, sum);
     holds.set(key, hold);
   }
   return null;
 }
 
+/** Whether there is somebody to count for. */
+function isOfRun(tables: Tables, part: RunCommit, { of }: CounterChange): boolean {
+  return of === undefined || of === part.run || tables.runs.has(of);
+}
+
 function apply(tables: Tables, worker: string | null, part: RunCommit, now: number): void {
   const run = openRun(tables, worker, part, now);
   for (const letter of run.inbox) if (part.consumes?.includes(letter.row.id)) letter.isConsumed = true;
   for (const key of part.keys ?? []) setKey(tables, key, { run: part.run, digest: key.digest });
-  for (const change of part.counters ?? []) count(tables, run, change);
+  for (const change of part.counters ?? []) count(tables, part, run, change);
   for (const change of part.waits ?? []) changeWaits(run, change);
   for (const row of part.state ?? []) run.state.set(row.key, Object.freeze({ key: row.key, data: copyData(row.data) }));
   for (const child of part.children ?? []) {
@@ -103,9 +114,12 @@ function changeWaits(run: MemoryRun, change: WaitChange): void {
   else run.waits.set(change.open.key, Object.freeze({ run: run.row.id, workflow: run.row.workflow, ...change.open }));
 }
 
-function count(tables: Tables, run: MemoryRun, { key, by, held }: CounterChange): void {
-  addTo(tables.counters, key, by);
-  if (held) addTo(run.holds, key, by);
+function count(tables: Tables, part: RunCommit, run: MemoryRun, change: CounterChange): void {
+  if (!isOfRun(tables, part, change)) return;
+  const key = counterKey(change);
+  const value = tables.counters.get(key) ?? 0;
+  addTo(tables.counters, key, counted(change, value) - value);
+  if (change.held) addTo(run.holds, key, change.by);
 }
 
 function addTo(sums: Map<string, number>, key: string, by: number): void {

@@ -1,4 +1,5 @@
 import { PawlError } from "../../base/errors.ts";
+import { countersOf } from "../../core/counters.ts";
 import type { StoredEntry } from "../../core/journal.ts";
 import type { CounterRow, PurgeRequest, RunQuery, RunRow, StateRow, WaitQuery, WaitRow } from "../../core/store.ts";
 import { forgetStarts } from "./limits.ts";
@@ -84,6 +85,7 @@ export function purge(tables: Tables, request: PurgeRequest, now: number): numbe
     .slice(0, request.limit);
   for (const { row } of gone) {
     tables.runs.delete(row.id);
+    for (const { key } of listCounters(tables, countersOf(row.id))) tables.counters.delete(key);
     for (const keys of tables.keys.values()) {
       for (const [key, holder] of keys) if (holder.run === row.id) keys.delete(key);
     }

@@ -72,6 +72,10 @@ function commitPart(s: string): string {
       v_head bigint;
       v_seen text[] := '{}';
       v_amount double precision;
+      v_value double precision;
+      v_max double precision;
+      v_by double precision;
+      v_at int;
       v_children jsonb := '[]';
     begin
       select n, owner, ${IS_OVER} as has_ended, wake, cancel into r from ${s}.runs where id = v_run for no key update;
@@ -116,12 +120,19 @@ function commitPart(s: string): string {
         end if;
         v_seen := v_seen || jsonb_build_array(x -> 'space', x -> 'key')::text;
       end loop;
-      for x in select jsonb_array_elements(p_part -> 'counters') loop
-        v_amount := ${s}.count_1(x ->> 'key', (x ->> 'by')::double precision);
-        if v_amount < 0 or ((x ->> 'by')::double precision > 0 and v_amount > (x ->> 'max')::double precision)
-          or ((x ->> 'held')::boolean and not ${s}.hold_1(v_n, x ->> 'key', (x ->> 'by')::double precision))
+      for x, v_at in select value, ordinality - 1 from jsonb_array_elements(p_part -> 'counters') with ordinality loop
+        -- Nothing is counted for a run that is gone.
+        continue when x ? 'of' and not exists (select 1 from ${s}.runs where id = x ->> 'of');
+        select value into v_value from ${s}.counters where key = x ->> 'stored' for no key update;
+        v_max := (x ->> 'max')::double precision;
+        if x ? 'maxFrom' then v_max := greatest(v_max, (select value from ${s}.counters where key = x ->> 'maxFrom')); end if;
+        v_by := (x ->> 'by')::double precision;
+        v_amount := ${s}.count_1(x ->> 'stored', v_by, x ? 'atLeast');
+        if v_amount < 0 or (v_by > 0 and v_amount > v_max)
+          or ((x ->> 'held')::boolean and not ${s}.hold_1(v_n, x ->> 'stored', v_by))
         then
-          raise exception sqlstate 'PAWL1' using message = jsonb_build_object('kind', 'refused', 'why', 'counter', 'key', x ->> 'key')::text;
+          raise exception sqlstate 'PAWL1' using message = jsonb_build_object('kind', 'refused', 'why', 'counter', 'key', x ->> 'key',
+            'at', v_at, 'value', coalesce(v_value, 0), 'max', v_max)::text;
         end if;
       end loop;
 
@@ -221,12 +232,15 @@ function partHelpers(s: string): string {
     end $$;
 
     /* Changes a counter under its lock and says what it is then; one that is back at zero goes. */
-    create function ${s}.count_1(p_key text, p_by double precision) returns double precision language plpgsql as $$
+    create function ${s}.count_1(p_key text, p_by double precision, p_at_least boolean default false) returns double precision
+    language plpgsql as $$
     declare
       v_value double precision;
     begin
-      insert into ${s}.counters as counter (key, value) values (p_key, p_by)
-        on conflict (key) do update set value = counter.value + excluded.value returning value into v_value;
+      insert into ${s}.counters as counter (key, value) values (p_key, case when p_at_least then greatest(p_by, 0) else p_by end)
+        on conflict (key) do update
+        set value = case when p_at_least then greatest(counter.value, excluded.value) else counter.value + excluded.value end
+        returning value into v_value;
       if v_value <= 0 then delete from ${s}.counters where key = p_key; end if;
       return v_value;
     end $$;
@@ -290,6 +304,12 @@ function commit(s: string): string {
           union all select (e ->> 'n')::bigint from jsonb_array_elements(p_ends) as e order by n
         loop
           perform 1 from ${s}.runs where n = r.n for no key update;
+        end loop;
+      end if;
+      -- So are counters, by the order of their keys.
+      if p_parts -> 0 ? 'locks' then
+        for r in select value as key from jsonb_array_elements_text(p_parts #> '{0,locks}') loop
+          perform 1 from ${s}.counters where key = r.key for no key update;
         end loop;
       end if;
       for r in select * from jsonb_to_recordset(p_ends) as e (${END}) loop

@@ -1,8 +1,10 @@
 // A commit as the arguments of one call
 // Entries travel as columns, new runs and plain ends as lists, everything else as one document per part; values of the codec go beside these,
 // as they are. Which way a part goes is decided here, by what it has and what is known of its run.
+
+import { counterKey } from "../../core/counters.ts";
 import type { StoredEntry } from "../../core/journal.ts";
-import type { NewChild, NewRun, RowPatch, RunCommit } from "../../core/store.ts";
+import type { CounterChange, NewChild, NewRun, RowPatch, RunCommit } from "../../core/store.ts";
 import type { OwnedRun, OwnedRuns } from "../owned-runs.ts";
 import { versionLine } from "../version-line.ts";
 import { numbersText, textsText } from "./array-text.ts";
@@ -53,6 +55,7 @@ export class CommitStatement {
   readonly #ends: ReturnType<typeof endJson>[] = [];
   readonly #parts: object[] = [];
   readonly #locks = new Set<string>();
+  readonly #counters = new Set<string>();
   readonly #values = new Values();
 
   /** `areOrdered`: parts of this commit concern each other, so that all of them are done one after the other. */
@@ -131,13 +134,28 @@ export class CommitStatement {
       ...(isAny(waits) && { waits }),
       ...(isAny(state) && { state: state.map(({ data, ...rest }) => this.#withValue(rest, data)) }),
       ...(isAny(keys) && { keys }),
-      ...(isAny(counters) && { counters }),
+      ...(isAny(counters) && { counters: counters.map((change) => this.#counterJson(change)) }),
     });
+  }
+
+  #counterJson(change: CounterChange): object {
+    const stored = counterKey(change);
+    this.#counters.add(stored);
+    const { maxFrom: key, ...rest } = change;
+    if (key === undefined) return { ...rest, stored };
+    return { ...rest, stored, maxFrom: counterKey({ ...change, key }) };
   }
 
   #childJson({ run, create, entry }: NewChild): object {
     const { at, type, key, data, hash } = entry;
     return { create: newRunJson(run, create, [entry]), entry: this.#withValue({ at, type, key, hash }, data) };
+  }
+
+  /** The first document names the counters of all, so that they are locked in one order (K2). */
+  #withLocks(): object[] {
+    const [first, ...others] = this.#parts;
+    const locks = [...this.#counters].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+    return locks.length < 2 ? this.#parts : [{ ...first, locks }, ...others];
   }
 
   #withValue(rest: object, data: Data): object {
@@ -162,7 +180,7 @@ export class CommitStatement {
       textsText(this.#hash),
       listJson(this.#creates),
       listJson(this.#ends.toSorted((a, b) => a.n - b.n)),
-      listJson(this.#parts),
+      listJson(this.#counters.size === 0 ? this.#parts : this.#withLocks()),
       this.#locks.size > 0 && this.#locks.size + this.#ends.length > 1 ? textsText([...this.#locks]) : null,
       textsText(this.#values.texts),
       this.#values.bytesOrNone,

@@ -32,7 +32,7 @@ export type Answer =
   | { readonly kind: "applied"; readonly n: number; readonly children: readonly (number | null)[] }
   | { readonly kind: "again" }
   | { readonly kind: "conflict"; readonly head: number }
-  | { readonly kind: "refused"; readonly why: string; readonly holder?: Row; readonly key?: string };
+  | { readonly kind: "refused"; readonly why: string; readonly holder?: Row };
 
 /** What `commit_1` says: the number of each run, and of which part there is more to say. */
 interface Done {
@@ -188,9 +188,9 @@ function concernEachOther(parts: readonly RunCommit[]): boolean {
 export function verdictOf({ run }: RunCommit, answer: Exclude<Answer, { kind: "again" }>): Verdict {
   if (answer.kind === "applied") return { run, kind: "applied" };
   if (answer.kind === "conflict") return { run, kind: "conflict", head: answer.head };
-  const { why, holder, key } = answer;
+  const { why, holder } = answer;
   if (why === "exists") return { run, kind: "refused", why, holder: runRow(holder as Row) as RunRow };
-  return { run, kind: "refused", why, ...(holder && { holder }), ...(key !== undefined && { key }) } as Verdict;
+  return { run, ...answer } as Verdict;
 }
 
 function remember(

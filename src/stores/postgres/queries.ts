@@ -1,6 +1,7 @@
 import { PawlError } from "../../base/errors.ts";
 import type { StoredEntry } from "../../core/journal.ts";
 import type { CounterRow, InboxRow, KeyRow, RunQuery, RunRow, StateRow, WaitQuery, WaitRow } from "../../core/store.ts";
+import { endOfPrefix } from "../counters.ts";
 import type { PgValue, Row } from "./driver.ts";
 import type { Link } from "./link.ts";
 import { dataOf, entryRow, inboxRow, runRow, waitRow } from "./rows.ts";
@@ -116,8 +117,9 @@ export class Queries {
 
   async counters(prefix: string): Promise<CounterRow[]> {
     const rows = await this.#ask(
-      `select key, value from ${this.#s}.counters where key >= $1 and starts_with(key, $1) order by key`,
+      `select key, value from ${this.#s}.counters where key >= $1 and key < $2 and starts_with(key, $1) order by key`,
       prefix,
+      endOfPrefix(prefix),
     );
     return rows.map((row) => ({ key: row["key"] as string, value: row["value"] as number }));
   }

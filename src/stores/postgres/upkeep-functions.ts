@@ -58,6 +58,7 @@ export function upkeepFunctions(s: string): string {
     language plpgsql as $$
     declare
       v_gone bigint[];
+      v_run text;
     begin
       delete from ${s}.starts where until <= ${s}.time_1(p_now);
       select array_agg(n) into v_gone from (
@@ -69,6 +70,9 @@ export function upkeepFunctions(s: string): string {
       delete from ${s}.state where run = any (v_gone);
       delete from ${s}.keys where run = any (v_gone);
       delete from ${s}.tags using ${s}.runs where runs.n = any (v_gone) and tags.run = runs.n and tags.tag = any (runs.tags);
+      for v_run in select id from ${s}.runs where n = any (v_gone) loop
+        delete from ${s}.counters where key >= 'of/' || v_run || '/' and key < 'of/' || v_run || '0';
+      end loop;
       delete from ${s}.runs where n = any (v_gone);
       return cardinality(v_gone);
     end $$;

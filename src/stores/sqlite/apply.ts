@@ -1,9 +1,11 @@
 // Writing a run's part, once its conditions hold.
 import { PawlError } from "../../base/errors.ts";
+import { counterKey } from "../../core/counters.ts";
 import type { StoredEntry } from "../../core/journal.ts";
 import type { CounterChange, NewChild, NewRun, RowPatch, RunCommit, WaitChange } from "../../core/store.ts";
+import { counted } from "../counters.ts";
 import { versionLine } from "../version-line.ts";
-import { counterValue, heldBy } from "./conditions.ts";
+import { counterValue, heldBy, isOfRun } from "./conditions.ts";
 import type { Connection } from "./connection.ts";
 import { deliver } from "./deliver.ts";
 import type { SqlValue } from "./driver.ts";
@@ -144,10 +146,12 @@ const DELETE_COUNTER = "delete from counters where key = ?";
 const SET_HOLD = "insert or replace into holds (run, key, amount) values (?, ?, ?)";
 const DELETE_HOLD = "delete from holds where run = ? and key = ?";
 
-function count(db: Connection, n: number, { key, by, held }: CounterChange): void {
-  setCounter(db, key, counterValue(db, key) + by);
-  if (!held) return;
-  const amount = heldBy(db, n, key) + by;
+function count(db: Connection, n: number, change: CounterChange): void {
+  if (!isOfRun(db, change)) return;
+  const key = counterKey(change);
+  setCounter(db, key, counted(change, counterValue(db, key)));
+  if (!change.held) return;
+  const amount = heldBy(db, n, key) + change.by;
   if (amount > 0) db.run(SET_HOLD, n, key, amount);
   else db.run(DELETE_HOLD, n, key);
 }

@@ -1,5 +1,7 @@
 // The conditions of a run's part, all checked before anything of it is written, so that a refusal leaves no trace (P18).
+import { counterKey } from "../../core/counters.ts";
 import type { CounterChange, KeyRow, RunCommit, Verdict } from "../../core/store.ts";
+import { counted, isPast, limitOf, refusalOf } from "../counters.ts";
 import type { Connection, Row } from "./connection.ts";
 import { RUN_COLUMNS, runRow } from "./rows.ts";
 
@@ -109,19 +111,25 @@ export function heldBy(db: Connection, n: number, key: string): number {
 export function whyNotCounters(db: Connection, part: RunCommit, n: number | null): Verdict | null {
   const sums = new Map<string, number>();
   const holds = new Map<string, number>();
-  for (const change of part.counters ?? []) {
-    const { key, by } = change;
-    const sum = (sums.get(key) ?? counterValue(db, key)) + by;
+  const current = (key: string) => sums.get(key) ?? counterValue(db, key);
+  for (const [at, change] of (part.counters ?? []).entries()) {
+    if (change.of !== part.run && !isOfRun(db, change)) continue;
+    const key = counterKey(change);
+    const value = current(key);
+    const sum = counted(change, value);
     const held = holds.get(key) ?? (n === null ? 0 : heldBy(db, n, key));
-    const hold = held + (change.held ? by : 0);
-    if (isPast(change, sum) || hold < 0) return { run: part.run, kind: "refused", why: "counter", key };
+    const hold = held + (change.held ? change.by : 0);
+    const max = limitOf(change, current);
+    if (isPast(change, sum, max) || hold < 0) return refusalOf(part, at, value, max);
     sums.set(key, sum);
     holds.set(key, hold);
   }
   return null;
 }
 
-// Giving back is always allowed, also above a limit that was lowered meanwhile.
-function isPast({ by, max }: CounterChange, sum: number): boolean {
-  return sum < 0 || (by > 0 && max !== null && sum > max);
+const IS_THERE = "select 1 from runs where id = ?";
+
+/** Whether there is somebody to count for. */
+export function isOfRun(db: Connection, { of }: CounterChange): boolean {
+  return of === undefined || db.get(IS_THERE, of) !== undefined;
 }

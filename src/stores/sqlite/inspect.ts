@@ -5,7 +5,7 @@ import { PawlError } from "../../base/errors.ts";
 import type { StoreReport } from "../../core/store.ts";
 import { RUN_STATES } from "../../core/transition.ts";
 import type { Connection } from "./connection.ts";
-import { lockHolders } from "./lock-holder.ts";
+import { type LockHolder, lockHolders } from "./lock-holder.ts";
 import { readHandles } from "./rows.ts";
 import { isDamage } from "./storage-error.ts";
 
@@ -27,7 +27,8 @@ const WORKER_HANDLES = "select id, handles from workers order by id";
 /** Must run inside one snapshot. Unless it is `quick`, it reads every page and takes its time on a large file. */
 export function inspect(db: Connection, quick = false): StoreReport {
   const pragmas = SETTINGS.map((name) => [name, Object.values(db.get(`pragma ${name}`) ?? {})[0] as string | number]);
-  const holder = lockHolders(db.path).find(({ pid }) => pid !== process.pid);
+  const holders = lockHolders(db.path);
+  const holder = holders.find(({ pid }) => pid !== process.pid);
   return {
     store: "sqlite",
     version: db.sqliteVersion,
@@ -42,7 +43,7 @@ export function inspect(db: Connection, quick = false): StoreReport {
     faults: [
       ...(quick ? [] : [...structuralFaults(db), ...rowFaults(db)]),
       ...workerFaults(db),
-      ...lockFaults(db.path),
+      ...lockFaults(holders),
     ],
   };
 }
@@ -76,8 +77,8 @@ function workerFaults(db: Connection): string[] {
   );
 }
 
-function lockFaults(path: string): string[] {
-  return lockHolders(path)
+function lockFaults(holders: readonly LockHolder[]): string[] {
+  return holders
     .filter(({ isStopped }) => isStopped)
     .map(
       ({ pid }) =>

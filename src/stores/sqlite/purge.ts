@@ -1,14 +1,16 @@
 import type { PurgeRequest } from "../../core/store.ts";
+import { counterRange } from "../counters.ts";
 import type { Connection, Row } from "./connection.ts";
 import { readTags } from "./rows.ts";
 
-const FIND = `select n, tags from runs where ended_at is not null and ended_at < max(?1, ?2)
+const FIND = `select n, id, tags from runs where ended_at is not null and ended_at < max(?1, ?2)
   and ((state = 'succeeded' and ended_at < ?1) or (state in ('failed', 'cancelled') and ended_at < ?2))
   order by ended_at, n limit ?3`;
 
 const FORGET_STARTS = "delete from starts where until <= ?";
 const DELETE_TAG = "delete from tags where tag = ? and run = ?";
 const DELETE_ALL_TAGS = "delete from tags where run = ?";
+const DELETE_COUNTERS = "delete from counters where key >= ? and key < ?";
 const DELETES = [
   "delete from journal where run = ?",
   "delete from state where run = ?",
@@ -24,7 +26,9 @@ export function purge(db: Connection, request: PurgeRequest, now: number): numbe
   return gone.length;
 }
 
-function purgeRun(db: Connection, { n, tags }: Row): void {
+function purgeRun(db: Connection, { n, id, tags }: Row): void {
+  const { from, to } = counterRange(id as string);
+  db.run(DELETE_COUNTERS, from, to);
   const listed = readTags(tags);
   // Without the list, which names the rows, all of them are walked.
   if (listed === null) db.run(DELETE_ALL_TAGS, n as number);

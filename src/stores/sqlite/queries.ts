@@ -2,6 +2,7 @@ import { PawlError } from "../../base/errors.ts";
 import type { StoredEntry } from "../../core/journal.ts";
 import type { CounterRow, InboxRow, RunQuery, RunRow, StateRow, WaitQuery, WaitRow } from "../../core/store.ts";
 import type { RunState } from "../../core/transition.ts";
+import { endOfPrefix } from "../counters.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { SqlValue } from "./driver.ts";
 import { dataOf, entryRow, RUN_COLUMNS, runRow, unreadOf, waitRow } from "./rows.ts";
@@ -101,10 +102,12 @@ export function listStateRows(db: Connection, id: string): StateRow[] {
   return db.all(STATE, id).map((row) => ({ key: row.key as string, data: dataOf(row.data) as string | Uint8Array }));
 }
 
-const COUNTERS = `select key, value from counters where key >= ?1 and substr(key, 1, length(?1)) = ?1 order by key`;
+const COUNTERS = `select key, value from counters where key >= ?1 and key < ?2 and substr(key, 1, length(?1)) = ?1 order by key`;
 
 export function listCounters(db: Connection, prefix: string): CounterRow[] {
-  return db.all(COUNTERS, prefix).map((row) => ({ key: row.key as string, value: row.value as number }));
+  return db
+    .all(COUNTERS, prefix, endOfPrefix(prefix))
+    .map((row) => ({ key: row.key as string, value: row.value as number }));
 }
 
 /** SQLite reads a negative limit as none. */

@@ -39,12 +39,22 @@ const WORDS: Readonly<Record<string, string>> = {
   "step.started": "started",
   "step.completed": "completed",
   "step.failed": "failed",
+  "effect.planned": "planned",
+  "effect.executed": "executed",
+  "effect.compensated": "done",
+  "effect.unknown": "unknown",
+  "run.compensating": "undoing begun",
   "timer.set": "set",
   "timer.fired": "fired",
   "signal.awaited": "awaited",
   "signal.received": "received",
   "child.started": "started",
   "child.ended": "ended",
+  "approval.requested": "requested",
+  "approval.escalated": "escalated",
+  "approval.decided": "decided",
+  "callback.opened": "opened",
+  "callback.ended": "ended",
 };
 
 /** What a commit records, in words: `step "charge" completed, step "receipt" started`. */

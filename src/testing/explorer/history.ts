@@ -2,7 +2,7 @@
 // One run of a workflow from its start to its end, or from a moment of an earlier history, with what goes wrong on the way. After each blow
 // a new engine finds what is left, asks for the run again and makes the script again, as a client that was restarted would.
 import { hasCode, PawlError } from "../../base/errors.ts";
-import type { Pawl } from "../../client/pawl.ts";
+import type { Choice, Pawl } from "../../client/pawl.ts";
 import { parkOf, type Run } from "../../client/run.ts";
 import type { Parked } from "../../core/journal.ts";
 import type { OrphanRow, RunRow } from "../../core/store.ts";
@@ -17,6 +17,8 @@ import type { World } from "./world.ts";
 export const RUN_ID = "crash-everywhere";
 /** More leases than that nobody needs to find out that a worker is gone. */
 const MAX_LEASE_STEPS = 40;
+/** How often a person has something tried again that throws, so that nobody can tell what it did. */
+const MOST_THROWS = 3;
 
 export type Script = (run: Run<never>, engine: TestEngine, input: unknown) => Promise<void>;
 
@@ -84,10 +86,11 @@ export class History {
       if (this.#world.isLeft) return this.#ending();
       if (this.#world.isEndless) throw this.#endless();
       if (this.#recovered < this.#world.strikes.length) await this.#recover();
-      else if (this.#thawFenced() || (await this.#decide())) continue;
+      else if (this.#thawFenced()) continue;
       else if (this.#isWaitingForTakeOver()) this.#world.leaseClock.advance(LEASE_STEP_MS);
+      else if ((await this.#time.serve()) || (await this.#decide())) continue;
       else if (!this.#time.hasWaiters && (await this.#isOver())) return this.#ending();
-      else if (!(await this.#time.step())) {
+      else if (!this.#time.move()) {
         this.#isStuck = true;
         return this.#ending();
       }
@@ -150,7 +153,7 @@ export class History {
     const { workflow, input, script } = this.#scene;
     await pawl.start(workflow as unknown as Workflow, input, { id: RUN_ID });
     while (script !== undefined) {
-      const handle = this.#handle(pawl);
+      const handle = this.#handle(pawl, engine);
       try {
         return await script(handle.get(RUN_ID), handle, input);
       } catch (error) {
@@ -165,10 +168,11 @@ export class History {
     return this.#world.strikes.length > 0 && hasCode(error, "run_ended");
   }
 
-  #handle(pawl: Pawl): TestEngine {
+  #handle(pawl: Pawl, engine: MortalEngine): TestEngine {
     let signals = 0;
     const named = (id: string | undefined) => ({ id: id ?? `script-${++signals}` });
-    const plain = handleOf(pawl, this.#time, { drive: (promise) => promise });
+    const time = this.#time.for(() => engine.state === "alive");
+    const plain = handleOf(pawl, time, { drive: (promise) => promise });
     const { store, clock } = this.#world;
     const get = <O>(id: string): Run<O> => ({
       ...plain.get<O>(id),
@@ -192,24 +196,29 @@ export class History {
     return rows.length > 0 && rows.every(({ state }) => isTerminal(state) || state === "parked");
   }
 
-  /**
-   * Decides about runs that ask a person whether a step took effect, as a person who can look outside would: it did if its function came to
-   * its end. Returns whether there was one.
-   */
+  /** Decides about a run that asks a person whether something took effect, before any time passes. Returns whether there was one. */
   async #decide(): Promise<boolean> {
     const pawl = this.#world.alive?.pawl ?? null;
-    if (pawl === null || this.#time.hasWaiters) return false;
-    for (const [run, { reason, detail }] of await this.#parked()) {
-      if (reason !== "unknown_outcome") continue;
-      const step = String(detail?.["step"]);
-      const end = this.#world.ends.findLast(({ body }) => body.run === run && body.step === step);
-      const choice = end?.outcome == null ? { choice: "rerun" } : { choice: "complete", value: end.outcome.value };
-      pawl.resolve(run, { ...choice, step }).catch((error: unknown) => {
+    if (pawl === null) return false;
+    for (const [run, parked] of await this.#parked()) {
+      if (parked.reason !== "unknown_outcome") continue;
+      pawl.resolve(run, this.#answerTo(run, parked)).catch((error: unknown) => {
         if (!hasCode(error, "unknown_outcome")) this.#scriptError ??= error;
       });
       return true;
     }
     return false;
+  }
+
+  /** What a person would say who can look outside: it did if its function came to its end. One that only ever throws is given up. */
+  #answerTo(run: string, { detail, choices }: Parked): Choice {
+    const step = String(detail?.["step"]);
+    const ends = this.#world.ends.filter(({ body }) => body.run === run && body.step === step);
+    const isEffect = choices.includes("happened");
+    const outcome = ends.at(-1)?.outcome ?? null;
+    if (outcome !== null) return { choice: isEffect ? "happened" : "complete", value: outcome.value, step };
+    if (ends.length > MOST_THROWS) return choices.includes("abort") ? "abort" : "cancel";
+    return { choice: isEffect ? "did-not-happen" : "rerun", step };
   }
 
   async #parked(): Promise<Map<string, Parked>> {

@@ -19,6 +19,7 @@ import type { Workflow } from "../../core/workflow.ts";
 import { nodeHost } from "../../worker/node-host.ts";
 import { processIdentity } from "../../worker/process-identity.ts";
 import { type CrashMode, describeCommit, type PointKind } from "./crash-point.ts";
+import { TEST_SECRET } from "./test-secret.ts";
 import { LEASE_MS, LEASE_STEP_MS } from "./virtual-time.ts";
 
 /** A step's function that was started. */
@@ -99,6 +100,7 @@ export class MortalEngine {
       lease: LEASE_MS,
       poll: LEASE_STEP_MS,
       name: `engine ${this.number}`,
+      secret: TEST_SECRET,
     };
     const machine = {
       host: this.#host(),

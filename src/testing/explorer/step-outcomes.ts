@@ -1,7 +1,7 @@
 // What steps have come to, as a journal records it
 import { isDeepStrictEqual } from "node:util";
 import { jsonCodec } from "../../base/envelope.ts";
-import type { StepFailed, StoredEntry } from "../../core/journal.ts";
+import { isStepSuccess, type StepFailed, type StoredEntry } from "../../core/journal.ts";
 import { openEntry } from "../../core/values.ts";
 import { errorFacts } from "./run-end.ts";
 
@@ -24,7 +24,7 @@ export function outcomesOf(run: string, journal: readonly StoredEntry[]): Map<st
 /** Errors are alike if name, code and message are: their stacks differ with the way by which a function was called. */
 export function isSameOutcome(run: string, a: StoredEntry, b: StoredEntry): boolean {
   if (a.type !== b.type) return false;
-  if (a.type === "step.completed") return isDeepStrictEqual(a.data, b.data);
+  if (isStepSuccess(a.type)) return isDeepStrictEqual(a.data, b.data);
   return isDeepStrictEqual(errorFacts(failureOf(run, a).error), errorFacts(failureOf(run, b).error));
 }
 
@@ -34,7 +34,7 @@ export function failureOf(run: string, entry: StoredEntry): StepFailed {
 
 /** Whether it is the last word about a step: a failure that is retried is not. */
 export function isOutcome(run: string, entry: StoredEntry): boolean {
-  if (entry.type === "step.completed") return true;
+  if (isStepSuccess(entry.type)) return true;
   return entry.type === "step.failed" && failureOf(run, entry).retryAt === null;
 }
 
@@ -46,7 +46,7 @@ export function openSteps<E extends Pick<StoredEntry, "type" | "key">>(
   const open = new Set<string>();
   for (const entry of journal) {
     if (entry.key === null) continue;
-    if (entry.type === "step.started") open.add(entry.key);
+    if (entry.type === "step.started" || entry.type === "effect.planned") open.add(entry.key);
     else if (isOver(entry)) open.delete(entry.key);
   }
   return [...open];

@@ -8,7 +8,7 @@
 //   VA3. A step that varies only after a crash, because it ran again, is a fault.
 import { isDeepStrictEqual } from "node:util";
 import { jsonCodec } from "../../base/envelope.ts";
-import type { StoredEntry } from "../../core/journal.ts";
+import { isStepSuccess, type StoredEntry } from "../../core/journal.ts";
 import { openEntry } from "../../core/values.ts";
 import type { Effect } from "../recorder.ts";
 import { byDetails, byKey, byName, type Identify, type UnequalEffect, unequalEffects } from "./effect-counts.ts";
@@ -146,21 +146,21 @@ function oddEntry(
     const twin = twins.get(ownName(entry.type, entry.key));
     if (twin === undefined || (hasValue(entry) && !isDeepStrictEqual(entry.data, twin.data)))
       return { entry, twin, before };
-    if (entry.type === "step.completed") before = entry.key;
+    if (isStepSuccess(entry.type)) before = entry.key;
   }
   return null;
 }
 
 function hasValue({ type }: StoredEntry): boolean {
-  return type === "step.completed" || type === "run.succeeded";
+  return isStepSuccess(type) || type === "run.succeeded";
 }
 
 function isStepEnd({ type }: StoredEntry): boolean {
-  return type === "step.completed" || type === "step.failed";
+  return isStepSuccess(type) || type === "step.failed";
 }
 
 function hasStep(journal: readonly StoredEntry[], step: string): boolean {
-  return journal.some((entry) => entry.key === step && entry.type.startsWith("step."));
+  return journal.some((entry) => entry.key === step && /^(step|effect)\./.test(entry.type));
 }
 
 // In words

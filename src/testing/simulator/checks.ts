@@ -1,10 +1,16 @@
 // The invariants, looked at after every event
 // Fed with what the store has applied and with every start of a step's function. It keeps its own copy of all journals, made from the commits
 // that were applied, and compares the store with that.
+
+import { hasCode } from "../../base/errors.ts";
+import type { ApprovalRequested } from "../../core/approval-request.ts";
 import type { StepInfo } from "../../core/context.ts";
 import type {
+  Cancelling,
+  EffectPlanned,
   Ended,
   Entry,
+  Parked,
   RunStarted,
   SignalReceived,
   StepFailed,
@@ -16,11 +22,12 @@ import type { ClaimedRun, Commit, Delivery, FenceRequest, Message, Verdict } fro
 import { leaseLeftMs } from "../../stores/lease.ts";
 import { orphans } from "../../stores/memory/orphans.ts";
 import type { MemoryWorker } from "../../stores/memory/tables.ts";
+import { DeedChecks } from "./deed-checks.ts";
 import type { Disk } from "./disk.ts";
 import { FoldedRun } from "./folded-run.ts";
 import type { Life } from "./life.ts";
 import type { Ledger } from "./outside.ts";
-import { isAllowedResult, isMeant, type ProgramInput } from "./program.ts";
+import { isAllowedFailure, isAllowedResult, type ProgramInput } from "./program.ts";
 import type { Situation } from "./situations.ts";
 import type { Method } from "./store-call.ts";
 
@@ -33,8 +40,10 @@ export interface CheckPorts {
   readonly slots: number | null;
   violated(invariant: string, what: string): void;
   sometimes(what: Situation): void;
-  /** A run waits for a person after it died too often. */
-  poisoned(run: string): void;
+  /** A run waits for a person's decision. */
+  parked(run: string): void;
+  /** A run asks people for leave. */
+  asked(run: string, request: ApprovalRequested): void;
 }
 
 interface StepRecord {
@@ -46,10 +55,15 @@ interface KnownRun {
   readonly fold: FoldedRun;
   input: ProgramInput | null;
   readonly steps: Map<string, StepRecord>;
+  /** What the outside knows effects by that have a key of their own. */
+  readonly names: Map<string, string>;
   readonly received: Set<string>;
+  /** An approval has cancelled it. */
+  isCancelledByItself?: boolean;
 }
 
 export class Checks {
+  readonly deeds: DeedChecks;
   readonly #ports: CheckPorts;
   readonly #runs = new Map<string, KnownRun>();
   /** Signals in the order in which they reached each run. */
@@ -67,6 +81,7 @@ export class Checks {
 
   constructor(ports: CheckPorts) {
     this.#ports = ports;
+    this.deeds = new DeedChecks(ports);
   }
 
   /** Its body may have had no part in its end. */
@@ -157,8 +172,7 @@ export class Checks {
 
   #refused(verdict: Exclude<Verdict, { kind: "applied" }>): void {
     if (verdict.kind === "conflict") return this.#ports.sometimes("a commit met: conflict");
-    // No simulated run uses counters.
-    if (verdict.kind === "refused" && verdict.why !== "counter") this.#ports.sometimes(`a commit met: ${verdict.why}`);
+    if (verdict.kind === "refused") this.#ports.sometimes(`a commit met: ${verdict.why}`);
   }
 
   #append(run: string, head: number, entries: readonly StoredEntry[]): void {
@@ -174,6 +188,7 @@ export class Checks {
       this.#look(known, known.fold.take(entry));
       if (due !== null) this.#fired(known, entry, due);
     }
+    this.deeds.batchOver(run);
   }
 
   /** I13: nothing fires before its time. I14: no timeout beats a signal that was there in time. */
@@ -192,7 +207,8 @@ export class Checks {
   }
 
   #newRun(run: string): KnownRun {
-    const known: KnownRun = { fold: new FoldedRun(run), input: null, steps: new Map(), received: new Set() };
+    const fold = new FoldedRun(run);
+    const known: KnownRun = { fold, input: null, steps: new Map(), names: new Map(), received: new Set() };
     this.#runs.set(run, known);
     this.#unfinished++;
     return known;
@@ -200,6 +216,8 @@ export class Checks {
 
   #look(known: KnownRun, entry: Entry): void {
     const { id } = known.fold;
+    if (entry.type === "effect.planned") known.names.set(entry.key as string, (entry.payload as EffectPlanned).key);
+    this.deeds.took(id, entry, isStart(entry) ? this.#keyOf(known, entry.key as string) : null);
     switch (entry.type) {
       case "run.started":
         known.input = (entry.payload as RunStarted).input as ProgramInput;
@@ -209,8 +227,11 @@ export class Checks {
       case "version.changed":
         return this.#ports.sometimes("newer code took a run over");
       case "step.started":
+      case "effect.planned":
         return this.#stepStarted(known, entry);
       case "step.completed":
+      case "effect.executed":
+      case "effect.compensated":
         return this.#stepOver(known, entry);
       case "step.failed":
         return (entry.payload as StepFailed).retryAt === null ? this.#stepOver(known, entry) : undefined;
@@ -219,15 +240,15 @@ export class Checks {
       case "signal.received":
         return this.#received(known, entry);
       case "run.cancelling":
-        return this.#ports.sometimes("a run was cancelled while it ran");
+        return this.#cancelling(known, entry.payload as Cancelling);
       case "run.parked":
-        return this.#parked(id, entry.payload as { reason: string; message: string });
+        return this.#parked(id, entry.payload as Parked);
       case "run.succeeded":
         return this.#succeeded(known, entry.payload);
       case "run.failed":
         return this.#failed(known, entry.payload as Ended);
       case "run.cancelled":
-        return this.#cancelled(id);
+        return this.#cancelled(known);
       default:
     }
   }
@@ -255,7 +276,11 @@ export class Checks {
       this.#violated("I1", `step ${step} is recorded as completed, but did nothing outside`);
   }
 
-  #keyOf({ fold }: KnownRun, key: string): string {
+  #keyOf({ fold, names }: KnownRun, key: string): string {
+    const name = names.get(key);
+    if (name !== undefined) return name;
+    const undone = key.endsWith("/undo") ? names.get(key.slice(0, -"/undo".length)) : undefined;
+    if (undone !== undefined) return `${undone}/undo`;
     return idempotencyKey(fold.generation === 0 ? fold.id : generationSeed(fold.id, fold.generation), key);
   }
 
@@ -272,10 +297,15 @@ export class Checks {
     known.received.add(id);
   }
 
-  #parked(run: string, { reason, message }: { readonly reason: string; readonly message: string }): void {
-    if (reason !== "poisoned") return this.#violated("I5", `run ${run} is parked: ${message}`);
-    this.#ports.sometimes("a run that died too often was parked");
-    this.#ports.poisoned(run);
+  #parked(run: string, park: Parked): void {
+    if (park.reason === "poisoned") this.#ports.sometimes("a run that died too often was parked");
+    else if (!this.deeds.mayPark(park)) return this.#violated("I5", `run ${run} is parked: ${park.message}`);
+    this.#ports.parked(run);
+  }
+
+  #cancelling(known: KnownRun, { cause, reason }: Cancelling): void {
+    this.#ports.sometimes("a run was cancelled while it ran");
+    known.isCancelledByItself = cause === "cancel" && reason.startsWith('Approval "');
   }
 
   #succeeded({ fold, input }: KnownRun, output: unknown): void {
@@ -288,20 +318,23 @@ export class Checks {
 
   #failed({ fold, input }: KnownRun, { error }: Ended): void {
     this.#unfinished--;
-    if (this.#ports.disk.tables.runs.get(fold.id)?.row.cancel != null)
+    const isIncomplete = hasCode(error, "compensation_incomplete");
+    if (this.#ports.disk.tables.runs.get(fold.id)?.row.cancel != null && !isIncomplete)
       this.#violated("I16", `run ${fold.id} failed, though its cancel was accepted before`);
-    if (input?.fails !== true || !isMeant(error)) this.#violated("I5", `run ${fold.id} failed: ${String(error)}`);
+    if (input === null || !isAllowedFailure(input, error))
+      this.#violated("I5", `run ${fold.id} failed: ${String(error)}`);
     this.#ports.sometimes("a run failed");
   }
 
-  #cancelled(run: string): void {
+  #cancelled({ fold, isCancelledByItself }: KnownRun): void {
     this.#unfinished--;
-    if (this.#ports.disk.tables.runs.get(run)?.row.cancel == null)
-      this.#violated("I16", `run ${run} is cancelled, though nobody asked for it`);
+    if (this.#ports.disk.tables.runs.get(fold.id)?.row.cancel == null && isCancelledByItself !== true)
+      this.#violated("I16", `run ${fold.id} is cancelled, though nobody asked for it`);
   }
 
   #mailed(message: Message, delivery: Delivery): void {
     if (message.kind === "cancel" || message.kind === "decision") return;
+    if (message.kind === "approval") return delivery === "delivered" ? this.deeds.mailed(message) : undefined;
     if (delivery === "duplicate") this.#ports.sometimes("a signal came twice");
     if (delivery === "ended") this.#ports.sometimes("a signal came after the end");
     if (delivery !== "delivered") return;
@@ -319,6 +352,7 @@ export class Checks {
     if (stored === undefined || known === undefined) return;
     const fault = known.fold.faultOf(stored);
     if (fault !== null) this.#violated("I4", `run ${run} after ${known.fold.entries.at(-1)?.type}: ${fault}`);
+    this.deeds.budgets.compare(run);
   }
 
   /** I10: everything unfinished has somebody or something that moves it on. */
@@ -339,7 +373,9 @@ export class Checks {
     if (record.isOver) return this.#violated("I6", `${what} after its outcome was recorded`);
     if (record.attempts > attempt) return this.#violated("I6", `${what} after attempt ${record.attempts} was recorded`);
     if (known.fold.end !== null) return this.#violated("I16", `${what} after the run's end`);
-    if (known.fold.isCancelling) return this.#violated("I16", `${what} after the run was cancelled`);
+    const isUndo = key.endsWith("/undo");
+    if (known.fold.isCompensating !== isUndo) return this.#violated("CO2", `${what}, and the run's state is another`);
+    if (known.fold.isCancelling && !isUndo) return this.#violated("I16", `${what} after the run was cancelled`);
     const { owner, slot } = stored.row;
     if (this.#ports.slots !== null && slot === null) return this.#violated("I18", `${what} without a slot`);
     const worker = owner === null ? undefined : disk.tables.workers.get(owner);
@@ -353,6 +389,7 @@ export class Checks {
   forgetLost(): void {
     const { runs } = this.#ports.disk.tables;
     this.#runs.clear();
+    this.deeds.forget();
     this.#began.clear();
     this.#unfinished = 0;
     for (const id of [...this.#delivered.keys()]) if (!runs.has(id)) this.#delivered.delete(id);
@@ -360,6 +397,7 @@ export class Checks {
     for (const [id, stored] of runs) {
       const known = this.#newRun(id);
       for (const entry of stored.journal) this.#look(known, known.fold.take(entry));
+      this.deeds.batchOver(id);
       const delivered = this.#delivered.get(id) ?? [];
       this.#delivered.set(
         id,
@@ -378,6 +416,7 @@ export class Checks {
       );
       if (differs >= 0 || journal.length !== fold.entries.length)
         this.#violated("I1", `the journal of run ${id} is no longer what was applied, from entry ${differs} on`);
+      this.deeds.atRest(id, journal);
     }
     for (const id of runs.keys()) if (!this.#runs.has(id)) this.#violated("I3", `run ${id} came from nowhere`);
   }
@@ -410,6 +449,11 @@ export class Checks {
   #violated(invariant: string, what: string): void {
     this.#ports.violated(invariant, what);
   }
+}
+
+/** An attempt of a step or an effect begins with it. */
+function isStart({ type }: Entry): boolean {
+  return type === "step.started" || type === "effect.planned";
 }
 
 function isThere(

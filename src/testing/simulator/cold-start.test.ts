@@ -7,7 +7,7 @@ import { type Workflow, workflow } from "../../core/workflow.ts";
 import { storeOver } from "../../stores/memory/memory-store.ts";
 import { emptyTables, type MemoryRun } from "../../stores/memory/tables.ts";
 import { nodeHost } from "../../worker/node-host.ts";
-import { coldStart } from "./cold-start.ts";
+import { coldStart, idle } from "./cold-start.ts";
 import { drawScenario } from "./draw-scenario.ts";
 import { type Outside, type Program, type ProgramInput, runProgram } from "./program.ts";
 
@@ -72,7 +72,7 @@ interface Recording {
 }
 
 async function recorded(of: Program, { fails = false, delay = 0, isCancelled = false }: Recording = {}) {
-  const outside: Outside = { began() {}, acted() {}, ended() {}, pause: async () => {}, sometimes() {} };
+  const outside: Outside = { ...idle, pause: async () => {} };
   const made: Workflow<ProgramInput, unknown> = workflow<ProgramInput, unknown>("program", (ctx, input) =>
     runProgram(ctx, input, { isPatched: false, workflow: () => made, outside }),
   );

@@ -2,6 +2,7 @@
 // Every run that has ended, however, is put into an empty store without its last entry, and an engine that knows nothing goes on with it. It must
 // come to the same end from the journal alone: no step of it may begin, no message may be needed. The one exception are runs that were cancelled
 // without a body, whose code would have gone on first: theirs are two entries of one commit, and they follow from the cancel.
+import { cancelText } from "../../base/cancel-text.ts";
 import { jsonCodec } from "../../base/envelope.ts";
 import type { Cancelling, StoredEntry } from "../../core/journal.ts";
 import type { RunRow } from "../../core/store.ts";
@@ -105,11 +106,16 @@ function newLife(time: VirtualTime, tables: Tables, runs: readonly MemoryRun[], 
   });
 }
 
-const idle: Outside = {
+/** A world in which nothing happens. */
+export const idle: Outside = {
   began: () => {},
   acted: () => {},
   ended: () => {},
   pause: () => new Promise(() => {}),
+  book: () => "",
+  look: () => ({ found: false }),
+  takeBack: () => {},
+  spent: () => {},
   sometimes: () => {},
 };
 
@@ -125,16 +131,23 @@ async function plant(tables: Tables, life: Life, run: MemoryRun, withheld: numbe
   const entries = journal.slice(0, -withheld);
   const [verdict] = await store.commit({ worker: null, runs: [{ run: row.id, head: 0, entries, create }] });
   if (verdict?.kind !== "applied") throw new Error(`run ${row.id} could not be planted: ${JSON.stringify(verdict)}`);
-  const cancelling = withheld > 1 ? cancelOf(run) : null;
+  const cancelling = withheld > 1 ? cancelOf(run) : cancelAfterPark(run);
   if (cancelling === null) return;
-  const { reason } = openEntry(jsonCodec, row.id, cancelling).payload as Cancelling;
-  await store.deliver({ to: row.id, id: "cancel", kind: "cancel", name: "", data: reason });
+  const { reason, compensate = false } = openEntry(jsonCodec, row.id, cancelling).payload as Cancelling;
+  await store.deliver({ to: row.id, id: "cancel", kind: "cancel", name: "", data: cancelText({ reason, compensate }) });
 }
 
 /** The cancel of a run that ended right with it, as one does that nobody works on. */
 function cancelOf({ journal }: MemoryRun): StoredEntry | null {
   const [cancelling, end] = journal.slice(-2);
   return cancelling?.type === "run.cancelling" && end?.type === "run.cancelled" ? cancelling : null;
+}
+
+/** The cancel of a run that was parked: only with it anybody goes on with the run. */
+function cancelAfterPark({ journal }: MemoryRun): StoredEntry | null {
+  const park = journal.findLastIndex(({ type }) => type === "run.parked" || type === "run.resolved");
+  const isParked = journal[park]?.type === "run.parked";
+  return isParked ? (journal.find(({ type }) => type === "run.cancelling") ?? null) : null;
 }
 
 function newRunOf(row: RunRow) {

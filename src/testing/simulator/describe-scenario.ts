@@ -1,3 +1,4 @@
+import { type DeedProgram, isDeed } from "./deeds.ts";
 import type { Program } from "./program.ts";
 import type { Fault, RunPlan, Scenario } from "./scenario.ts";
 
@@ -30,13 +31,28 @@ function describeRun(run: RunPlan): string {
     run.delayMs > 0 ? `${run.delayMs} ms later` : null,
     run.twice ? "by another one too" : null,
     run.awaited ? "awaited" : null,
-    run.cancelAt === null ? null : `cancelled ${run.cancelAt} ms later`,
+    run.cancelAt === null ? null : `cancelled ${run.cancelAt} ms later${run.compensate ? " and undone" : ""}`,
+    run.budget === undefined ? null : `budget ${JSON.stringify(run.budget)}`,
   ].filter((one) => one !== null);
   const start = `started by process ${run.by} at ${run.at} ms (${run.how})`;
   return `${describeProgram(run.program)} ${[start, ...more].join(", ")}`;
 }
 
+function describeDeed(deed: DeedProgram): string {
+  if (deed.op !== "ask") return `${deed.op}(${described({ ...deed, op: null })})`;
+  return `ask(${described({ ...deed, op: null, deal: null })})[${describeDeed(deed.deal)}]`;
+}
+
+/** What is out of the ordinary. */
+function described(fields: object): string {
+  return Object.entries(fields)
+    .filter(([, value]) => value !== false && value !== 0 && value !== null && value !== "none" && value !== "default")
+    .map(([name, value]) => `${name} ${typeof value === "object" ? JSON.stringify(value) : value}`)
+    .join(", ");
+}
+
 function describeProgram(program: Program): string {
+  if (isDeed(program)) return describeDeed(program);
   switch (program.op) {
     case "add":
       return `add(${program.counter}, ${program.by}, ${program.ms} ms)`;
@@ -59,7 +75,7 @@ function describeProgram(program: Program): string {
       return `map(${program.items} items, ${program.concurrency} at once)[${describeProgram(program.of)}]`;
     case "call":
     case "spawn":
-      return `${program.op}[${describeProgram(program.of)}${program.fails ? ", fails" : ""}]`;
+      return `${program.op}[${describeProgram(program.of)}${program.fails ? ", fails" : ""}${program.budget === undefined ? "" : `, budget ${JSON.stringify(program.budget)}`}]`;
     case "patch":
       return `patch[${describeProgram(program.before)} | ${describeProgram(program.after)}]`;
     default:

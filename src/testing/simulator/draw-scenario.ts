@@ -2,6 +2,7 @@
 // Swarm: each seed takes a random subset of the faults at random rates, and a random kind of load. What all seeds had in equal measure
 // would hide what only some of them can reach.
 import { seededRandom } from "../../base/random.ts";
+import { withDeeds } from "./draw-deeds.ts";
 import { type Program, waitsOf } from "./program.ts";
 import type { Fault, FaultKind, ProcessPlan, RunPlan, Scenario, Settings, SignalPlan } from "./scenario.ts";
 
@@ -44,7 +45,16 @@ class Drawing {
     // Drawn last: whatever is new here leaves the rest of every seed as it was.
     const store = this.#odds(0.1) ? "sqlite" : "memory";
     const slots = this.#odds(0.3) ? { slots: this.#one([1, 1, 2]) } : {};
-    return { seed: this.#seed, settings: { ...settings, store, ...slots }, processes, runs, signals, faults };
+    const acting = withDeeds(this.#seed, runs);
+    return {
+      seed: this.#seed,
+      settings: { ...settings, store, ...slots },
+      processes,
+      runs: acting,
+      // What nobody waits for any more is not sent.
+      signals: signals.filter(({ run }) => acting[run] === runs[run]),
+      faults,
+    };
   }
 
   #settings(): Omit<Settings, "store"> {

@@ -10,7 +10,8 @@ import { openEntry } from "../../core/values.ts";
 import type { Checks } from "./checks.ts";
 import type { Disk } from "./disk.ts";
 import type { Life } from "./life.ts";
-import { isMeant, type ProgramInput, signalPayload } from "./program.ts";
+import { People } from "./people.ts";
+import { isMeant, limitsOf, type ProgramInput, signalPayload } from "./program.ts";
 import type { RunPlan, Scenario, SignalPlan } from "./scenario.ts";
 import type { Situation } from "./situations.ts";
 import type { VirtualTime } from "./virtual-time.ts";
@@ -25,9 +26,9 @@ export interface DriverPorts {
   sometimes(what: Situation): void;
 }
 
-type Answer = "done" | "again";
+export type Answer = "done" | "again";
 
-interface Task {
+export interface Task {
   readonly name: string;
   readonly at: number;
   /** The process that is asked first. */
@@ -60,13 +61,14 @@ export class Driver {
   readonly #ids: (string | null)[];
   /** Nobody will ever know an id of these. */
   readonly #isGivenUp: boolean[];
-  readonly #resolving = new Set<string>();
+  readonly people: People;
   #searches = 0;
   #mayBeLost = false;
 
   constructor(scenario: Scenario, ports: DriverPorts) {
     this.#ports = ports;
     this.#scenario = scenario;
+    this.people = new People({ ...ports, add: (task) => this.#add(task) });
     this.#ids = scenario.runs.map((run, i) => (run.how === "id" ? `run-${i}` : null));
     this.#isGivenUp = scenario.runs.map(() => false);
     for (const [i, run] of scenario.runs.entries()) this.#plan(run, i);
@@ -95,23 +97,6 @@ export class Driver {
       if (asked.task.isRepeatable === true && asked.state === "done") this.#settle(asked, "again");
   }
 
-  /** A person looks at a run that died too often, and has it tried again. */
-  resolve(run: string): void {
-    if (this.#resolving.has(run)) return;
-    this.#resolving.add(run);
-    this.#add({
-      name: `resolve ${run}`,
-      at: 2000,
-      by: 0,
-      do: async (pawl) => {
-        this.#resolving.delete(run);
-        await pawl.resolve(run, "retry");
-        return "done";
-      },
-      failed: (error) => (TOO_LATE.some((code) => hasCode(error, code)) ? "done" : "again"),
-    });
-  }
-
   #plan(run: RunPlan, i: number): void {
     const { at, by, cancelAt } = run;
     const isPlain = run.how === "plain";
@@ -134,14 +119,16 @@ export class Driver {
         name: `cancel run ${i}`,
         at: at + cancelAt,
         by: by + 1,
-        do: (pawl) => this.#cancel(i, pawl),
+        do: (pawl) => this.#cancel(i, run.compensate === true, pawl),
         failed,
       });
   }
 
   async #start(run: RunPlan, i: number, pawl: Pawl, life: Life): Promise<Answer> {
-    const input: ProgramInput = { program: run.program, rounds: run.rounds, done: [], fails: run.fails };
+    const { program, rounds, fails, budget } = run;
+    const input: ProgramInput = { program, rounds, done: [], fails, ...(budget !== undefined && { budget }) };
     const options = {
+      ...(budget === undefined ? {} : { budget: limitsOf(budget) }),
       ...(run.how === "id" ? { id: `run-${i}` } : {}),
       ...(run.how === "key" ? { key: `key-${i}` } : {}),
       ...(run.delayMs > 0 ? { delay: run.delayMs } : {}),
@@ -199,7 +186,7 @@ export class Driver {
       .get(id)
       .result()
       .catch((error: unknown) => {
-        if (hasCode(error, "cancelled") || isMeant(error)) return error;
+        if (hasCode(error, "cancelled") || isMeant(error) || ENDS.some((code) => hasCode(error, code))) return error;
         throw error;
       });
     const last = this.#ports.checks.journalOf(id).at(-1);
@@ -214,10 +201,10 @@ export class Driver {
     return "done";
   }
 
-  async #cancel(i: number, pawl: Pawl): Promise<Answer> {
+  async #cancel(i: number, compensate: boolean, pawl: Pawl): Promise<Answer> {
     const id = this.#ids[i] ?? null;
     if (id === null) return this.#unknown(i);
-    const { outcome } = await pawl.cancel(id);
+    const { outcome } = await pawl.cancel(id, { compensate });
     const end = this.#ports.checks.endOf(id);
     if (outcome === "cancelling" ? !this.#ports.checks.isCancelling(id) : end !== outcome)
       this.#ports.violated("I16", `a caller was told that run ${id} is ${outcome}; recorded is ${end}`);
@@ -296,7 +283,16 @@ export class Driver {
   }
 }
 
-const TOO_LATE = ["invalid_argument", "run_ended", "run_not_found"] as const;
+/** What runs end with that do things outside. */
+const ENDS = [
+  "approval_denied",
+  "approval_expired",
+  "budget_exceeded",
+  "changes_requested",
+  "compensation_incomplete",
+  "step_interrupted",
+  "unsafe_retry",
+] as const;
 
 /** Errors are compared by what they say. */
 function comparable(value: unknown): string {

@@ -2,6 +2,8 @@
 // Written to be obviously right, and to be fed entry by entry: after each commit only what is new is looked at.
 import { encode } from "../../base/codec.ts";
 import { jsonCodec } from "../../base/envelope.ts";
+import type { ApprovalEscalated, ApprovalRequested } from "../../core/approval-request.ts";
+import type { CallbackOpened } from "../../core/callback.ts";
 import type {
   ChildStarted,
   Entry,
@@ -27,11 +29,14 @@ export class FoldedRun {
   readonly entries: StoredEntry[] = [];
   /** Due times of the open waits, by their keys. */
   readonly waits: Map<string, number | null> = new Map();
+  /** Steps that a budget has refused: they are parked, or tried again by and by. */
+  readonly #refused = new Set<string>();
   readonly state: Map<string, unknown> = new Map();
   readonly cost: Map<string, number> = new Map();
   end: string | null = null;
   isParked = false;
   isCancelling = false;
+  isCompensating = false;
   generation = 0;
 
   constructor(id: string) {
@@ -53,6 +58,10 @@ export class FoldedRun {
 
   #fold({ type, key, payload }: Entry): void {
     const { waits } = this;
+    if (type === "step.refused") this.#refused.add(key as string);
+    else if (key !== null && type.startsWith("step.")) this.#refused.delete(key);
+    else if (type === "run.continued" || type === "run.cancelling" || type === "run.compensating")
+      this.#refused.clear();
     switch (type) {
       case "timer.set":
         return void waits.set(`timer:${key}`, (payload as TimerSet).due);
@@ -60,6 +69,16 @@ export class FoldedRun {
         return void waits.set(`signal:${key}`, (payload as SignalAwaited).due);
       case "child.started":
         return (payload as ChildStarted).detached ? undefined : void waits.set(`child:${key}`, null);
+      case "approval.requested":
+        return void waits.set(`approval:${key}`, (payload as ApprovalRequested).due);
+      case "approval.escalated":
+        return void waits.set(`approval:${key}`, (payload as ApprovalEscalated).next);
+      case "approval.decided":
+        return void waits.delete(`approval:${key}`);
+      case "callback.opened":
+        return void waits.set(`callback:${key}`, (payload as CallbackOpened).due);
+      case "callback.ended":
+        return void waits.delete(`callback:${key}`);
       case "timer.fired":
         return void waits.delete(`${payload === null ? "timer" : "signal"}:${key}`);
       case "signal.received":
@@ -73,6 +92,8 @@ export class FoldedRun {
         return void (retryAt === null ? waits.delete(`retry:${key}`) : waits.set(`retry:${key}`, retryAt));
       }
       case "step.completed":
+      case "effect.executed":
+      case "effect.compensated":
         return void waits.delete(`retry:${key}`);
       case "run.parked":
         this.isParked = true;
@@ -83,6 +104,7 @@ export class FoldedRun {
       case "state.patched":
         return void this.state.set(key as string, (payload as StatePatched).value);
       case "cost":
+      case "step.spent":
         for (const [unit, by] of Object.entries(payload as Record<string, number>))
           this.cost.set(unit, (this.cost.get(unit) ?? 0) + by);
         return;
@@ -91,6 +113,11 @@ export class FoldedRun {
         return waits.clear();
       case "run.cancelling":
         this.isCancelling = true;
+        this.isParked = false;
+        // What is being undone is undone.
+        return this.isCompensating ? undefined : waits.clear();
+      case "run.compensating":
+        this.isCompensating = true;
         return waits.clear();
       case "run.succeeded":
       case "run.failed":
@@ -140,10 +167,11 @@ export class FoldedRun {
   #wordFault({ row, waits }: StoredRows): string | null {
     const fitting = (): readonly string[] => {
       if (this.end !== null) return [this.end];
-      if (row.owner !== null) return ["running", "parked"];
+      if (row.owner !== null) return this.isCompensating ? ["running", "compensating"] : ["running", "parked"];
       if (this.isParked) return ["parked"];
+      if (this.isCompensating) return row.readyAt === null ? ["compensating"] : ["running", "compensating"];
       if (row.readyAt !== null) return ["accepted", "running", "waiting", "retrying"];
-      if (row.wakeAt !== null && waits.size === 0) return ["accepted"];
+      if (row.wakeAt !== null && waits.size === 0) return this.#refused.size > 0 ? ["retrying"] : ["accepted"];
       return [...waits.values()].some(({ kind }) => kind !== "retry") ? ["waiting"] : ["retrying"];
     };
     const words = fitting();
@@ -153,8 +181,9 @@ export class FoldedRun {
   /** Who sleeps has an alarm at the first moment that something of it falls due. */
   #alarmFault({ row }: StoredRows): string | null {
     if (row.owner !== null || row.readyAt !== null || isTerminal(row.state) || row.state === "accepted") return null;
-    const due = [row.deadline, ...this.waits.values()].filter((time) => time !== null);
+    const due = [this.isCompensating ? null : row.deadline, ...this.waits.values()].filter((time) => time !== null);
     const first = row.state === "parked" || due.length === 0 ? null : Math.min(...due);
-    return row.wakeAt === first ? null : `its alarm is set to ${row.wakeAt} instead of ${first}`;
+    const mayBeEarlier = this.#refused.size > 0 && row.wakeAt !== null && row.wakeAt <= (first ?? row.wakeAt);
+    return row.wakeAt === first || mayBeEarlier ? null : `its alarm is set to ${row.wakeAt} instead of ${first}`;
   }
 }

@@ -206,7 +206,13 @@ export class Life implements Actor {
     const outside = this.#ports.outside(this);
     const { slots } = this.#ports.settings;
     const made: Workflow<ProgramInput, unknown> = workflow<ProgramInput, unknown>(
-      { name: "program", version, guard: "off", ...(slots !== undefined && { concurrency: slots }) },
+      {
+        name: "program",
+        version,
+        guard: "off",
+        retry: { base: 20, jitter: false },
+        ...(slots !== undefined && { concurrency: slots }),
+      },
       (ctx, input) => runProgram(ctx, input, { isPatched: version !== "1.0.0", workflow: () => made, outside }),
     );
     return made;

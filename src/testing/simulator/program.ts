@@ -2,8 +2,19 @@
 // One handler interprets them all. What a program returns can be judged without running it: `isAllowed` knows every answer it may give,
 // whatever happened on the way.
 import { hasCode } from "../../base/errors.ts";
+import type { BudgetOptions } from "../../core/budget.ts";
 import type { Context, StepInfo } from "../../core/context.ts";
 import type { Workflow } from "../../core/workflow.ts";
+import {
+  type DeedOutside,
+  type DeedProgram,
+  Deeds,
+  FAILURE,
+  failuresOf,
+  isAllowedDeed,
+  isDeed,
+  type SpendingLimit,
+} from "./deeds.ts";
 import type { Situation } from "./situations.ts";
 
 /** What a simulated run does, as data. Its answer can be judged without running it. */
@@ -26,9 +37,10 @@ export type Program =
   | { readonly op: "seq" | "all" | "race" | "any"; readonly of: readonly Program[] }
   | { readonly op: "map"; readonly items: number; readonly concurrency: number; readonly of: Program }
   /** A child; one that fails does so after all it has to do, and the body catches it. */
-  | { readonly op: "call" | "spawn"; readonly of: Program; readonly fails: boolean }
+  | { readonly op: "call" | "spawn"; readonly of: Program; readonly fails: boolean; readonly budget?: SpendingLimit }
   /** The first version of the workflow goes `before`, a patch of it `after`. */
-  | { readonly op: "patch"; readonly before: Program; readonly after: Program };
+  | { readonly op: "patch"; readonly before: Program; readonly after: Program }
+  | DeedProgram;
 
 /** What a run of the simulated workflow is started with. Each round is a generation of its own. */
 export interface ProgramInput {
@@ -37,10 +49,12 @@ export interface ProgramInput {
   readonly done: readonly unknown[];
   /** After its last round it throws. */
   readonly fails: boolean;
+  /** What it may spend, with all runs below it. */
+  readonly budget?: SpendingLimit;
 }
 
 /** What the steps of a program need from the world outside. */
-export interface Outside {
+export interface Outside extends DeedOutside {
   /** A step's function has begun. */
   began(run: string, info: StepInfo): void;
   /** It did what it had to do outside. */
@@ -60,9 +74,6 @@ export interface Build {
 
 const RETRY = { max: 3, base: 20, factor: 2, jitter: false, on: "any" } as const;
 
-/** What a run says that was meant to fail. */
-const FAILURE = "this run was meant to fail";
-
 /** Whether a run ended with this error because it was meant to. */
 export function isMeant(error: unknown): boolean {
   return error instanceof Error && error.message === FAILURE;
@@ -70,10 +81,10 @@ export function isMeant(error: unknown): boolean {
 
 /** The handler of the simulated workflow. */
 export async function runProgram(ctx: Context, input: ProgramInput, build: Build): Promise<unknown> {
-  const { program, rounds, done, fails } = input;
-  const result = await new Interpreter(ctx, build).run(program);
+  const { rounds, done, fails } = input;
+  const result = await new Interpreter(ctx, build, done.length).run(input.program);
   const results = [...done, result];
-  if (results.length < rounds) return ctx.continueAs({ program, rounds, done: results, fails });
+  if (results.length < rounds) return ctx.continueAs({ ...input, done: results });
   if (fails) throw new Error(FAILURE);
   return results;
 }
@@ -81,10 +92,12 @@ export async function runProgram(ctx: Context, input: ProgramInput, build: Build
 class Interpreter {
   readonly #ctx: Context;
   readonly #build: Build;
+  readonly #deeds: Deeds;
 
-  constructor(ctx: Context, build: Build) {
+  constructor(ctx: Context, build: Build, generation: number) {
     this.#ctx = ctx;
     this.#build = build;
+    this.#deeds = new Deeds(ctx, build.outside, generation);
   }
 
   async run(node: Program): Promise<unknown> {
@@ -134,15 +147,20 @@ class Interpreter {
           { concurrency: node.concurrency },
         );
       case "call":
-        return ctx.call(this.#build.workflow(), childInput(node)).catch(caughtIf(node.fails));
+        return ctx.call(this.#build.workflow(), childInput(node), budgetOf(node)).catch(caughtFrom(node));
       case "spawn":
-        await ctx.spawn(this.#build.workflow(), childInput(node));
+        await ctx.spawn(this.#build.workflow(), childInput(node), budgetOf(node));
         return "spawned";
       case "patch": {
         const isPatched = this.#build.isPatched && ctx.patched("way");
         if (isPatched) this.#build.outside.sometimes("a patch was taken");
         return this.run(isPatched ? node.after : node.before);
       }
+      case "deal":
+      case "ask":
+      case "spend":
+      case "stop":
+        return this.#deeds.run(node);
     }
   }
 
@@ -178,15 +196,58 @@ class Interpreter {
   };
 }
 
-function childInput({ of, fails }: { readonly of: Program; readonly fails: boolean }): ProgramInput {
-  return { program: of, rounds: 1, done: [], fails };
+type Child = Extract<Program, { op: "call" | "spawn" }>;
+
+function childInput({ of, fails, budget }: Child): ProgramInput {
+  return { program: of, rounds: 1, done: [], fails, ...(budget !== undefined && { budget }) };
 }
 
-function caughtIf(fails: boolean): (error: unknown) => string {
+function budgetOf({ budget }: Pick<Child, "budget">) {
+  return budget === undefined ? {} : { budget: limitsOf(budget) };
+}
+
+/** As engines are told of a budget. */
+export function limitsOf({ usd, calls, onExceeded }: SpendingLimit): BudgetOptions {
+  return { usd, calls, onExceeded };
+}
+
+/** Whether a child may fail: it is meant to, or does things outside. */
+function mayFail({ of, fails }: Child): boolean {
+  return fails || deedsOf(of).length > 0;
+}
+
+function caughtFrom(child: Child): (error: unknown) => string {
   return (error) => {
-    if (fails && hasCode(error, "child_failed") && isMeant((error as Error).cause)) return "a child failed";
+    const isExpected = deedsOf(child.of).length > 0 || (child.fails && isMeant((error as Error).cause));
+    if (isExpected && hasCode(error, "child_failed")) return "a child failed";
     throw error;
   };
+}
+
+/** All that a run of this program does outside itself, without its children. */
+function deedsOf(node: Program): readonly DeedProgram[] {
+  if (isDeed(node)) return [node];
+  switch (node.op) {
+    case "seq":
+    case "all":
+    case "race":
+    case "any":
+      return node.of.flatMap(deedsOf);
+    case "map":
+      return deedsOf(node.of);
+    case "patch":
+      return [...deedsOf(node.before), ...deedsOf(node.after)];
+    default:
+      return [];
+  }
+}
+
+/** Whether a run with this input may end with that error. */
+export function isAllowedFailure({ program, fails }: ProgramInput, error: unknown): boolean {
+  const deeds = deedsOf(program);
+  if (isMeant(error)) return fails || deeds.some(({ op }) => op === "stop");
+  if (hasCode(error, "compensation_incomplete")) return deeds.length > 0;
+  return deeds.flatMap(failuresOf).some((code) => hasCode(error, code));
 }
 
 function fail(): never {
@@ -236,11 +297,16 @@ function isAllowed(node: Program, value: unknown): boolean {
     case "map":
       return isTuple(value, node.items) && value.every((one) => isAllowed(node.of, one));
     case "call":
-      return node.fails ? value === "a child failed" : isAllowedResult(childInput(node), value);
+      return (mayFail(node) && value === "a child failed") || isAllowedResult(childInput(node), value);
     case "spawn":
       return value === "spawned";
     case "patch":
       return isAllowed(node.before, value) || isAllowed(node.after, value);
+    case "deal":
+    case "ask":
+    case "spend":
+    case "stop":
+      return isAllowedDeed(node, value);
   }
 }
 

@@ -1,3 +1,4 @@
+import type { SpendingLimit } from "./deeds.ts";
 import type { Program } from "./program.ts";
 
 /** Everything that decides what happens in a simulation, as plain data: it can be drawn from a seed, shrunk, written down and run again. */
@@ -59,6 +60,10 @@ export interface RunPlan {
   /** Somebody waits for its result. */
   readonly awaited: boolean;
   readonly cancelAt: number | null;
+  /** Who cancels it wants what it did undone. */
+  readonly compensate?: boolean;
+  /** What it may spend, with all runs below it. */
+  readonly budget?: SpendingLimit;
 }
 
 /** A signal that somebody sends to a run. */

@@ -1,6 +1,7 @@
 // Shrinking
 // Makes a scenario that violates an invariant smaller for as long as it still violates the same one: faults go first, then runs and processes,
 // then parts of programs, then everything that is out of the ordinary, and last the choices of the scheduler.
+import type { Deal } from "./deeds.ts";
 import type { Program } from "./program.ts";
 import type { RunPlan, Scenario } from "./scenario.ts";
 import { type SimulationReport, simulate } from "./simulation.ts";
@@ -84,6 +85,8 @@ function withoutRun(scenario: Scenario, gone: number): Scenario {
 function* simplerRuns(run: RunPlan): Generator<RunPlan> {
   if (run.rounds > 1) yield { ...run, rounds: 1 };
   if (run.cancelAt !== null) yield { ...run, cancelAt: null };
+  const { budget: _budget, ...free } = run;
+  if (run.budget !== undefined) yield free;
   if (run.fails) yield { ...run, fails: false };
   if (run.twice) yield { ...run, twice: false };
   if (run.awaited) yield { ...run, awaited: false };
@@ -120,8 +123,26 @@ function* simpler(program: Program): Generator<Program> {
       yield program.before;
       yield program.after;
       return;
+    case "ask":
+      yield program.deal;
+      for (const votes of without(program.votes)) yield { ...program, votes };
+      for (const levels of without(program.levels)) yield { ...program, levels };
+      if (program.use !== "as-approved") yield { ...program, use: "as-approved" };
+      for (const deal of simplerDeals(program.deal)) yield { ...program, deal };
+      return;
+    case "deal":
+      yield* simplerDeals(program);
+      return;
     default:
   }
+}
+
+function* simplerDeals(deal: Deal): Generator<Deal> {
+  if (deal.ms > 0) yield { ...deal, ms: 0 };
+  if (deal.usd > 0) yield { ...deal, usd: 0 };
+  if (deal.isKeyed) yield { ...deal, isKeyed: false };
+  if (deal.trouble !== "none") yield { ...deal, trouble: "none" };
+  if (deal.undo !== "works" && deal.undo !== "none") yield { ...deal, undo: "works" };
 }
 
 function* quieter(scenario: Scenario): Generator<Scenario> {

@@ -109,7 +109,8 @@ class Simulation {
         scenario.processes.every((plan) => plan.skewMs === 0) &&
         scenario.faults.every((fault) => fault.kind !== "clock-step"),
       slots: settings.slots ?? null,
-      poisoned: (run) => this.#driver.resolve(run),
+      parked: (run) => this.#driver.people.parked(run),
+      asked: (run, request) => this.#driver.people.asked(run, request),
     });
     this.#network = new Network({
       ...common,
@@ -348,6 +349,10 @@ class Simulation {
       acted: (info, counter, by) => this.#ledger.acted(info, counter, by),
       ended: (info) => this.#ledger.ended(info),
       pause: (ms) => life.pause(ms),
+      book: (run, info, deal, leave) => this.#checks.deeds.bank.book(run, info, deal, leave),
+      look: (key) => this.#checks.deeds.bank.look(key),
+      takeBack: (_run, key, value) => this.#checks.deeds.bank.takeBack(key, value),
+      spent: (_run, info, usd) => this.#checks.deeds.spent(info, usd),
       sometimes: (what) => this.#count(what),
     };
   }

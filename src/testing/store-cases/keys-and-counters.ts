@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { countersOf } from "../../core/counters.ts";
 import type { CounterChange, RunCommit } from "../../core/store.ts";
 import { appending, apply, commitAll, creation, ending, headOf, rowOf, type StoreCase, storeCase } from "./case.ts";
 
@@ -94,7 +95,7 @@ export const keyAndCounterCases: readonly StoreCase[] = [
   storeCase("I18 a counter takes no more than its limit and never falls below zero", async ({ store }) => {
     for (const run of ["a", "b", "c"]) await apply(store, creation(run, { claimed: true }));
     await apply(store, { ...appending("a", 1), counters: [slot(1)] }, { ...appending("b", 1), counters: [slot(1)] });
-    const refused = [{ run: "c", kind: "refused", why: "counter", key: "slots" }];
+    const refused = [{ run: "c", kind: "refused", why: "counter", key: "slots", at: 0, value: 2, max: 2 }];
     assert.deepEqual(await commitAll(store, { ...appending("c", 1), counters: [slot(1)] }), refused);
     assert.deepEqual(await commitAll(store, { ...appending("c", 1), counters: [slot(-3, { held: false })] }), refused);
     assert.deepEqual(await commitAll(store, { ...appending("c", 1), counters: [slot(-1)] }), refused);
@@ -110,7 +111,7 @@ export const keyAndCounterCases: readonly StoreCase[] = [
   storeCase("P24 changes of one counter are summed in order, within a commit and over a batch", async ({ store }) => {
     for (const run of ["a", "b"]) await apply(store, creation(run, { claimed: true }));
     const [within] = await commitAll(store, { ...appending("a", 1), counters: [slot(1), slot(1), slot(1)] });
-    assert.deepEqual(within, { run: "a", kind: "refused", why: "counter", key: "slots" });
+    assert.deepEqual(within, { run: "a", kind: "refused", why: "counter", key: "slots", at: 2, value: 2, max: 2 });
     await apply(store, { ...appending("a", 1), counters: [slot(2), slot(-1), slot(1)] });
     const [over] = await commitAll(store, { ...appending("b", 1), counters: [slot(-2, { held: false }), slot(3)] });
     assert.equal(over?.kind, "refused");
@@ -182,6 +183,82 @@ export const keyAndCounterCases: readonly StoreCase[] = [
     await store.fence({ workers: ["w1"] });
     assert.deepEqual(await store.counters(""), [{ key: "slots", value: 1 }]);
   }),
+
+  storeCase(
+    "X-13 I26 a limit that was raised holds for all who are bounded by it, and is never lowered",
+    async ({ store }) => {
+      const of = "root";
+      const reserve = (by: number): CounterChange => ({
+        key: "usd",
+        of,
+        by,
+        max: 10,
+        maxFrom: "usd/limit",
+        held: false,
+      });
+      const raise = (by: number): CounterChange => ({
+        key: "usd/limit",
+        of,
+        by,
+        max: null,
+        held: false,
+        atLeast: true,
+      });
+      for (const run of ["root", "a"]) await apply(store, creation(run, { claimed: true }));
+      await apply(store, { ...appending("a", 1), counters: [reserve(8)] });
+      const [refused] = await commitAll(store, { ...appending("a", 2), counters: [reserve(2), reserve(3)] });
+      assert.deepEqual(refused, { run: "a", kind: "refused", why: "counter", key: "usd", at: 1, value: 10, max: 10 });
+      // The raise counts for what follows it in the same part already.
+      await apply(store, { ...appending("a", 2), counters: [raise(20), reserve(12)] });
+      await apply(store, { ...appending("root", 1), counters: [raise(15)] });
+      const [beyond] = await commitAll(store, { ...appending("root", 2), counters: [reserve(1)] });
+      assert.deepEqual(beyond, { run: "root", kind: "refused", why: "counter", key: "usd", at: 0, value: 20, max: 20 });
+      assert.deepEqual(await store.counters(countersOf(of)), [
+        { key: "of/root/usd", value: 20 },
+        { key: "of/root/usd/limit", value: 20 },
+      ]);
+    },
+  ),
+
+  storeCase("X-13 a counter that is raised to a value is refused where that is past its limit", async ({ store }) => {
+    const elapsed = (by: number): CounterChange => ({ key: "time", of: "r", by, max: 100, held: false, atLeast: true });
+    await apply(store, { ...creation("r", { claimed: true }), counters: [elapsed(40)] });
+    await apply(store, { ...appending("r", 1), counters: [elapsed(30)] });
+    assert.deepEqual(await store.counters("of/r/"), [{ key: "of/r/time", value: 40 }]);
+    const [late] = await commitAll(store, { ...appending("r", 2), counters: [elapsed(101)] });
+    assert.deepEqual(late, { run: "r", kind: "refused", why: "counter", key: "time", at: 0, value: 40, max: 100 });
+    assert.deepEqual(await store.counters("of/r/"), [{ key: "of/r/time", value: 40 }]);
+  }),
+
+  storeCase(
+    "X-13 a run's counters outlive its end and go with it, and nothing is counted for it after",
+    async (given) => {
+      const { store, clock } = given;
+      const spend = (of: string, changes: Partial<CounterChange> = {}): CounterChange => ({
+        ...{ key: "usd", of, by: 3, max: 4, held: false },
+        ...changes,
+      });
+      await apply(store, { ...creation("r", { claimed: true }), counters: [spend("r")] });
+      await apply(store, { ...creation("r0", { claimed: true }), counters: [spend("r0")] });
+      await apply(store, {
+        ...creation("child", { claimed: true }),
+        counters: [spend("r", { key: "held", held: true })],
+      });
+      await apply(store, ending("r", 1));
+      assert.deepEqual(await store.counters("of/r/"), [
+        { key: "of/r/held", value: 3 },
+        { key: "of/r/usd", value: 3 },
+      ]);
+      clock.advance(1);
+      assert.equal(await store.purge({ succeededBefore: clock.now(), failedBefore: 0, limit: 9 }), 1);
+      assert.deepEqual(await store.counters("of/"), [{ key: "of/r0/usd", value: 3 }]);
+      // More than the limit, and less than nothing: the run that it would count for is gone.
+      const counters = [spend("r", { by: 9 }), spend("r", { by: -1, max: null }), spend("r", { by: 9, held: true })];
+      await apply(store, { ...appending("child", 1), counters });
+      await apply(store, ending("child", 2));
+      assert.deepEqual(await store.counters("of/"), [{ key: "of/r0/usd", value: 3 }]);
+    },
+  ),
 
   storeCase("budgets in fractions add up, and counters are listed by prefix in order", async ({ store }) => {
     const count = (key: string, by: number) => slot(by, { key, max: null, held: false });

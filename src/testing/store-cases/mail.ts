@@ -242,6 +242,12 @@ export const mailCases: readonly StoreCase[] = [
       });
     }
     assert.equal(await store.deliver(signal("a", "m")), "delivered");
+    assert.equal(await store.deliver(signal("a", "v", { kind: "approval" })), "delivered");
+    assert.equal(await store.deliver(signal("a", "v", { kind: "approval" })), "duplicate");
+    assert.deepEqual(
+      (await store.inbox("a")).map(({ kind }) => kind),
+      ["signal", "approval"],
+    );
     clock.advance(10);
     assert.equal(await store.nextWake(), null);
     assert.deepEqual(await claimIds(store), []);

@@ -1,0 +1,51 @@
+import { formatMs } from "../base/duration.ts";
+import type { ApprovalNotification, IncompleteNotification, Notification, Notifier } from "../core/notification.ts";
+
+/** Writes a line for each notification, by default to stderr. */
+export function consoleNotifier(
+  options: { readonly name?: string; readonly write?: (line: string) => void } = {},
+): Notifier {
+  const { name = "console", write = (line: string) => void process.stderr.write(`${line}\n`) } = options;
+  return { name, notify: (notification) => write(lineOf(notification)) };
+}
+
+const WORDS: Readonly<Record<ApprovalNotification["event"], string>> = {
+  "approval.requested": "is asked for",
+  "approval.reminder": "still waits",
+  "approval.escalated": "is escalated",
+};
+
+function lineOf(notification: Notification): string {
+  const text =
+    notification.event === "compensation_incomplete" ? incompleteText(notification) : approvalText(notification);
+  // What it tells of may hold anything: a line stays a line, and moves no cursor.
+  return text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]/gu, " ");
+}
+
+function incompleteText({ run, workflow, owner, summary }: IncompleteNotification): string {
+  const who = owner === null ? "" : `For ${owner}: `;
+  return `[pawl] ${workflow} ${run} has ended, and not all that it did could be undone: ${summary}. ${who}pawl effects ${run}`;
+}
+
+function approvalText({
+  event,
+  step,
+  run,
+  workflow,
+  level,
+  action,
+  waitedMs,
+  to,
+  risk,
+  summary,
+  denials,
+  approval,
+}: ApprovalNotification): string {
+  const reached = level === 0 ? "" : `, level ${level}${action === null ? "" : ` (${action})`}`;
+  const denied =
+    denials.tool === 0 ? "" : `Denied in this run before: ${denials.tool}, this very action ${denials.action}. `;
+  return (
+    `[pawl] Approval "${step}" ${WORDS[event]} in ${workflow} ${run}: ${summary} (risk ${risk}). ${denied}` +
+    `Waiting ${formatMs(waitedMs)}${reached}. For ${to.join(", ")}: pawl approve ${approval} --by <name>`
+  );
+}
