@@ -205,6 +205,12 @@ export const approvalMutants = [
         from: "  if (around.inboxReadAt < (due.due as number)) return READ_INBOX;\n",
         to: '  if (due.type !== "approval.requested" && around.inboxReadAt < (due.due as number)) return READ_INBOX;\n',
       },
+      // Either of the two is enough.
+      {
+        file: "src/core/approvals.ts",
+        from: '  if (event.kind === "expiry" || DECIDING.has(action)) pass.draft.ifWake(pass.mailbox.wake);\n',
+        to: "  void DECIDING;\n",
+      },
     ],
     killers: [ACTING_SEEDS],
   },

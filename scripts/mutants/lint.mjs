@@ -57,6 +57,6 @@ export const lintMutants = [
         to: 'if (guard === "none" && level === "execute" && !canUndo && !needsApproval) {',
       },
     ],
-    killers: [{ file: LINT, title: "X-33 an effect of class" }],
+    killers: [{ file: LINT, title: "X-33 S2-72 an effect of class" }],
   },
 ];

@@ -38,6 +38,9 @@ export interface Bodiless {
   readonly owner?: string | null;
 }
 
+/** Why a run that kills its process is not undone. */
+export const GIVEN_UP = "it ends its process again and again";
+
 export function loadRun(
   claimed: ClaimedRun,
   workflow: Workflow | undefined,
@@ -60,7 +63,7 @@ export function loadRun(
   const isUndone = undoes(claimed, entries);
   // One that kills its process is not begun again for what it would undo.
   if (isUndone && (isLost || isPoison(claimed))) {
-    const why = isLost ? "its code does not follow the journal any more" : "it ends its process again and again";
+    const why = isLost ? "its code does not follow the journal any more" : GIVEN_UP;
     const left = leftUndone(
       claimed.run,
       owner,
@@ -225,6 +228,11 @@ function passOf(
   // A park is over once a person says "retry"; one about steps has no value here yet.
   if (decision?.error === undefined && decision?.value != null) pass.resolved(decision.row, decision.value as Resolved);
   return pass;
+}
+
+/** Whether nobody has decided about its last park yet. */
+export function isParked(journal: readonly Pick<Entry, "type">[]): boolean {
+  return journal.findLast(({ type }) => type === "run.parked" || type === "run.resolved")?.type === "run.parked";
 }
 
 /** The park that nobody has decided yet. */

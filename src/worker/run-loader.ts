@@ -7,11 +7,11 @@
 import type { Draft } from "../core/draft.ts";
 import type { PassPorts } from "../core/pass-ports.ts";
 import { SCHEDULE_WORKFLOW } from "../core/slot-run.ts";
-import type { ClaimedRun, Needs, RunCommit, Store, Verdict } from "../core/store.ts";
+import type { ClaimedRun, RowPatch, RunCommit, Store, Verdict } from "../core/store.ts";
 import type { Claims } from "./claims.ts";
 import type { Committer } from "./committer.ts";
 import type { Lease } from "./lease.ts";
-import { loadRun, parkRefused } from "./load-run.ts";
+import { isParked, loadRun, parkRefused } from "./load-run.ts";
 import type { PassTable } from "./pass-table.ts";
 import type { Registry } from "./registry.ts";
 import type { ScheduleKeeper } from "./schedule-keeper.ts";
@@ -67,7 +67,7 @@ export class RunLoader {
 
   load(claimed: ClaimedRun, readAt: number, worker: string): void {
     const { lease, passes, claims, registry, ports, guarded, guardedNow } = this.#parts;
-    const { run, head, row } = claimed;
+    const { run, row } = claimed;
     if (worker !== lease.id || passes.has(run)) return;
     this.#noteLoaded(run);
     guardedNow(`load run ${run}`, () => {
@@ -78,11 +78,11 @@ export class RunLoader {
       if (loaded.kind === "childless")
         return void guarded("end a run", async () => void (await this.cancelWithoutBody(run)));
       if (loaded.kind === "pass" && isSchedule) return void this.#tend(claimed, loaded.pass.draft);
-      if (loaded.kind === "bodied") return void this.handBack(run, head, row.claims);
-      if (loaded.kind === "needy") return void this.handBack(run, head, row.claims, loaded.needs);
+      if (loaded.kind === "bodied") return void this.#giveBack(claimed);
+      if (loaded.kind === "needy") return void this.#giveBack(claimed, { needs: loaded.needs });
       // One that was taken, not claimed, has no slot (I18).
       const isUninvited = row.slot !== null && row.state !== "running";
-      if (loaded.kind === "pass" && (claims.isFull || isUninvited)) return void this.handBack(run, head, row.claims);
+      if (loaded.kind === "pass" && (claims.isFull || isUninvited)) return void this.#giveBack(claimed);
       claims.begun(run, row.claims);
       if (loaded.kind === "pass") {
         passes.hold(loaded.pass);
@@ -111,10 +111,15 @@ export class RunLoader {
   }
 
   /** It cannot stay here, say because others came first: it goes to whoever has room, as if nobody had claimed it. */
-  handBack(run: string, head: number, claims: number, needs?: Needs): Promise<void> {
+  handBack(run: string, head: number, claims: number, more: Pick<RowPatch, "needs" | "state"> = {}): Promise<void> {
     const readyAt = this.#parts.store.clock.now();
-    const row = { release: true, readyAt, claims: Math.max(0, claims - 1), ...(needs !== undefined && { needs }) };
+    const row = { release: true, readyAt, claims: Math.max(0, claims - 1), ...more };
     return this.#writeAndLetGo({ run, head, entries: [], row });
+  }
+
+  /** Nothing was done with it. A claim has called it running: one that is parked says so again (I4). */
+  #giveBack({ run, head, row, journal }: ClaimedRun, more: Pick<RowPatch, "needs"> = {}): Promise<void> {
+    return this.handBack(run, head, row.claims, { ...more, ...(isParked(journal) && { state: "parked" }) });
   }
 
   async #writeAndLetGo(commit: RunCommit): Promise<void> {
@@ -142,7 +147,7 @@ export class RunLoader {
       const owner = registry.newest(claimed.row.workflow)?.definition.owner ?? null;
       const loaded = loadRun(claimed, undefined, ports, store.clock.now(), { children, isLost, owner });
       if (loaded.kind === "bodied") {
-        await this.handBack(run, claimed.head, claimed.row.claims);
+        await this.#giveBack(claimed);
         return "bodied";
       }
       if (loaded.kind !== "write") return false;

@@ -1,9 +1,9 @@
-// Simulations of seeds that nobody has seen, for as long as there is time: PAWL_SIMULATE_SECONDS, half a minute by default
+// Simulations of seeds that nobody has seen, for as long as there is time: PAWL_SIMULATE_SECONDS, a minute by default
 import { expect, it } from "vitest";
 import { drawScenario, simulate } from "../../src/testing/index.ts";
 import { expectNoViolation } from "./no-violation.ts";
 
-const FRESH_MS = Number(process.env["PAWL_SIMULATE_SECONDS"] ?? 30) * 1000;
+const FRESH_MS = Number(process.env["PAWL_SIMULATE_SECONDS"] ?? 60) * 1000;
 
 it(
   "I3 I4 I5 I6 I8 I9 I10 I14 I15 I16 I17 I18 I22 I26 Q6 CO1 CO2 CO3 hold in fresh seeds, for as long as there is time",

@@ -1,14 +1,17 @@
 // The cold start (I5)
 // Every run that has ended, however, is put into an empty store without its last entry, and an engine that knows nothing goes on with it. It must
-// come to the same end from the journal alone: no step of it may begin, no message may be needed. The one exception are runs that were cancelled
-// without a body, whose code would have gone on first: theirs are two entries of one commit, and they follow from the cancel.
+// come to the same end from the journal alone: no step of it may begin, no message may be needed. The exceptions are runs that ended without their
+// body: those that were cancelled, whose code would have gone on first (theirs are two entries of one commit, and they follow from the cancel), and
+// those that were given up while they were undone.
 import { cancelText } from "../../base/cancel-text.ts";
 import { jsonCodec } from "../../base/envelope.ts";
-import type { Cancelling, StoredEntry } from "../../core/journal.ts";
+import { readProperty } from "../../base/errors.ts";
+import type { Cancelling, Ended, StoredEntry } from "../../core/journal.ts";
 import type { RunRow } from "../../core/store.ts";
 import { openEntry } from "../../core/values.ts";
 import { storeOver } from "../../stores/memory/memory-store.ts";
 import { emptyTables, type MemoryRun, type Tables } from "../../stores/memory/tables.ts";
+import { GIVEN_UP } from "../../worker/load-run.ts";
 import { Choices } from "./choices.ts";
 import { Life } from "./life.ts";
 import type { Outside } from "./program.ts";
@@ -30,7 +33,7 @@ export async function coldStart(
 ): Promise<string | null> {
   const groups = new Map<string, MemoryRun[]>();
   for (const run of runs.values()) {
-    if (run.row.endedAt === null) continue;
+    if (run.row.endedAt === null || isGivenUp(run)) continue;
     // A parent's end stops its children, so they must not meet: each store has every other generation of a family.
     const name = `${run.row.version} ${depthOf(runs, run) % 2}`;
     groups.set(name, [...(groups.get(name) ?? []), run]);
@@ -43,6 +46,15 @@ export async function coldStart(
     for (const text of (await goOn(cancelled, settings, withoutCancel)).values()) return text;
   }
   return null;
+}
+
+/** One that ended its process again and again while it was undone is ended without its body, by the deaths that its row counted (P28). */
+function isGivenUp({ row, journal }: MemoryRun): boolean {
+  const end = journal.at(-1);
+  if (end?.type !== "run.failed") return false;
+  const { error } = openEntry(jsonCodec, row.id, end).payload as Ended;
+  const remaining = readProperty(readProperty(error, "fields"), "remaining");
+  return Array.isArray(remaining) && remaining.some((left) => readProperty(left, "error") === GIVEN_UP);
 }
 
 /** What is planted of a run, and what is wrong with what came of it. */

@@ -250,6 +250,8 @@ export class Deeds {
       onDenied: node.onDenied,
       onExpired: node.onExpired,
       onChanges: isFirst ? node.onChanges : "fail",
+      // A loop may ask for the same again: what people say is up to chance here.
+      maxDenials: { action: Number.POSITIVE_INFINITY },
     };
     const record: ApprovalRecord = await this.#ctx.approve("leave", options);
     if (record.decision === "changes_requested") return this.#askAgain(node, record);
