@@ -11,22 +11,30 @@ const NAME_CHARACTERS = 8;
 export function callbackSecrets(given: string | readonly string[] | undefined): CallbackSecrets | null {
   if (given === undefined) return null;
   const secrets = typeof given === "string" ? [given] : given;
-  const byName = new Map(secrets.map((secret, index) => [nameOf(checked(secret, index)), secret]));
-  const [current] = byName.keys();
-  if (current === undefined) throw invalid("is an empty list");
+  secrets.forEach(assertSecret);
+  const [first] = secrets;
+  if (first === undefined) throw invalid("is an empty list");
+  // Made when they are asked for: most processes never use a callback.
+  let names: ReadonlyMap<string, string> | null = null;
+  const byName = () => {
+    names ??= new Map(secrets.map((secret) => [nameOf(secret), secret]));
+    return names;
+  };
   const proof = (secret: string, id: string) => mac(secret, `pawl callback\n${id}`);
   return {
-    current,
+    get current() {
+      return nameOf(first);
+    },
     proof: (name, id) => {
-      const secret = byName.get(name);
+      const secret = byName().get(name);
       return secret === undefined ? null : proof(secret, id);
     },
     isProof: (id, text) => secrets.some((secret) => isEqual(proof(secret, id), text)),
   };
 }
 
-function checked(secret: unknown, index: number): string {
-  if (typeof secret === "string" && secret.length >= LEAST_CHARACTERS) return secret;
+function assertSecret(secret: unknown, index: number): void {
+  if (typeof secret === "string" && secret.length >= LEAST_CHARACTERS) return;
   // What it is stays unsaid: errors are written to logs.
   throw invalid(`has ${typeof secret === "string" ? "too short a text" : "no text"} at place ${index + 1}`);
 }

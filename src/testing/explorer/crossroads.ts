@@ -8,6 +8,8 @@
 //        engine that was thawed, has no occasion to take part in it.
 //   CR3. Only the undisturbed history and the last one with a kill are remembered: they are what a lost answer and a take-over lead back
 //        to, and journals are long.
+//   CR4. One that has lost an answer and is back where the undisturbed one was, with nothing else begun or ended on the way, is as good as
+//        new: another answer of it may be lost.
 import type { Effect, RecordBook } from "../recorder.ts";
 import { isSameRequest } from "./effect-counts.ts";
 import type { Outcome } from "./verdict.ts";
@@ -21,6 +23,8 @@ interface Mark {
   readonly ends: number;
   readonly requests: number;
   readonly strikes: number;
+  readonly points: number;
+  readonly commits: number;
 }
 
 interface Road {
@@ -40,8 +44,11 @@ export class Crossroads {
     this.#book = book;
   }
 
-  /** To be called after commits. A history that need not go on is left by its engines. */
-  reach(world: World): void {
+  /**
+   * To be called after commits. A history that need not go on is left by its engines; if it is as good as new (CR4), `isWanted` may ask for more
+   * of it from the point on that it has come to.
+   */
+  reach(world: World, isWanted: (from: number) => boolean): void {
     const place = world.place();
     if (place === null) return;
     const passed = this.#marksOf(world);
@@ -53,6 +60,8 @@ export class Crossroads {
       ends: world.ends.length,
       requests: this.#book?.requests.length ?? 0,
       strikes: world.strikes.length,
+      points: world.points,
+      commits: world.commits,
     };
     passed.push(mark);
     // Not at the first one after a blow: whatever it has upset in the engine has some steps to show.
@@ -60,6 +69,10 @@ export class Crossroads {
     const road = isSteady ? [this.#undisturbed, this.#killed].find((one) => one?.marks.has(place)) : null;
     const same = road?.marks.get(place);
     if (road == null || same === undefined || !this.#hasSamePast(road, same)) return;
+    if (road === this.#undisturbed && isAsGoodAsNew(world, mark, same) && isWanted(same.points)) {
+      this.#current = null;
+      return world.renew(same);
+    }
     this.#joined = { world, road, mark: same };
     world.leave();
   }
@@ -94,4 +107,9 @@ export class Crossroads {
     const own: readonly Effect[] = this.#book?.requests ?? [];
     return own.length === requests && own.every((effect, i) => isSameRequest(effect, outcome.requests[i]));
   }
+}
+
+function isAsGoodAsNew({ strikes, late, stale, hazards }: World, mark: Mark, same: Mark): boolean {
+  if (strikes.some(({ mode }) => mode !== "lost-answer") || late.length + stale.length + hazards.size > 0) return false;
+  return mark.starts === same.starts && mark.ends === same.ends;
 }

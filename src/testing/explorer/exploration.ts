@@ -62,10 +62,12 @@ export async function exploreAll(explored: Explored, options: ExplorationOptions
 
   assertPoint(options.at, points.length);
   const { blows, skipped, left } = plan(points, options);
+  explorer.expect(blows);
   let played = 0;
   for (const blow of blows) {
     if (!hasEnded || !isTime()) break;
-    await judge(await explorer.strike(blow));
+    const outcome = await explorer.strike(blow);
+    if (outcome !== null) await judge(outcome);
     played++;
   }
   const pairs =

@@ -49,6 +49,8 @@ export interface Blow {
 
 export class Explorer {
   readonly #explored: Explored;
+  /** Points at which an answer is still to be lost. */
+  readonly #answers = new Set<number>();
   #histories = 0;
   #outcomes = 0;
   #undisturbed: World | null = null;
@@ -83,12 +85,29 @@ export class Explorer {
     return { outcome, points };
   }
 
-  /** Plays the history in which this goes wrong. */
-  async strike({ point, mode }: Blow): Promise<Outcome> {
-    if (mode !== "kill") return this.#play(this.#joining(({ n }) => (n === point.n ? mode : null)));
+  /** Those that are to be played: a history may come to several of them (CR4). */
+  expect(blows: readonly Blow[]): void {
+    for (const { point, mode } of blows) if (mode === "lost-answer") this.#answers.add(point.n);
+  }
+
+  /** Plays the history in which this goes wrong; `null` if another one has shown already that it leads to nothing. */
+  async strike({ point, mode }: Blow): Promise<Outcome | null> {
+    if (mode === "lost-answer") return this.#answers.has(point.n) ? this.#lose(point) : null;
+    if (mode === "take-over") return this.#play(this.#joining(({ n }) => (n === point.n ? mode : null)));
     const outcome = await this.#kill(point);
     this.#crossroads?.remember(outcome);
     return outcome;
+  }
+
+  /** Loses this answer, and whatever others can be lost on the same way. */
+  #lose(point: RecordedPoint): Promise<Outcome> {
+    const isNext = (n: number) => n >= point.n && this.#answers.has(n);
+    return this.#play(
+      this.#joining(
+        ({ n }, { strikes }) => (strikes.length === 0 && isNext(n) && this.#answers.delete(n) ? "lost-answer" : null),
+        (from) => [...this.#answers].some((n) => n > from),
+      ),
+    );
   }
 
   #kill(point: RecordedPoint): Promise<Outcome> {
@@ -96,13 +115,13 @@ export class Explorer {
     return this.#play(this.#joining(({ n }) => (n === point.n ? "kill" : null)));
   }
 
-  /** The same, in a history that ends where it comes to an earlier one. */
-  #joining(inject: WorldSetup["inject"]): WorldSetup["inject"] {
+  /** The same, in a history that ends where it comes to an earlier one, unless more is wanted of it. */
+  #joining(inject: WorldSetup["inject"], isWanted: (from: number) => boolean = () => false): WorldSetup["inject"] {
     const crossroads = this.#crossroads;
     if (crossroads === null) return inject;
     return (point, world) => {
       const mode = inject(point, world);
-      if (mode === null && point.kind === "after-commit") crossroads.reach(world);
+      if (mode === null && point.kind === "after-commit") crossroads.reach(world, isWanted);
       return mode;
     };
   }

@@ -11,7 +11,7 @@ import type { Workflow } from "../../core/workflow.ts";
 import { handleOf, type TestEngine } from "../test-engine.ts";
 import type { MortalEngine } from "./mortal-engine.ts";
 import { LEASE_STEP_MS, VirtualTime } from "./virtual-time.ts";
-import type { World } from "./world.ts";
+import type { Struck, World } from "./world.ts";
 
 /** The id of the run in every history: whatever is derived from it is the same in all of them. */
 export const RUN_ID = "crash-everywhere";
@@ -46,7 +46,7 @@ export class History {
   readonly #scene: Scene;
   readonly #time: VirtualTime;
   /** Blows that are dealt with; the one that a history begins with is. */
-  #recovered: number;
+  readonly #recovered: Set<Struck>;
   #isStuck = false;
   #scriptError: unknown;
   #leaseSteps = 0;
@@ -55,7 +55,7 @@ export class History {
     this.#world = world;
     this.#scene = scene;
     this.#time = new VirtualTime(world.clock, world.leaseClock);
-    this.#recovered = world.strikes.length;
+    this.#recovered = new Set(world.strikes);
   }
 
   /** From the beginning. */
@@ -85,7 +85,7 @@ export class History {
       await this.#world.settle(() => this.#isInterrupted());
       if (this.#world.isLeft) return this.#ending();
       if (this.#world.isEndless) throw this.#endless();
-      if (this.#recovered < this.#world.strikes.length) await this.#recover();
+      if (this.#struck !== undefined) await this.#recover(this.#struck);
       else if (this.#thawFenced()) continue;
       else if (this.#isWaitingForTakeOver()) this.#world.leaseClock.advance(LEASE_STEP_MS);
       else if ((await this.#time.serve()) || (await this.#decide())) continue;
@@ -99,7 +99,7 @@ export class History {
 
   #isInterrupted(): boolean {
     if (this.#world.isEndless || this.#world.isLeft) return true;
-    return this.#recovered < this.#world.strikes.length || this.#world.engines.some((one) => this.#isFenced(one));
+    return this.#struck !== undefined || this.#world.engines.some((one) => this.#isFenced(one));
   }
 
   #endless(): PawlError {
@@ -114,9 +114,13 @@ export class History {
 
   // Blows
 
-  async #recover(): Promise<void> {
-    const strike = this.#world.strikes[this.#recovered++];
-    if (strike === undefined || strike.mode === "lost-answer") return;
+  get #struck(): Struck | undefined {
+    return this.#world.strikes.find((strike) => !this.#recovered.has(strike));
+  }
+
+  async #recover(strike: Struck): Promise<void> {
+    this.#recovered.add(strike);
+    if (strike.mode === "lost-answer") return;
     const workers = strike.engine?.workers ?? [];
     if (strike.mode === "kill" && workers.length > 0) await this.#world.store.fence({ workers });
     this.#leaseSteps = 0;
