@@ -126,6 +126,12 @@ export const ownershipMutants = [
     killers: [{ file: "test/simulation/simulation.test.ts", title: "book" }],
   },
   {
+    rule: "P18",
+    name: "a run that is left parked is let go though somebody has just decided",
+    changes: [{ file: "src/worker/load-run.ts", from: "    draft.ifWake(claimed.wake);\n", to: "" }],
+    killers: [{ file: "test/simulation/simulation.test.ts", title: "book" }],
+  },
+  {
     rule: "P21",
     name: "a commit of a fenced worker is applied (SQLite)",
     changes: [

@@ -272,7 +272,11 @@ function parked(draft: Draft, claimed: ClaimedRun, ports: PassPorts, park: Parke
   if (park !== null) {
     ports.log.error(park.message, { run: claimed.run, reason: park.reason });
     writePark(draft, claimed.row, ports.clock.now(), park);
-  } else draft.row({ state: "parked", release: true, readyAt: null, wakeAt: null, claims: 0 });
+  } else {
+    draft.row({ state: "parked", release: true, readyAt: null, wakeAt: null, claims: 0 });
+    // Somebody may decide in this very moment: nobody would wake it for that any more (P18).
+    draft.ifWake(claimed.wake);
+  }
   return { kind: "write", commit: { ...draft.take().commit, ifNotCancelled: true }, ended: "parked" };
 }
 

@@ -124,14 +124,17 @@ export class RunLoader {
 
   async #writeAndLetGo(commit: RunCommit): Promise<void> {
     const { committer, claims, changed, guarded } = this.#parts;
+    let isNews = false;
     this.#held.add(commit.run);
     await guarded("end a run", async () => {
       const verdict = await committer.write(commit);
       if (verdict.kind === "refused" && verdict.why === "cancel") await this.cancelWithoutBody(commit.run);
+      isNews = verdict.kind === "refused" && verdict.why === "wake";
     });
     this.#held.delete(commit.run);
     claims.left(commit.run, true);
     changed(commit.run);
+    if (isNews) await guarded(`load run ${commit.run}`, () => this.#reload(commit.run));
   }
 
   /** Takes a run that nobody is working on, to end it without its body (P19). False: it cannot be had; "bodied": only its code can end it. */
