@@ -44,6 +44,18 @@ export const budgetMutants = [
     killers: [{ file: BUDGETS, title: "follows the refused batch" }],
   },
   {
+    rule: "SP2",
+    name: "what is refused of a batch that parks its run is not told",
+    changes: [
+      {
+        file: "src/core/spending.ts",
+        from: "if ((pass.isClosed && !pass.isParking) || !call.open) return;",
+        to: "if (pass.isClosed || !call.open) return;",
+      },
+    ],
+    killers: [{ file: "test/simulation/simulation.test.ts", title: "book" }],
+  },
+  {
     rule: "SP3",
     name: "a run is parked while other calls of it are under way",
     changes: [

@@ -132,6 +132,12 @@ export const ownershipMutants = [
     killers: [{ file: "test/simulation/simulation.test.ts", title: "book" }],
   },
   {
+    rule: "I4",
+    name: "a run that was cancelled after a park is handed back as parked",
+    changes: [{ file: "src/worker/load-run.ts", from: ', "run.resolved", "run.cancelling"]', to: ', "run.resolved"]' }],
+    killers: [{ file: "test/simulation/simulation.test.ts", title: "book" }],
+  },
+  {
     rule: "P21",
     name: "a commit of a fenced worker is applied (SQLite)",
     changes: [

@@ -173,9 +173,10 @@ function refuse(
   spending.reserved = null;
   spending.refusal = refusal;
   spending.refusals++;
-  // Behind an end nothing joins, and nothing begins; nor does a call that nobody waits for any more.
-  if (pass.isClosed || !call.open) return;
+  // Behind an end nothing joins, and nothing begins; nor does a call that nobody waits for any more. A run that is parked goes on some day.
+  if ((pass.isClosed && !pass.isParking) || !call.open) return;
   pass.draft.append(pass.ports.clock.now(), "step.refused", call.key, refusal);
+  if (pass.isParking) return;
   if (onExceeded(pass, refusal) === "fail") failRefused(pass, call);
   else pass.steps.refused(call);
 }

@@ -230,10 +230,12 @@ function passOf(
   return pass;
 }
 
-/** Whether nobody has decided about its last park yet. */
+/** Whether nobody has decided about its last park yet, nor cancelled it since. */
 export function isParked(journal: readonly Pick<Entry, "type">[]): boolean {
-  return journal.findLast(({ type }) => type === "run.parked" || type === "run.resolved")?.type === "run.parked";
+  return journal.findLast(({ type }) => PARK_WORDS.has(type))?.type === "run.parked";
 }
+
+const PARK_WORDS: ReadonlySet<string> = new Set(["run.parked", "run.resolved", "run.cancelling"]);
 
 /** The park that nobody has decided yet. */
 export function openPark(entries: readonly Entry[]): Parked | null {
