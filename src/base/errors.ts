@@ -41,6 +41,7 @@ export type ErrorCode =
   | "replay_drift"
   | "replay_stalled"
   | "retry_budget_exceeded"
+  | "run_busy"
   | "run_ended"
   | "run_not_found"
   | "run_parked"
