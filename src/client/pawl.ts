@@ -70,6 +70,11 @@ export interface PawlOptions {
   readonly poll?: Duration;
   /** How long finished runs are kept: 30 days, failed and cancelled ones 90. `false`: for ever. */
   readonly retention?: { readonly succeeded?: Duration; readonly failed?: Duration } | false;
+  /**
+   * How long runs may find no worker with their version, while this process has another one of their workflow, before they are parked for somebody to
+   * decide. Default 5 min: time enough for a rolling deployment.
+   */
+  readonly versionGrace?: Duration;
   /** Drain and hand runs back on SIGINT and SIGTERM. Default true for a process with workflows. */
   readonly handleSignals?: boolean;
   /** Where people are told of approvals. Give them to every process that has workflows. */
@@ -179,6 +184,8 @@ export class Pawl {
       pollMs,
       sweepMs: DEFAULTS.sweepMs,
       housekeepingMs: DEFAULTS.housekeepingMs,
+      versionGraceMs:
+        options.versionGrace === undefined ? DEFAULTS.versionGraceMs : toMs(options.versionGrace, "versionGrace"),
       retention:
         retention === false
           ? null

@@ -36,8 +36,9 @@ import { ScheduleKeeper } from "./schedule-keeper.ts";
 import { SelfFence } from "./self-fence.ts";
 import { startRefusal } from "./start-refusal.ts";
 import { Sweeper } from "./sweeper.ts";
-import { TakeOver } from "./take-over.ts";
+import type { TakeOver } from "./take-over.ts";
 import { Transactor } from "./transactor.ts";
+import type { VersionKeeper } from "./version-keeper.ts";
 import { waitOut, waitUntil } from "./waiting.ts";
 
 export interface WorkerOptions {
@@ -49,6 +50,7 @@ export interface WorkerOptions {
   readonly pollMs: number;
   readonly sweepMs: number;
   readonly housekeepingMs: number;
+  readonly versionGraceMs: number;
   readonly retention: { readonly succeededMs: number; readonly failedMs: number } | null;
   readonly codec: Codec;
   readonly host: Host;
@@ -72,8 +74,6 @@ export interface WorkerEvents {
 export class Worker {
   readonly committer: Committer;
   readonly ports: PassPorts;
-  /** Writes to runs that nobody works on. */
-  readonly takeOver: TakeOver;
   readonly #store: Store;
   readonly #options: WorkerOptions;
   readonly #events: WorkerEvents;
@@ -142,7 +142,11 @@ export class Worker {
       guarded: (what, body) => this.#guarded(what, body),
     });
     this.#mail = new Loop(store.leaseClock, options.pollMs, () => this.#guarded("read mail", () => this.#readMail()));
-    this.#sweeper = new Sweeper(store, this.#lease, options, () => void this.#claims.tick());
+    this.#sweeper = new Sweeper(store, this.#lease, options, {
+      released: () => void this.#claims.tick(),
+      swept: () => this.versions.settle(),
+      tidied: () => this.versions.parkStranded(),
+    });
     this.ports = this.#makePorts();
     this.#loader = new RunLoader({
       store,
@@ -153,20 +157,21 @@ export class Worker {
       claims: this.#claims,
       ports: this.ports,
       schedules: new ScheduleKeeper({ store, codec: options.codec, host: options.host, log }),
+      versionGraceMs: options.versionGraceMs,
+      ready: () => this.#ready(),
       isStopping: () => this.#isStopping,
       changed: (run) => events.changed(run),
       guarded: (what, body) => this.#guarded(what, body),
       guardedNow: (what, body) => this.#guardedNow(what, body),
     });
-    this.takeOver = new TakeOver({
-      store,
-      lease: this.#lease,
-      committer: this.committer,
-      ready: () => this.#ready(),
-      take: (worker, run) => this.#loader.takeAs(worker, run),
-      hold: (run, body) => this.#loader.hold(run, body),
-      changed: (run) => events.changed(run),
-    });
+  }
+
+  get takeOver(): TakeOver {
+    return this.#loader.takeOver;
+  }
+
+  get versions(): VersionKeeper {
+    return this.#loader.versions;
   }
 
   get id(): string | null {
