@@ -352,8 +352,6 @@ export class Worker {
     this.#mailReader.forget(pass);
   }
 
-  // Commits
-
   #verdict(pass: Pass, verdict: Verdict, started: Started): void {
     if (pass.isOver) return;
     if (verdict.kind === "applied") {
@@ -383,8 +381,6 @@ export class Worker {
     void this.#guarded("compare with the store", () => this.#compareWithStore());
   }
 
-  // Mail
-
   async #readMail(): Promise<void> {
     const worker = this.#lease.id;
     if (worker !== null) await this.#mailReader.read(worker);
@@ -395,8 +391,6 @@ export class Worker {
     if (this.#isStopping || this.committer.isPaused || this.#selfFence.isUnderWay) return;
     await this.#loader.compareWithStore();
   }
-
-  // What passes ask for
 
   #makePorts(): PassPorts {
     const { host, codec, log, random, callbackSecrets } = this.#options;

@@ -31,7 +31,7 @@ const COVERS: Readonly<Record<Generation, string>> = {
 export const ready = (
   s: string,
   claims: string,
-  line = NO_LINE,
+  line: string = NO_LINE,
   g: Generation = 1,
 ): string => `select n, priority, ready_at from ${s}.runs
   where ready_at is not null and ${claims} and ${line} and owner is null and state not in ('succeeded', 'failed', 'cancelled')
