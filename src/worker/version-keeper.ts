@@ -168,7 +168,7 @@ export class VersionKeeper {
 
   /** Brings a run to the newest version here that migrations lead to; throws what they throw, and if there are none. */
   async migrate(run: string, who: { readonly by: string; readonly reason: string }): Promise<TakenOver> {
-    return this.#parts.takeOver.writeNow(run, (claimed) => this.#migrated(claimed, who));
+    return this.#parts.takeOver.write(run, (claimed) => this.#migrated(claimed, who));
   }
 
   #migrated(claimed: ClaimedRun, who: { readonly by: string; readonly reason: string }): RunCommit {
