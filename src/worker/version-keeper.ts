@@ -47,8 +47,13 @@ export class VersionKeeper {
     this.#parts = parts;
   }
 
-  /** Parks runs that have found no worker for too long (VK1). */
-  async parkStranded(): Promise<void> {
+  async look(): Promise<void> {
+    await this.#settle();
+    await this.#parkStranded();
+  }
+
+  /** Parks runs that have found no worker for too long (VK1). Asked for less often than the rest: nothing depends on the minute. */
+  async #parkStranded(): Promise<void> {
     const { store, registry, versionGraceMs } = this.#parts;
     const now = store.leaseClock.monotonic();
     if (now - this.#lookedAt < Math.min(versionGraceMs / 2, DEFAULTS.housekeepingMs)) return;
@@ -107,7 +112,7 @@ export class VersionKeeper {
   }
 
   /** Goes through runs that wait for a decision: takes up those that this worker can run after all, and migrates what is to be migrated. */
-  async settle(): Promise<void> {
+  async #settle(): Promise<void> {
     const { store, isStopping } = this.#parts;
     const limit = LIMITS.settleBatch;
     const waits = await store.waits({ kind: "decision", limit, ...(this.#after !== null && { after: this.#after }) });
