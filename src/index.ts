@@ -13,7 +13,9 @@ export type {
 export type { CallbackFailure, CallbackReceipt, Callbacks } from "./client/callbacks.ts";
 export type { Debounce } from "./client/debounce.ts";
 export type { EffectRecord } from "./client/ledger.ts";
-export { type Choice, Pawl, type PawlOptions } from "./client/pawl.ts";
+export { Pawl, type PawlOptions } from "./client/pawl.ts";
+export type { Choice } from "./client/resolve.ts";
+export type { RewriteOptions } from "./client/rewrite.ts";
 export type {
   CancelOptions,
   CancelOutcome,
@@ -63,7 +65,8 @@ export type {
 export type { EffectOptions, EffectSpec, NeededApproval } from "./core/effect.ts";
 export { type CategoryRule, ERROR_CATEGORIES, type ErrorCategory, errorCategory } from "./core/error-category.ts";
 export type { ConcurrencyLimit, RateLimit } from "./core/flow-control.ts";
-export type { EffectClass, Entry, EntryType, Parked } from "./core/journal.ts";
+export type { EffectClass, Entry, EntryType, Parked, RewriteCause, Uses } from "./core/journal.ts";
+export type { MigratedRun, Migration, SavedRun, SavedStep } from "./core/migration.ts";
 export type { NoProgress } from "./core/no-progress.ts";
 export type { ApprovalNotification, IncompleteNotification, Notification, Notifier } from "./core/notification.ts";
 export type { Retry, RetryOptions } from "./core/retry.ts";
@@ -84,7 +87,14 @@ export type {
 export type { Store } from "./core/store.ts";
 export type { PublicStatus, RunState } from "./core/transition.ts";
 export type { Detected, UndoInfo } from "./core/undoable-call.ts";
-export { type Guard, type Handler, type Workflow, type WorkflowOptions, workflow } from "./core/workflow.ts";
+export {
+  type Guard,
+  type Handler,
+  type VersionPolicy,
+  type Workflow,
+  type WorkflowOptions,
+  workflow,
+} from "./core/workflow.ts";
 export { memoryStore } from "./stores/memory/memory-store.ts";
 export { type PostgresStoreOptions, postgresStore } from "./stores/postgres/postgres-store.ts";
 export { sqliteStore } from "./stores/sqlite/sqlite-store.ts";

@@ -21,6 +21,7 @@ export type ErrorCode =
   | "corrupt_value"
   | "corrupted_journal"
   | "deadline_exceeded"
+  | "definition_changed"
   | "determinism_hazard"
   | "duplicate_workflow"
   | "foreign_await"
@@ -41,6 +42,7 @@ export type ErrorCode =
   | "replay_drift"
   | "replay_stalled"
   | "retry_budget_exceeded"
+  | "run_busy"
   | "run_ended"
   | "run_not_found"
   | "run_parked"
@@ -55,6 +57,7 @@ export type ErrorCode =
   | "unknown_outcome"
   | "unknown_workflow"
   | "unsafe_retry"
+  | "version_mismatch"
   | "wait_timeout";
 
 export interface PawlErrorOptions {

@@ -11,6 +11,7 @@ import { needsOf } from "../core/flow-control.ts";
 import type { Host } from "../core/host.ts";
 import type { Entry, RunStarted } from "../core/journal.ts";
 import { DEFAULTS } from "../core/limits.ts";
+import { pinned } from "../core/pins.ts";
 import { validate, validateNow } from "../core/schema.ts";
 import { assertNoSchedule } from "../core/slot-run.ts";
 import type { OpenTransaction } from "../core/sql.ts";
@@ -20,6 +21,7 @@ import type { Workflow } from "../core/workflow.ts";
 import type { Registry } from "../worker/registry.ts";
 import type { Worker } from "../worker/worker.ts";
 import { type Burst, type Debounce, quietOf, startDebounced } from "./debounce.ts";
+import { workable } from "./found-run.ts";
 
 export interface StartOptions {
   /** The run's id. A second start with it and the same input is the same run; with other input a conflict. */
@@ -41,6 +43,8 @@ export interface StartOptions {
   readonly budget?: BudgetOptions;
   /** Only for a workflow given by name that this process does not know. */
   readonly version?: string;
+  /** What was done before this run began, for one that is taken over from elsewhere: its body sees it as `ctx.run.adopted`. */
+  readonly adopted?: unknown;
 }
 
 export interface StartPorts {
@@ -103,7 +107,12 @@ function startChecked(ports: StartPorts, target: Target, input: unknown, options
   const plan = budgetPlan(options.budget, "the start") ?? target.workflow?.definition.budget ?? undefined;
   const budgets = plan === undefined ? undefined : budgetsFor(id, plan, create.readyAt);
   draft.create(create);
-  draft.appendText(now, "run.started", null, startedText(name, version, text, id, deadline, budgets));
+  const more = {
+    ...(budgets !== undefined && { budgets }),
+    ...(options.adopted !== undefined && { adopted: decodePayload(encodePayload(options.adopted, "adopted")) }),
+    ...(target.workflow !== null && pinned(target.workflow.definition)),
+  };
+  draft.appendText(now, "run.started", null, startedText(name, version, text, id, deadline, more));
   if (options.debounce !== undefined)
     return startInBurst(ports, draft, {
       ...quietOf(options.debounce),
@@ -122,7 +131,7 @@ function startChecked(ports: StartPorts, target: Target, input: unknown, options
     input: decodePayload(text),
     seed: id,
     deadline,
-    ...(budgets !== undefined && { budgets }),
+    ...more,
   };
   const entry: Entry = { seq: 0, at: draft.chain.at, type: "run.started", key: null, payload };
   return ports.worker.begin(id, target.workflow as Workflow, create, draft, entry);
@@ -171,9 +180,11 @@ function startedText(
   input: string,
   seed: string,
   deadline: number,
-  budgets: RunStarted["budgets"],
+  more: Partial<RunStarted>,
 ): string {
-  const rest = budgets === undefined ? "" : `,"budgets":${encodePayload(budgets, "budgets")}`;
+  const rest = Object.entries(more)
+    .map(([field, value]) => `,"${field}":${encodePayload(value, field)}`)
+    .join("");
   return `{"workflow":${JSON.stringify(workflow)},"version":${JSON.stringify(version)},"input":${input},"seed":${JSON.stringify(seed)},"deadline":${deadline}${rest}}`;
 }
 
@@ -201,13 +212,13 @@ function targetHere(known: Workflow): Target {
 
 async function targetElsewhere(ports: StartPorts, name: string, options: StartOptions): Promise<Target> {
   assertName("workflow name", name);
-  const version = options.version ?? (await newestElsewhere(ports.store, name));
+  const version = options.version ?? (await versionElsewhere(ports.store, name));
   parseVersion(version);
   return { name, version, deadlineMs: DEFAULTS.runDeadlineMs, workflow: null };
 }
 
 /** A client asks the workers that are alive which version they run. */
-async function newestElsewhere(store: Store, name: string): Promise<string> {
+export async function versionElsewhere(store: Store, name: string): Promise<string> {
   const handles = (await store.workers())
     .flatMap((worker) => worker.handles)
     .filter((handle) => handle.workflow === name);
@@ -279,14 +290,14 @@ async function existing(
   options: StartOptions,
 ): Promise<string> {
   if (verdict.kind === "refused" && verdict.why === "key") {
-    if (verdict.holder.digest === ports.host.digest(text)) return verdict.holder.run;
+    if (verdict.holder.digest === ports.host.digest(text)) return workable(ports, verdict.holder.run);
     throw conflict(verdict.holder.run, `key "${options.key}"`);
   }
   if (verdict.kind === "refused" && verdict.why === "exists") {
     // Nobody else has an id that was made here: this start was written, and its answer was lost (I2).
     if (options.id === undefined) return verdict.holder.id;
     const isSame = verdict.holder.workflow === workflow && (await inputText(ports, verdict.holder)) === text;
-    if (isSame) return verdict.holder.id;
+    if (isSame) return workable(ports, verdict.holder.id);
     throw conflict(verdict.holder.id, `id "${options.id}"`);
   }
   throw new PawlError(
