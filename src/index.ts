@@ -12,7 +12,6 @@ export type {
 } from "./client/approvals.ts";
 export type { CallbackFailure, CallbackReceipt, Callbacks } from "./client/callbacks.ts";
 export type { Debounce } from "./client/debounce.ts";
-export type { EffectRecord } from "./client/ledger.ts";
 export { type Choice, Pawl, type PawlOptions } from "./client/pawl.ts";
 export type {
   CancelOptions,
@@ -64,6 +63,7 @@ export type { EffectOptions, EffectSpec, NeededApproval } from "./core/effect.ts
 export { type CategoryRule, ERROR_CATEGORIES, type ErrorCategory, errorCategory } from "./core/error-category.ts";
 export type { ConcurrencyLimit, RateLimit } from "./core/flow-control.ts";
 export type { EffectClass, Entry, EntryType, Parked } from "./core/journal.ts";
+export type { EffectRecord } from "./core/ledger.ts";
 export type { NoProgress } from "./core/no-progress.ts";
 export type { ApprovalNotification, IncompleteNotification, Notification, Notifier } from "./core/notification.ts";
 export type { Retry, RetryOptions } from "./core/retry.ts";
@@ -81,6 +81,15 @@ export type {
   SqlRow,
   TransactionOptions,
 } from "./core/sql.ts";
+export type {
+  DocumentApproval,
+  DocumentEffect,
+  DocumentWait,
+  PhaseRecord,
+  StateDocument,
+  StepRecord,
+} from "./core/state-document.ts";
+export type { DocumentStatus } from "./core/status-words.ts";
 export type { Store } from "./core/store.ts";
 export type { PublicStatus, RunState } from "./core/transition.ts";
 export type { Detected, UndoInfo } from "./core/undoable-call.ts";

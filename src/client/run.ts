@@ -3,12 +3,13 @@ import type { Codec } from "../base/envelope.ts";
 import { hasCode, PawlError } from "../base/errors.ts";
 import type { BudgetStatus } from "../core/budget.ts";
 import type { Ended, Entry, Parked } from "../core/journal.ts";
+import { type EffectRecord, ledgerOf } from "../core/ledger.ts";
+import { type StateDocument, stateDocument } from "../core/state-document.ts";
 import type { RunRow, Store, WaitKind } from "../core/store.ts";
 import { isTerminal, type PublicStatus, publicStatus, type RunState } from "../core/transition.ts";
 import { openEntry, openValue } from "../core/values.ts";
 import { budgetOf } from "./budgets.ts";
 import type { Changes, RunEnd } from "./changes.ts";
-import { type EffectRecord, ledgerOf } from "./ledger.ts";
 import { lineOf } from "./line.ts";
 
 /** A line of a list of runs. */
@@ -82,6 +83,8 @@ export interface Run<O = unknown> {
   journal(): Promise<Entry[]>;
   /** What it has done outside, and what became of that: its ledger. */
   effects(): Promise<EffectRecord[]>;
+  /** Where it stands, phase by phase and step by step: its state document, as JSON. */
+  document(): Promise<StateDocument>;
   /** Everything recorded so far, then what follows, until the run ends. */
   events(): AsyncIterable<RunEvent>;
 }
@@ -129,6 +132,10 @@ export class RunHandle<O> implements Run<O> {
 
   async effects(): Promise<EffectRecord[]> {
     return ledgerOf(await this.journal());
+  }
+
+  document(): Promise<StateDocument> {
+    return documentOf(this.id, this.#source);
   }
 
   events(): AsyncIterable<RunEvent> {
@@ -322,6 +329,12 @@ async function endFields(id: string, row: RunRow, source: RunSource): Promise<{ 
 async function journalOf(id: string, { store, codec }: RunSource): Promise<Entry[]> {
   await rowOf(id, store);
   return (await store.journal(id)).map((stored) => openEntry(codec, id, stored));
+}
+
+/** A run that is being worked on moves between two reads: the row is never older than the entries, but it may be newer. */
+async function documentOf(id: string, source: RunSource): Promise<StateDocument> {
+  const entries = await journalOf(id, source);
+  return stateDocument(await rowOf(id, source.store), entries);
 }
 
 async function* eventsOf(id: string, source: RunSource): AsyncGenerator<RunEvent, void, void> {

@@ -2,12 +2,12 @@
 // Puts together what the journal, the run's row, its waits and the workers say, in words a person can act on.
 import { readCancel } from "../base/cancel-text.ts";
 import { formatMs } from "../base/duration.ts";
+import { type EffectRecord, ledgerOf, ownerOf } from "../core/ledger.ts";
 import type { InboxRow } from "../core/store.ts";
 import { isTerminal, type PublicStatus, type RunState } from "../core/transition.ts";
 import type { ApprovalSummary } from "./approvals.ts";
 import { budgetText } from "./budgets.ts";
 import { isStranded, neededVersion } from "./doctor.ts";
-import { type EffectRecord, ledgerOf, ownerOf } from "./ledger.ts";
 import { type Line, lineOf } from "./line.ts";
 import type { Pawl } from "./pawl.ts";
 import type { RunStatus, RunWait } from "./run.ts";

@@ -120,6 +120,7 @@ export function handleOf(
     cancel: (how) => driver.drive(run.cancel(how)),
     journal: () => run.journal(),
     effects: () => run.effects(),
+    document: () => run.document(),
     events: () => run.events(),
   });
   return {
