@@ -5,7 +5,7 @@ import { messageWithCause } from "../base/errors.ts";
 import type { ApprovalDecided, ApprovalRequested } from "./approval-request.ts";
 import type { CallbackOpened } from "./callback.ts";
 import type { ChildEnded, ChildStarted, Continued, Ended, Entry, Parked, RunStarted, StepFailed } from "./journal.ts";
-import { isOutline, markedBy, OUTLINE, type Outline, type PhaseMark, subjectOf } from "./outline.ts";
+import { isOutline, isOwnKey, markedBy, OUTLINE, type Outline, type PhaseMark, subjectOf } from "./outline.ts";
 import type { DocumentStatus } from "./status-words.ts";
 
 /** What is known of one phase or step. */
@@ -106,7 +106,9 @@ export class DocumentFold {
     this.parked = null;
     this.state.clear();
     this.outline = null;
-    for (const [key, value] of Object.entries(continued?.state ?? {})) this.#patched(key, value, this.updatedAt ?? 0);
+    // Of what the faces keep there nothing holds any more: what was adopted does.
+    for (const [key, value] of Object.entries(continued?.state ?? {}))
+      if (!isOwnKey(key) || key === OUTLINE) this.#patched(key, value, this.updatedAt ?? 0);
     this.#begin(continued);
   }
 
@@ -180,7 +182,7 @@ export class DocumentFold {
       line.output = { value: payload };
       return;
     }
-    const isSkipped = question === "when" ? payload === false : payload === true;
+    const isSkipped = question === "when" ? payload === false : question === "satisfied" && payload === true;
     if (!isSkipped) return;
     const line = this.#line(subject);
     this.#done(line, at);

@@ -7,8 +7,8 @@ import { type GivenDocument, readStateDocument } from "./state-document-reader.t
 /** What comes next in a run. */
 export interface NextMove {
   readonly run: string;
-  /** "run": the step below is next. "decide": somebody must choose. "wait": it goes on by itself, or when what it waits for comes. "nothing": it has ended. */
-  readonly action: "run" | "decide" | "wait" | "nothing";
+  /** "run": the step below is next. "do": it is done outside, by whoever asks. "decide": somebody must choose. "wait": it goes on by itself, or when what it waits for comes. "nothing": it has ended. */
+  readonly action: "run" | "do" | "decide" | "wait" | "nothing";
   readonly phase: string | null;
   readonly step: string | null;
   /** The output files that are there for it, by phase or `phase.step`. */
@@ -49,7 +49,9 @@ interface Unit {
 function actionOf(document: GivenDocument, isLeft: boolean, isBlocked: boolean, waits: boolean): NextMove["action"] {
   if (isEnded(document) || (!isLeft && document.status === undefined)) return "nothing";
   if (isBlocked || document.waiting_for?.some(({ kind }) => kind === "decision") === true) return "decide";
-  return waits || !isLeft ? "wait" : "run";
+  const kinds = new Set(document.waiting_for?.map(({ kind }) => kind));
+  if (kinds.has("manual")) return "do";
+  return (waits && !kinds.has("advance")) || !isLeft ? "wait" : "run";
 }
 
 function isEnded({ status, cancelled }: GivenDocument): boolean {

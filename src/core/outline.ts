@@ -81,20 +81,69 @@ export function stepKey(phase: string, step?: string): string {
   return step === undefined ? phase : `${phase}.${step}`;
 }
 
-/** The name of the step that asks whether a phase is on the way, or a step has been satisfied already. */
-export function questionKey(at: string, question: "when" | "satisfied"): string {
+/** What is asked about a phase or step before it begins: is it on the way, was it satisfied already, what is it to be called with. */
+export type Question = "when" | "satisfied" | "with";
+
+/** The name of the step that asks. */
+export function questionKey(at: string, question: Question): string {
   return `${at}:${question}`;
 }
 
+const SUBJECT = /^(.*?)(?::(when|satisfied|with|\d+))?(?:#\d+)?$/s;
+
 /** What a key of the journal is about: without its counter, and with the question that it asks, if it asks one. */
-export function subjectOf(key: string): { readonly at: string; readonly question: string | null } {
-  const name = key.replace(/#\d+$/, "");
-  const colon = name.indexOf(":");
-  return colon < 0 ? { at: name, question: null } : { at: name.slice(0, colon), question: name.slice(colon + 1) };
+export function subjectOf(key: string): { readonly at: string; readonly question: Question | null } {
+  const [, at = key, suffix] = SUBJECT.exec(key) ?? [];
+  return { at, question: suffix === undefined || /^\d/.test(suffix) ? null : (suffix as Question) };
 }
 
-/** The signal that carries decisions about a blocked run. */
+/** Signals that only the engine's own methods send. Each says which of the waits it is for, by its number. */
 export const DECISION_SIGNAL = "pawl.decision";
+export const ADVANCE_SIGNAL = "pawl.advance";
+export const MANUAL_SIGNAL = "pawl.manual";
+
+/** The tag of a run that begins no phase before it is told to. */
+export const ADVANCE_TAG = "pawl.advance";
+
+/** Where a run that goes phase by phase stands: before which phase, and how many times it has stood so. */
+export const GATE = "pawl.gate";
+
+export interface Gate {
+  readonly n: number;
+  readonly phase: string;
+}
+
+/** Where a step that is done outside stands. */
+export const MANUAL = "pawl.manual";
+
+/** Work that a person or an outside agent does. */
+export interface ManualWork {
+  readonly n: number;
+  /** `phase.step`, or the phase. */
+  readonly at: string;
+  readonly instructions: string;
+  /** The files that must be there when it is done. */
+  readonly outputs: readonly string[];
+  readonly begunBy?: string;
+}
+
+/** What is said about a blocked run, a gate or manual work, on its way in. */
+export interface DecisionMessage {
+  readonly n: number;
+  readonly choice: string;
+  readonly reason?: string;
+}
+
+export interface AdvanceMessage {
+  readonly n: number;
+  readonly to: "phase" | "end";
+}
+
+export type ManualMessage = { readonly n: number; readonly by: string } & (
+  | { readonly action: "begin" }
+  | { readonly action: "done"; readonly outputs: readonly OutputFile[] }
+  | { readonly action: "fail"; readonly reason: string }
+);
 
 export function isOutputFile(value: unknown): value is OutputFile {
   if (typeof value !== "object" || value === null) return false;

@@ -57,6 +57,17 @@ const status: Check = (value, path) => {
 const hash: Check = (value, path) => {
   if (typeof value !== "string" || !HASH.test(value)) throw invalid(path, value, '"sha256:" and 64 hex digits');
 };
+const bytes: Check = (value, path) => {
+  if (value !== "bytes") throw invalid(path, value, '"bytes", or no such field', ["bytes"]);
+};
+const files: Check = (value, path) => {
+  list(value, path);
+  for (const [index, file] of (value as unknown[]).entries()) {
+    object(file, `${path}[${index}]`);
+    text((file as Record<string, unknown>)["file"], `${path}[${index}].file`);
+    checkOptional(file as Record<string, unknown>, { hash, size: count, form: bytes }, `${path}[${index}].`);
+  }
+};
 const version: Check = (value, path) => {
   if (!isVersion(value)) throw invalid(path, value, 'a version such as "1.3.0"');
 };
@@ -101,6 +112,8 @@ const STEP: Fields = {
   output_file: text,
   output_hash: hash,
   output_size: count,
+  output_form: bytes,
+  output_files: files,
   error: text,
   skipped: text,
 };

@@ -4,7 +4,7 @@
 import { encode } from "../base/codec.ts";
 import { messageWithCause } from "../base/errors.ts";
 import { type AdoptedPhase, adoptedPhases } from "./adopted-phases.ts";
-import { DocumentFold, type Line } from "./document-fold.ts";
+import { DocumentFold, type Line, type OpenWait } from "./document-fold.ts";
 import type { Entry } from "./journal.ts";
 import { type EffectRecord, ledgerOf } from "./ledger.ts";
 import {
@@ -13,6 +13,13 @@ import {
   DECISION_SIGNAL,
   isOutputFile,
   isOwnKey,
+  MANUAL,
+  MANUAL_SIGNAL,
+  type ManualWork,
+  ADVANCE_SIGNAL,
+  GATE,
+  type Gate,
+  type OutputFile,
   type OutlinedPhase,
   type OutlinedStep,
   stepKey,
@@ -38,12 +45,23 @@ export interface StepRecord {
   /** `sha256:` and the digest of the file. */
   readonly output_hash?: string;
   readonly output_size?: number;
+  /** How the file is read, where its name does not tell. */
+  readonly output_form?: "bytes";
+  /** Where it has several. */
+  readonly output_files?: readonly DocumentFile[];
   /** What it gave, where that is not in a file. */
   readonly output?: unknown;
   readonly input?: unknown;
   readonly error?: string;
   /** Why it counts as done though it was not executed. */
   readonly skipped?: string;
+}
+
+export interface DocumentFile {
+  readonly file: string;
+  readonly hash?: string;
+  readonly size?: number;
+  readonly form?: "bytes";
 }
 
 export interface PhaseRecord extends StepRecord {
@@ -60,6 +78,10 @@ export interface DocumentWait {
   readonly due?: string;
   /** What a person may choose, where one is waited for. */
   readonly choices?: readonly string[];
+  /** Of work that is done outside: what is to be done, the files that it is for, and who has begun. */
+  readonly instructions?: string;
+  readonly outputs?: readonly string[];
+  readonly begun_by?: string;
 }
 
 export interface DocumentEffect {
@@ -188,17 +210,25 @@ function statusFields(state: RunState, fold: DocumentFold) {
 
 function waitsOf(fold: DocumentFold): DocumentWait[] {
   const { parked } = fold;
-  const block = blockOf(fold);
-  const waits = [...fold.waits.values()].map(({ kind, name, due }): DocumentWait => {
-    if (name === DECISION_SIGNAL && block !== null)
-      return { kind: "decision", name: block.reason, choices: block.choices };
-    return { kind, name, ...(due !== null && { due: timeText(due) }) };
-  });
+  const waits = [...fold.waits.values()].map((wait) => ownWait(wait.name, fold.state) ?? plainWait(wait));
   return parked === null ? waits : [{ kind: "decision", name: parked.reason, choices: parked.choices }, ...waits];
 }
 
-function blockOf(fold: DocumentFold): Block | null {
-  return (fold.state.get(BLOCKED) as Block | undefined) ?? null;
+function plainWait({ kind, name, due }: OpenWait): DocumentWait {
+  return { kind, name, ...(due !== null && { due: timeText(due) }) };
+}
+
+/** Waits for one of the engine's own signals, by what they are about. */
+function ownWait(signal: string, state: ReadonlyMap<string, unknown>): DocumentWait | null {
+  const block = state.get(BLOCKED) as Block | undefined;
+  const gate = state.get(GATE) as Gate | undefined;
+  const work = state.get(MANUAL) as ManualWork | undefined;
+  if (signal === DECISION_SIGNAL && block !== undefined)
+    return { kind: "decision", name: block.reason, choices: block.choices };
+  if (signal === ADVANCE_SIGNAL && gate !== undefined) return { kind: "advance", name: gate.phase };
+  if (signal !== MANUAL_SIGNAL || work === undefined) return null;
+  const { at, instructions, outputs, begunBy } = work;
+  return { kind: "manual", name: at, instructions, outputs, ...(begunBy !== undefined && { begun_by: begunBy }) };
 }
 
 // Phases and steps
@@ -254,25 +284,10 @@ function recordFor(named: OutlinedStep, at: string, fold: DocumentFold, adopted:
   return adopted === undefined ? { status: "pending" } : adoptedRecord(adopted);
 }
 
-function adoptedRecord({
-  status,
-  completed_at,
-  output_file,
-  output_hash,
-  output_size,
-  ...rest
-}: StepRecord): StepRecord {
-  const { output, error, skipped } = rest;
-  return {
-    status,
-    ...(completed_at !== undefined && { completed_at }),
-    ...(output_file !== undefined && { output_file }),
-    ...(output_hash !== undefined && { output_hash }),
-    ...(output_size !== undefined && { output_size }),
-    ...(output !== undefined && { output }),
-    ...(error !== undefined && { error }),
-    ...(skipped !== undefined && { skipped }),
-  };
+/** What it says about this run: how often it was tried elsewhere, and when it began there, is another run's. */
+function adoptedRecord({ started_at: _began, attempts: _tries, input: _input, ...record }: PhaseRecord): StepRecord {
+  const { step: _step, steps: _steps, step_order: _order, ...rest } = record;
+  return rest;
 }
 
 function recordOf(line: Line, isInFile: boolean): StepRecord {
@@ -290,9 +305,18 @@ function recordOf(line: Line, isInFile: boolean): StepRecord {
 }
 
 function outputFields(value: unknown, isInFile: boolean): Partial<StepRecord> {
-  if (isInFile && isOutputFile(value))
-    return { output_file: value.file, output_hash: `sha256:${value.sha256}`, output_size: value.bytes };
-  return value === null || value === undefined ? {} : { output: plain(value) };
+  const files = Array.isArray(value) ? value : [value];
+  if (isInFile && files.length > 0 && files.every(isOutputFile)) {
+    const [first, ...others] = files.map(fileRecord);
+    if (others.length > 0) return { output_files: [first as DocumentFile, ...others] };
+    const { file, hash, size, form } = first as Required<DocumentFile>;
+    return { output_file: file, output_hash: hash, output_size: size, ...(form !== undefined && { output_form: form }) };
+  }
+  return value === null || value === undefined || files.length === 0 ? {} : { output: plain(value) };
+}
+
+function fileRecord({ file, sha256, bytes, as }: OutputFile): DocumentFile {
+  return { file, hash: `sha256:${sha256}`, size: bytes, ...(as === "bytes" && { form: as }) };
 }
 
 /** Failed and unfinished steps decide; a phase is done when all of them are. `own`: what is said of the phase itself. */
