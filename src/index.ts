@@ -12,7 +12,9 @@ export type {
 } from "./client/approvals.ts";
 export type { CallbackFailure, CallbackReceipt, Callbacks } from "./client/callbacks.ts";
 export type { Debounce } from "./client/debounce.ts";
-export { type Choice, Pawl, type PawlOptions } from "./client/pawl.ts";
+export { Pawl, type PawlOptions } from "./client/pawl.ts";
+export type { Choice } from "./client/resolve.ts";
+export type { RewriteOptions } from "./client/rewrite.ts";
 export type {
   CancelOptions,
   CancelOutcome,
@@ -62,7 +64,7 @@ export type {
 export type { EffectOptions, EffectSpec, NeededApproval } from "./core/effect.ts";
 export { type CategoryRule, ERROR_CATEGORIES, type ErrorCategory, errorCategory } from "./core/error-category.ts";
 export type { ConcurrencyLimit, RateLimit } from "./core/flow-control.ts";
-export type { EffectClass, Entry, EntryType, Parked } from "./core/journal.ts";
+export type { EffectClass, Entry, EntryType, Parked, RewriteCause, Uses } from "./core/journal.ts";
 export type { EffectRecord } from "./core/ledger.ts";
 export type { NoProgress } from "./core/no-progress.ts";
 export type { ApprovalNotification, IncompleteNotification, Notification, Notifier } from "./core/notification.ts";

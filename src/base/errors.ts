@@ -44,6 +44,7 @@ export type ErrorCode =
   | "replay_drift"
   | "replay_stalled"
   | "retry_budget_exceeded"
+  | "run_busy"
   | "run_ended"
   | "run_not_found"
   | "run_parked"

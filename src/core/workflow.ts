@@ -7,10 +7,12 @@ import { type BudgetOptions, type BudgetPlan, budgetPlan } from "./budget.ts";
 import type { StepPolicy } from "./call.ts";
 import type { Context } from "./context.ts";
 import { type ConcurrencyLimit, type FlowControl, flowControl, type RateLimit } from "./flow-control.ts";
+import type { Uses } from "./journal.ts";
 import { DEFAULTS, STEP_TIMEOUTS_MS } from "./limits.ts";
 import { type Duration, type Retry, retryPolicy } from "./retry.ts";
 import { type RetryBudget, type RetryBudgetOptions, retryBudget } from "./retry-budget.ts";
 import type { SchemaInput, SchemaOutput, StandardSchema } from "./schema.ts";
+import { structureOf, usesOf } from "./structure.ts";
 
 /** What a body may do about clocks, randomness and timers of its own: tell, refuse, or nothing. */
 export type Guard = "warn" | "error" | "off";
@@ -46,6 +48,11 @@ export interface WorkflowOptions<I = unknown> {
   readonly breakers?: Readonly<Record<string, BreakerOptions>>;
   /** How many runs may begin in any span of time, over all workers: `{ limit: 100, per: "1m" }`, with `key` for each key. */
   readonly rate?: RateLimit<I>;
+  /**
+   * The versions of what it uses besides its own code, by kind and name: `{ prompts: { review: "3" }, models: { writer: "m-2" } }`. A run keeps those
+   * that it was started with: `ctx.run.uses`. Default: none.
+   */
+  readonly uses?: Uses;
 }
 
 export type Handler<I, O> = (ctx: Context, input: I) => Promise<O> | O;
@@ -77,6 +84,9 @@ export interface Definition {
   readonly budget: BudgetPlan | null;
   readonly retryBudget: RetryBudget | null;
   readonly breakers: Breakers | null;
+  readonly uses: Uses | null;
+  /** What a run that was begun with it may be compared by; `null` where there is nothing but code. */
+  readonly structure: string | null;
 }
 
 /**
@@ -111,6 +121,7 @@ export function workflow(nameOrOptions: string | WorkflowOptions<never>, handler
 
 function definitionOf(options: WorkflowOptions<never>, handler: Handler<unknown, unknown>): Definition {
   const timeoutMs = options.timeout === undefined ? null : toMs(options.timeout, "timeout");
+  const uses = usesOf(options.uses, options.name);
   return {
     handler,
     input: options.input,
@@ -129,6 +140,8 @@ function definitionOf(options: WorkflowOptions<never>, handler: Handler<unknown,
     budget: budgetPlan(options.budget, `workflow "${options.name}"`) ?? null,
     retryBudget: options.retryBudget === undefined ? null : retryBudget(options.name, options.retryBudget),
     breakers: options.breakers === undefined ? null : breakerPolicies(options.name, options.breakers),
+    uses,
+    structure: structureOf(null, uses),
   };
 }
 

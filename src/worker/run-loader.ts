@@ -138,7 +138,7 @@ export class RunLoader {
   async cancelWithoutBody(run: string, isLost = false): Promise<boolean | "bodied"> {
     const { store, lease, passes, committer, ports, registry, changed } = this.#parts;
     const worker = lease.id;
-    const claimed = worker === null || passes.has(run) ? null : await this.#takeAs(worker, run);
+    const claimed = worker === null || passes.has(run) ? null : await this.takeAs(worker, run);
     if (claimed === null || claimed.cancel === null) return false;
     this.#noteLoaded(run);
     this.#held.add(run);
@@ -170,7 +170,7 @@ export class RunLoader {
     if (worker === null || row.owner !== null || this.#held.has(run)) return "busy";
     this.#held.add(run);
     try {
-      const claimed = await this.#takeAs(worker, run);
+      const claimed = await this.takeAs(worker, run);
       if (claimed === null) return "busy";
       const { state, claims } = claimed.row;
       const mayBeWritten = state === "accepted" && claimed.cancel === null;
@@ -204,10 +204,21 @@ export class RunLoader {
 
   async #take(run: string): Promise<ClaimedRun | null> {
     const { lease, isStopping } = this.#parts;
-    return lease.id === null || isStopping() ? null : this.#takeAs(lease.id, run);
+    return lease.id === null || isStopping() ? null : this.takeAs(lease.id, run);
   }
 
-  async #takeAs(worker: string, run: string): Promise<ClaimedRun | null> {
+  /** Keeps it from being loaded while it is written to. */
+  async hold<T>(run: string, body: () => Promise<T>): Promise<T> {
+    this.#held.add(run);
+    try {
+      return await body();
+    } finally {
+      this.#held.delete(run);
+    }
+  }
+
+  /** Loads one of this worker's, or takes one that nobody owns. */
+  async takeAs(worker: string, run: string): Promise<ClaimedRun | null> {
     const [claimed = null] = await this.ask(async () => {
       const taken = await this.#parts.store.take(worker, run);
       return taken === null ? [] : [taken];
