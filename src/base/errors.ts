@@ -59,6 +59,7 @@ export type ErrorCode =
   | "unknown_outcome"
   | "unknown_workflow"
   | "unsafe_retry"
+  | "version_mismatch"
   | "wait_timeout";
 
 export interface PawlErrorOptions {

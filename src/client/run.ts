@@ -4,10 +4,12 @@ import { hasCode, PawlError } from "../base/errors.ts";
 import type { BudgetStatus } from "../core/budget.ts";
 import type { Ended, Entry, Parked } from "../core/journal.ts";
 import { type EffectRecord, ledgerOf } from "../core/ledger.ts";
+import { BLOCKED, type Block, isOwnKey } from "../core/outline.ts";
 import { type StateDocument, stateDocument } from "../core/state-document.ts";
 import type { RunRow, Store, WaitKind } from "../core/store.ts";
 import { isTerminal, type PublicStatus, publicStatus, type RunState } from "../core/transition.ts";
 import { openEntry, openValue } from "../core/values.ts";
+import { parkOfBlock } from "./block-text.ts";
 import { budgetOf } from "./budgets.ts";
 import type { Changes, RunEnd } from "./changes.ts";
 import { lineOf } from "./line.ts";
@@ -263,17 +265,23 @@ async function statusOf(id: string, source: RunSource): Promise<RunStatus> {
       ...(line === null ? [] : [{ kind: line.kind, key: line.kind, name: line.name, due: null }]),
       ...waits.map(({ kind, key, name, due }) => ({ kind, key, name, due: due === null ? null : new Date(due) })),
     ],
-    ...(park === null ? {} : { parked: parkOf(id, park) }),
+    ...(park === null ? blockFields(row, data) : { parked: parkOf(id, park) }),
     ...(await endFields(id, row, source)),
     ...(row.progress === null ? {} : { progress: progressOf(id, row.progress) }),
     ...(row.cost === null ? {} : { cost: costOf(id, row.cost) }),
     ...(budget === null ? {} : { budget }),
-    data: Object.fromEntries(data),
+    data: Object.fromEntries(data.filter(([key]) => !isOwnKey(key))),
     traceId: row.traceId,
     deadline: row.deadline === null ? null : new Date(row.deadline),
     owner: row.owner,
     origin: row.origin,
   };
+}
+
+/** A run that waits for a decision of its own making is shown like one that was parked. */
+function blockFields(row: RunRow, data: readonly (readonly [string, unknown])[]): Pick<RunStatus, "parked"> {
+  const block = data.find(([key]) => key === BLOCKED)?.[1] as Block | null | undefined;
+  return block == null || isTerminal(row.state) ? {} : { parked: parkOfBlock(row.id, block) };
 }
 
 /** What the store keeps beside the journal, for people: why a run is parked. */
@@ -340,7 +348,7 @@ async function journalOf(id: string, { store, codec }: RunSource): Promise<Entry
 }
 
 /** A run that is being worked on moves between two reads: the row is never older than the entries, but it may be newer. */
-async function documentOf(id: string, source: RunSource): Promise<StateDocument> {
+export async function documentOf(id: string, source: RunSource): Promise<StateDocument> {
   const entries = await journalOf(id, source);
   return stateDocument(await rowOf(id, source.store), entries);
 }

@@ -258,6 +258,8 @@ export type ParkReason =
   | "commit_refused"
   | "corrupted_journal"
   | "foreign_await"
+  | "output_missing"
+  | "phase_blocked"
   | "poisoned"
   | "replay_drift"
   | "replay_stalled"

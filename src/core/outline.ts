@@ -23,7 +23,6 @@ export interface OutlinedPhase extends OutlinedStep {
 
 /** Set once, before the first phase begins. */
 export interface Outline {
-  readonly structure: string | null;
   /** The field of the document that holds the key of the business. */
   readonly correlation: string | null;
   readonly phases: readonly OutlinedPhase[];
@@ -50,8 +49,8 @@ export interface PhaseMark {
 
 /** Why nothing goes on, and what a person may choose. */
 export interface Block {
-  /** Counts the blocks of a run: a decision is about one of them. */
-  readonly n: number;
+  /** Tells this wait from every other one of the run: what is decided is decided about one of them. */
+  readonly ticket: string;
   readonly reason: "phase_blocked" | "output_missing";
   /** What failed: a phase, or a step as `phase.step`. */
   readonly at: string;
@@ -97,7 +96,7 @@ export function subjectOf(key: string): { readonly at: string; readonly question
   return { at, question: suffix === undefined || /^\d/.test(suffix) ? null : (suffix as Question) };
 }
 
-/** Signals that only the engine's own methods send. Each says which of the waits it is for, by its number. */
+/** Signals that only the engine's own methods send. Each says which of the waits it is for, by its ticket. */
 export const DECISION_SIGNAL = "pawl.decision";
 export const ADVANCE_SIGNAL = "pawl.advance";
 export const MANUAL_SIGNAL = "pawl.manual";
@@ -105,11 +104,11 @@ export const MANUAL_SIGNAL = "pawl.manual";
 /** The tag of a run that begins no phase before it is told to. */
 export const ADVANCE_TAG = "pawl.advance";
 
-/** Where a run that goes phase by phase stands: before which phase, and how many times it has stood so. */
+/** Where a run that goes phase by phase stands: before which phase. */
 export const GATE = "pawl.gate";
 
 export interface Gate {
-  readonly n: number;
+  readonly ticket: string;
   readonly phase: string;
 }
 
@@ -118,7 +117,7 @@ export const MANUAL = "pawl.manual";
 
 /** Work that a person or an outside agent does. */
 export interface ManualWork {
-  readonly n: number;
+  readonly ticket: string;
   /** `phase.step`, or the phase. */
   readonly at: string;
   readonly instructions: string;
@@ -129,17 +128,17 @@ export interface ManualWork {
 
 /** What is said about a blocked run, a gate or manual work, on its way in. */
 export interface DecisionMessage {
-  readonly n: number;
+  readonly ticket: string;
   readonly choice: string;
   readonly reason?: string;
 }
 
 export interface AdvanceMessage {
-  readonly n: number;
+  readonly ticket: string;
   readonly to: "phase" | "end";
 }
 
-export type ManualMessage = { readonly n: number; readonly by: string } & (
+export type ManualMessage = { readonly ticket: string; readonly by: string } & (
   | { readonly action: "begin" }
   | { readonly action: "done"; readonly outputs: readonly OutputFile[] }
   | { readonly action: "fail"; readonly reason: string }

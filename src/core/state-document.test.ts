@@ -37,7 +37,6 @@ const SAMPLE = {
 const FILE = { file: "info.json", sha256: "a".repeat(64), bytes: 12, as: "json" };
 
 const OUTLINED: Outline = {
-  structure: null,
   correlation: "jira_key",
   phases: [
     { name: "intake", output: "info.json" },
@@ -117,7 +116,13 @@ describe("the state document", () => {
   });
 
   it("S0-15 S0-20 shows a failed step with its error, and what a person may choose", () => {
-    const block = { n: 1, reason: "phase_blocked", at: "work.one", error: "x", choices: ["retry", "skip", "abort"] };
+    const block = {
+      ticket: "1",
+      reason: "phase_blocked",
+      at: "work.one",
+      error: "x",
+      choices: ["retry", "skip", "abort"],
+    };
     const given: Given[] = [
       outline,
       ["step.started", "work.one", null],
@@ -215,10 +220,10 @@ describe("the state document", () => {
     const [first, ...rest] = journal(outline);
     const entries = [{ ...first, payload: { ...(first?.payload as object), adopted } } as Entry, ...rest];
     const document = stateDocument(ROW, entries);
-    expect(document.started_at).toBe("2026-06-01T10:00:00+08:00");
+    expect(document.started_at).toBe("2026-06-01T02:00:00.000+00:00");
     expect(document.phases["intake"]).toEqual({
       status: "done",
-      completed_at: "2026-06-01T10:02:30+08:00",
+      completed_at: "2026-06-01T02:02:30.000+00:00",
       output_file: "bug_info.json",
     });
     expect(document.phase).toBe("work");

@@ -8,20 +8,20 @@ import { DocumentFold, type Line, type OpenWait } from "./document-fold.ts";
 import type { Entry } from "./journal.ts";
 import { type EffectRecord, ledgerOf } from "./ledger.ts";
 import {
+  ADVANCE_SIGNAL,
   BLOCKED,
   type Block,
   DECISION_SIGNAL,
+  GATE,
+  type Gate,
   isOutputFile,
   isOwnKey,
   MANUAL,
   MANUAL_SIGNAL,
   type ManualWork,
-  ADVANCE_SIGNAL,
-  GATE,
-  type Gate,
-  type OutputFile,
   type OutlinedPhase,
   type OutlinedStep,
+  type OutputFile,
   stepKey,
 } from "./outline.ts";
 import { type DocumentStatus, documentWords } from "./status-words.ts";
@@ -164,6 +164,7 @@ function documentOf(row: DocumentRow, fold: DocumentFold, ledger: readonly Effec
   const adopted = adoptedPhases(fold.adopted);
   const phases = phasesOf(fold, adopted.phases);
   const state = stateOf(row, fold);
+  const effects = [...adopted.effects, ...ledger.map(effectRecord)];
   const field = fold.outline?.correlation ?? null;
   const key = field === null ? null : (row.key ?? textIn(fold.input, field));
   return {
@@ -172,7 +173,7 @@ function documentOf(row: DocumentRow, fold: DocumentFold, ledger: readonly Effec
     workflow_version: row.version,
     schema_version: DOCUMENT_VERSION,
     ...(field !== null && key !== null && { correlation_field: field, [field]: key }),
-    started_at: adopted.startedAt ?? timeText(fold.startedAt ?? row.createdAt),
+    started_at: adopted.startedAt === null ? timeText(fold.startedAt ?? row.createdAt) : inUtc(adopted.startedAt),
     updated_at: timeText(fold.updatedAt ?? row.createdAt),
     sequence: fold.sequence,
     ...statusFields(state, fold),
@@ -180,7 +181,7 @@ function documentOf(row: DocumentRow, fold: DocumentFold, ledger: readonly Effec
     step_number: countDone(phases),
     phase_order: Object.keys(phases),
     phases,
-    ...(ledger.length > 0 && { effects: ledger.map(effectRecord) }),
+    ...(effects.length > 0 && { effects }),
     ...(fold.approvals.size > 0 && { approvals: approvalRecords(fold) }),
     input: plain(fold.input),
     state: ownState(fold),
@@ -286,8 +287,8 @@ function recordFor(named: OutlinedStep, at: string, fold: DocumentFold, adopted:
 
 /** What it says about this run: how often it was tried elsewhere, and when it began there, is another run's. */
 function adoptedRecord({ started_at: _began, attempts: _tries, input: _input, ...record }: PhaseRecord): StepRecord {
-  const { step: _step, steps: _steps, step_order: _order, ...rest } = record;
-  return rest;
+  const { step: _step, steps: _steps, step_order: _order, completed_at, ...rest } = record;
+  return { ...rest, ...(completed_at !== undefined && { completed_at: inUtc(completed_at) }) };
 }
 
 function recordOf(line: Line, isInFile: boolean): StepRecord {
@@ -310,7 +311,12 @@ function outputFields(value: unknown, isInFile: boolean): Partial<StepRecord> {
     const [first, ...others] = files.map(fileRecord);
     if (others.length > 0) return { output_files: [first as DocumentFile, ...others] };
     const { file, hash, size, form } = first as Required<DocumentFile>;
-    return { output_file: file, output_hash: hash, output_size: size, ...(form !== undefined && { output_form: form }) };
+    return {
+      output_file: file,
+      output_hash: hash,
+      output_size: size,
+      ...(form !== undefined && { output_form: form }),
+    };
   }
   return value === null || value === undefined || files.length === 0 ? {} : { output: plain(value) };
 }
@@ -412,6 +418,11 @@ function plain(value: unknown): unknown {
 function textIn(value: unknown, field: string): string | null {
   const text = typeof value === "object" && value !== null ? (value as Record<string, unknown>)[field] : null;
   return typeof text === "string" ? text : null;
+}
+
+function inUtc(text: string): string {
+  const at = Date.parse(text);
+  return Number.isNaN(at) ? text : timeText(at);
 }
 
 /** ISO 8601 in UTC, with the offset spelled out. */

@@ -31,14 +31,20 @@ export class Deeds {
   readonly #outputs: HeldOutputs;
   readonly #folder: () => string;
   readonly #work: (info: StepInfo) => Work;
-  #manuals = 0;
   readonly #calls = new Map<string, number>();
 
-  constructor(ctx: Context, outputs: HeldOutputs, folder: () => string, work: (info: StepInfo) => Work) {
+  readonly #ticket: () => string;
+
+  constructor(
+    ctx: Context,
+    outputs: HeldOutputs,
+    ports: { folder(): string; work(info: StepInfo): Work; ticket(): string },
+  ) {
     this.#ctx = ctx;
     this.#outputs = outputs;
-    this.#folder = folder;
-    this.#work = work;
+    this.#folder = ports.folder;
+    this.#work = ports.work;
+    this.#ticket = ports.ticket;
   }
 
   /** Does it, and holds what it gives. `isFirst`: it is the first step of a phase, where all files of earlier ones are compared. */
@@ -74,7 +80,7 @@ export class Deeds {
       },
       optionsOf(spec) as StepOptions,
     );
-    if (output !== undefined && isOutputFile(result)) this.#outputs.holdFile(at, result);
+    if (output !== undefined && isOutputFile(result)) this.#outputs.holdFiles(at, [result]);
     else this.#outputs.holdValue(at, result);
   }
 
@@ -145,7 +151,7 @@ export class Deeds {
 
   async #manual({ at, spec }: Unit): Promise<void> {
     const { instructions = "", outputs = [] } = spec.manual ?? {};
-    let work: ManualWork = { n: ++this.#manuals, at, instructions, outputs };
+    let work: ManualWork = { ticket: this.#ticket(), at, instructions, outputs };
     this.#mark(at, { status: "pending" });
     this.#ctx.set(MANUAL, work);
     for (;;) {
@@ -170,9 +176,9 @@ export class Deeds {
 }
 
 /** Nobody finishes what was not begun, or without the files that it is for; a message about an earlier time is passed over. */
-function isAbout(message: unknown, { n, outputs, begunBy }: ManualWork): message is ManualMessage {
-  const { n: about, action, outputs: given } = (message ?? {}) as Partial<ManualMessage> & { outputs?: unknown };
-  if (about !== n) return false;
+function isAbout(message: unknown, { ticket, outputs, begunBy }: ManualWork): message is ManualMessage {
+  const { ticket: about, action, outputs: given } = (message ?? {}) as Partial<ManualMessage> & { outputs?: unknown };
+  if (about !== ticket) return false;
   if (action === "begin") return true;
   if (begunBy === undefined) return false;
   if (action === "fail") return true;

@@ -22,10 +22,6 @@ export class HeldOutputs {
     this.#held.set(at, { kind: "value", value });
   }
 
-  holdFile(at: string, file: OutputFile): void {
-    this.#held.set(at, { kind: "files", files: [file], isOne: true });
-  }
-
   holdFiles(at: string, files: readonly OutputFile[]): void {
     this.#held.set(at, { kind: "files", files, isOne: files.length === 1 });
   }

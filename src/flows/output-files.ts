@@ -13,11 +13,6 @@ import { makeFolder, type Replacing, replaceFile, sha256 } from "../files/atomic
 /** Where the files of a run are when its workflow and its store say nothing. */
 export const DEFAULT_FOLDER = join(".pawl", "outputs");
 
-/** A run's id as the name of a folder: ids hold no slashes, but some systems refuse more. */
-export function folderName(run: string): string {
-  return run.replace(/[:*?"<>|]/g, "_");
-}
-
 /** Writes a result (O1). */
 export async function writeOutput(folder: string, file: string, value: unknown, by: Replacing): Promise<OutputFile> {
   const path = join(folder, file);

@@ -1,5 +1,4 @@
 // The plan of a workflow made of phases: its definition, checked once, and what is compared to tell whether it has changed.
-import { createHash } from "node:crypto";
 import { PawlError } from "../base/errors.ts";
 import { assertName } from "../base/ids.ts";
 import type { Outline, OutlinedPhase, OutlinedStep } from "../core/outline.ts";
@@ -51,7 +50,6 @@ export interface PhasePlan {
   readonly workflow: string;
   readonly phases: readonly PlannedPhase[];
   readonly shape: readonly PhaseShape[];
-  readonly structure: string;
   readonly outline: Outline;
 }
 
@@ -62,9 +60,8 @@ export function planOf(workflow: string, list: readonly Phase<never, never>[], c
   const phases = list.map((phase) => plannedPhase(workflow, phase));
   assertUnique(workflow, phases);
   const shape = phases.map(shapeOf);
-  const structure = createHash("sha256").update(JSON.stringify(shape)).digest("hex");
-  const outline: Outline = { structure, correlation, phases: phases.map(outlinedPhase) };
-  return { workflow, phases, shape, structure, outline };
+  const outline: Outline = { correlation, phases: phases.map(outlinedPhase) };
+  return { workflow, phases, shape, outline };
 }
 
 function plannedPhase(workflow: string, phase: Phase<never, never>): PlannedPhase {
@@ -124,7 +121,10 @@ function assertDeed(workflow: string, at: string, deed: Deed, value: StepDeeds<n
   }
 }
 
-function assertManual(value: { instructions?: unknown; outputs?: unknown } | null, fail: (what: string) => Error): void {
+function assertManual(
+  value: { instructions?: unknown; outputs?: unknown } | null,
+  fail: (what: string) => Error,
+): void {
   if (typeof value?.instructions !== "string" || value.instructions === "")
     throw fail("`manual` needs `instructions`: what is to be done, as text.");
   const { outputs = [] } = value;

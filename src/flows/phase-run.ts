@@ -34,6 +34,7 @@ import { formOf } from "./output-files.ts";
 import type { PhasePlan, PlannedPhase, Unit } from "./phase-plan.ts";
 import type { PhasesOptions, PhaseWork } from "./phase-spec.ts";
 
+type Loose<T> = { readonly [K in keyof T]: T[K] | undefined } & { readonly file: string };
 type Choice = { readonly choice: string; readonly reason?: string };
 
 const NOT_IN_DOCUMENT = "not in the document that the run was taken over from";
@@ -46,8 +47,7 @@ export class PhaseRun {
   readonly #outputs: HeldOutputs;
   readonly #deeds: Deeds;
   readonly #adopted: Readonly<Record<string, PhaseRecord>>;
-  #blocks = 0;
-  #gates = 0;
+  #tickets = 0;
   /** Whether each phase waits until it is told to begin. */
   #isStepwise: boolean;
   /** Somebody has told the next phase to begin. */
@@ -65,12 +65,11 @@ export class PhaseRun {
     this.#plan = plan;
     this.#options = options;
     this.#outputs = new HeldOutputs(plan, () => folder(ctx.run));
-    this.#deeds = new Deeds(
-      ctx,
-      this.#outputs,
-      () => folder(ctx.run),
-      (info) => this.#work(info) as never,
-    );
+    this.#deeds = new Deeds(ctx, this.#outputs, {
+      folder: () => folder(ctx.run),
+      work: (info) => this.#work(info) as never,
+      ticket: () => this.#ticket(),
+    });
     this.#adopted = adoptedPhases(ctx.run.adopted).phases;
     this.#isStepwise = ctx.run.tags.includes(ADVANCE_TAG);
   }
@@ -79,6 +78,8 @@ export class PhaseRun {
     this.#ctx.set(OUTLINE, this.#plan.outline);
     // A generation before this one may have left them.
     for (const key of [BLOCKED, GATE, MANUAL]) if (this.#ctx.get(key) != null) this.#ctx.set(key, null);
+    for (const [key, value] of Object.entries(adoptedPhases(this.#ctx.run.adopted).state))
+      if (this.#ctx.get(key) === undefined) this.#ctx.set(key, decode(JSON.stringify(value)));
     for (const [index, phase] of this.#plan.phases.entries()) await this.#phase(phase, index);
     const { result } = this.#options;
     if (result === undefined) return this.#outputs.summary();
@@ -109,18 +110,18 @@ export class PhaseRun {
 
   async #gate(phase: PlannedPhase): Promise<void> {
     if (!this.#isStepwise || this.#mayBegin) return;
-    const gate: Gate = { n: ++this.#gates, phase: phase.name };
+    const gate: Gate = { ticket: this.#ticket(), phase: phase.name };
     this.#ctx.set(GATE, gate);
-    const { to } = await this.#message<AdvanceMessage>(ADVANCE_SIGNAL, gate.n);
+    const { to } = await this.#message<AdvanceMessage>(ADVANCE_SIGNAL, gate.ticket);
     this.#mayBegin = true;
     if (to === "end") this.#isStepwise = false;
   }
 
   /** A message about an earlier wait, or one that was not made by the engine's methods, is passed over. */
-  async #message<M extends { readonly n: number }>(signal: string, n: number): Promise<M> {
+  async #message<M extends { readonly ticket: string }>(signal: string, ticket: string): Promise<M> {
     for (;;) {
       const message = await this.#ctx.waitFor(signal);
-      if (readProperty(message, "n") === n) return message as M;
+      if (readProperty(message, "ticket") === ticket) return message as M;
     }
   }
 
@@ -189,7 +190,7 @@ export class PhaseRun {
     const lost = hasCode(error, "output_missing") ? readProperty(readProperty(error, "fields"), "at") : null;
     const of = typeof lost === "string" && this.#find(lost) !== undefined ? lost : null;
     const block: Block = {
-      n: ++this.#blocks,
+      ticket: this.#ticket(),
       reason: of === null ? "phase_blocked" : "output_missing",
       at,
       ...(of !== null && { of }),
@@ -199,7 +200,7 @@ export class PhaseRun {
     this.#mark(at, { status: "failed", error: block.error });
     this.#ctx.set(BLOCKED, block);
     for (;;) {
-      const decision = await this.#message<DecisionMessage>(DECISION_SIGNAL, block.n);
+      const decision = await this.#message<DecisionMessage>(DECISION_SIGNAL, block.ticket);
       if (!block.choices.includes(decision.choice)) continue;
       this.#ctx.set(BLOCKED, null);
       return decision;
@@ -237,17 +238,20 @@ export class PhaseRun {
     return choice === "skip";
   }
 
-  #hold({ at, spec }: Unit, record: StepRecord): void {
+  #hold({ at }: Unit, record: StepRecord): void {
     const { output_file, output_hash, output_size, output_form, output_files, output } = record;
     if (output_files !== undefined) return this.#outputs.holdFiles(at, output_files.map(fileOf));
-    if (output_file !== undefined && spec.output !== undefined)
-      return this.#outputs.holdFile(at, fileOf({ file: output_file, hash: output_hash, size: output_size, form: output_form }));
-    if (output_file !== undefined)
-      return this.#outputs.holdFiles(at, [fileOf({ file: output_file, hash: output_hash, size: output_size, form: output_form })]);
+    const only = { file: output_file ?? "", hash: output_hash, size: output_size, form: output_form };
+    if (output_file !== undefined) return this.#outputs.holdFiles(at, [fileOf(only)]);
     if (output !== undefined) this.#outputs.holdValue(at, decode(JSON.stringify(output)));
   }
 
   // Words
+
+  /** A generation that goes on from another one counts from 1 again, but not at the same time. */
+  #ticket(): string {
+    return `${++this.#tickets}-${this.#ctx.now()}`;
+  }
 
   #mark(at: string, mark: PhaseMark): void {
     this.#ctx.set(markKey(at), mark);
@@ -277,7 +281,7 @@ function choicesOf(isLost: boolean, unit: Unit | undefined): readonly string[] {
   return isLost ? ["rerun", "retry", "abort"] : ["retry", ...skip, "abort"];
 }
 
-function fileOf({ file, hash, size, form }: DocumentFile): OutputFile {
+function fileOf({ file, hash, size, form }: Loose<DocumentFile>): OutputFile {
   if (hash === undefined || size === undefined)
     throw new PawlError(
       "output_missing",

@@ -1,8 +1,10 @@
 import { join } from "node:path";
-import type { Context } from "../core/context.ts";
 import { assertName } from "../base/ids.ts";
+import type { Context } from "../core/context.ts";
+import { withStructure } from "../core/structure.ts";
 import { type Workflow, workflow } from "../core/workflow.ts";
-import { DEFAULT_FOLDER, folderName } from "./output-files.ts";
+import { folderName } from "../files/folder-name.ts";
+import { DEFAULT_FOLDER } from "./output-files.ts";
 import { type PhasePlan, planOf } from "./phase-plan.ts";
 import { PhaseRun } from "./phase-run.ts";
 import type { Phase, PhasesOptions } from "./phase-spec.ts";
@@ -39,10 +41,10 @@ export function phases<I = unknown, O = Record<string, unknown>, R = unknown>(
     options.outputs === undefined
       ? (outputs ?? join(DEFAULT_FOLDER, folderName(id)))
       : join(options.outputs, folderName(id));
-  const made = workflow<I, R>(options, (ctx, input) => {
+  const plain = workflow<I, R>(options, (ctx, input) => {
     const run = new PhaseRun(ctx, input, plan, options as unknown as PhasesOptions<never, never>, outputsOf);
     return run.go() as Promise<R>;
   });
-  const definition = { ...made.definition, runId: runIdOf(options) };
-  return { ...made, definition, plan, outputsOf };
+  const made = withStructure(plain, plan.shape);
+  return { ...made, definition: { ...made.definition, runId: runIdOf(options) }, plan, outputsOf };
 }
