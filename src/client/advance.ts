@@ -16,7 +16,7 @@ export interface AdvanceOptions {
 
 export interface Advanced {
   readonly run: string;
-  /** The phase that it stood before; `null` if there was none left, or it runs to its end by itself. */
+  /** The phase that was executed last; `null` if there was none left. */
   readonly phase: string | null;
   readonly isEnded: boolean;
   readonly document: StateDocument;
@@ -37,12 +37,12 @@ export async function advanceRun(
     for (let sent: Gate | null = null; ; ) {
       ports.assertOpen();
       const { state } = await rowOf(run, ports.store);
-      if (isTerminal(state)) return await ended(ports, run, sent);
+      if (isTerminal(state)) return await ended(ports, run, sent !== null || !isStepwise);
       const block = await blockOf(ports, run);
       if (block !== null) throw blockedError(run, block);
       const gate = isStepwise ? await gateOf(ports, run) : null;
       if (gate !== null && gate.ticket !== sent?.ticket) {
-        if (sent !== null) return { ...(await standing(ports, run, sent)), isEnded: false };
+        if (sent !== null) return { run, phase: gate.after, isEnded: false, document: await documentOf(run, ports) };
         sent = gate;
         const message: AdvanceMessage = { ticket: gate.ticket, to };
         await sendOnce(ports, run, ADVANCE_SIGNAL, `advance-${gate.ticket}`, message);
@@ -54,14 +54,15 @@ export async function advanceRun(
   }
 }
 
-async function ended(ports: SendPorts, run: string, sent: Gate | null): Promise<Advanced> {
+async function ended(ports: SendPorts, run: string, hasMoved: boolean): Promise<Advanced> {
   // Whoever goes phase by phase learns of a failure as whoever waits for the result does.
   await resultOf(() => run, ports);
-  return { ...(await standing(ports, run, sent)), isEnded: true };
+  const document = await documentOf(run, ports);
+  return { run, phase: hasMoved ? lastOf(document) : null, isEnded: true, document };
 }
 
-async function standing(ports: SendPorts, run: string, sent: Gate | null): Promise<Omit<Advanced, "isEnded">> {
-  return { run, phase: sent?.phase ?? null, document: await documentOf(run, ports) };
+function lastOf({ phases, phase_order }: StateDocument): string | null {
+  return phase_order.findLast((name) => phases[name]?.skipped === undefined) ?? null;
 }
 
 async function gateOf(ports: SendPorts, run: string): Promise<Gate | null> {

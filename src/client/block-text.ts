@@ -21,5 +21,5 @@ export function blockedError(run: string, block: Block): PawlError {
 
 function textOf(run: string, { at, error, choices }: Block): string {
   const shown = choices.map((choice) => (choice === "skip" ? 'skip --reason "…"' : choice));
-  return `"${at}" failed, and nothing after it begins before a person decides: ${error} Choose with \`pawl resolve ${run}\` ${shown.join(", ")}.`;
+  return `"${at}" failed, and nothing after it begins before a person decides: ${error}${/[.!?]$/.test(error) ? "" : "."} Choose with \`pawl resolve ${run}\` ${shown.join(", ")}.`;
 }

@@ -109,6 +109,8 @@ export const GATE = "pawl.gate";
 
 export interface Gate {
   readonly ticket: string;
+  /** The phase that was executed last, since somebody said that one should be. */
+  readonly after: string | null;
   readonly phase: string;
 }
 

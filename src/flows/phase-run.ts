@@ -52,6 +52,8 @@ export class PhaseRun {
   #isStepwise: boolean;
   /** Somebody has told the next phase to begin. */
   #mayBegin = false;
+  /** The phase that was executed last. */
+  #last: string | null = null;
 
   constructor(
     ctx: Context,
@@ -99,6 +101,7 @@ export class PhaseRun {
     if (!isOn) return;
     for (const [place, unit] of phase.units.entries()) await this.#unit(unit, place === 0, adopted);
     this.#mayBegin = false;
+    this.#last = phase.name;
   }
 
   /** A phase that is not in a document and lies before one that has begun was not on the way (S0-10). */
@@ -110,7 +113,7 @@ export class PhaseRun {
 
   async #gate(phase: PlannedPhase): Promise<void> {
     if (!this.#isStepwise || this.#mayBegin) return;
-    const gate: Gate = { ticket: this.#ticket(), phase: phase.name };
+    const gate: Gate = { ticket: this.#ticket(), phase: phase.name, after: this.#last };
     this.#ctx.set(GATE, gate);
     const { to } = await this.#message<AdvanceMessage>(ADVANCE_SIGNAL, gate.ticket);
     this.#mayBegin = true;
