@@ -67,7 +67,7 @@ export interface PhaseStep<I = unknown, O = Record<string, unknown>>
   /** Asked before it begins: if what it would do is there already, it is done without being executed. */
   readonly satisfied?: (work: PhaseWork<I, O>) => boolean | Promise<boolean>;
   /** With `call`: what the child is started with. */
-  readonly input?: unknown | ((facts: PhaseFacts<I, O>) => unknown);
+  readonly input?: ((facts: PhaseFacts<I, O>) => unknown) | object | string | number | boolean | null;
 }
 
 /** A phase: one step, or a list of them. */

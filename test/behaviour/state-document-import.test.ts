@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { PhaseStep } from "../../src/flows/phase-spec.ts";
+import type { PhaseWork } from "../../src/flows/phase-spec.ts";
 import { phases } from "../../src/flows/phases.ts";
 import { errorOf, openWorld, STORES } from "./harness.ts";
 
@@ -47,9 +47,9 @@ interface Outputs {
 function bugfix(called: string[], version = "1.3.0") {
   const outputs = mkdtempSync(join(tmpdir(), "pawl-bugfix-"));
   onTestFinished(() => rmSync(outputs, { recursive: true, force: true }));
-  const work = (name: string, run: PhaseStep<unknown, Outputs>["run"] = () => null) => ({
+  const work = (name: string, run: (given: PhaseWork<unknown, Outputs>) => unknown = () => null) => ({
     name,
-    run: (given: never) => {
+    run: (given: PhaseWork<unknown, Outputs>) => {
       called.push(name);
       return run(given);
     },
