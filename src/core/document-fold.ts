@@ -50,10 +50,10 @@ export class DocumentFold {
   ended: { readonly type: Entry["type"]; readonly payload: unknown } | null = null;
   isCompensating = false;
   /** By phase, or `phase.step`. */
-  readonly lines = new Map<string, Line>();
-  readonly waits = new Map<string, OpenWait>();
-  readonly approvals = new Map<string, ApprovalLine>();
-  readonly state = new Map<string, unknown>();
+  readonly lines: Map<string, Line> = new Map();
+  readonly waits: Map<string, OpenWait> = new Map();
+  readonly approvals: Map<string, ApprovalLine> = new Map();
+  readonly state: Map<string, unknown> = new Map();
 
   add(entry: Entry): void {
     this.sequence = entry.seq + 1;

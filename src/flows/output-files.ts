@@ -11,7 +11,7 @@ import type { OutputFile } from "../core/outline.ts";
 import { makeFolder, type Replacing, replaceFile, sha256 } from "../files/atomic-file.ts";
 
 /** Where the files of a run are when its workflow and its store say nothing. */
-export const DEFAULT_FOLDER = join(".pawl", "outputs");
+export const DEFAULT_FOLDER: string = join(".pawl", "outputs");
 
 /** Writes a result (O1). */
 export async function writeOutput(folder: string, file: string, value: unknown, by: Replacing): Promise<OutputFile> {

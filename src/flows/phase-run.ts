@@ -116,6 +116,7 @@ export class PhaseRun {
     const gate: Gate = { ticket: this.#ticket(), phase: phase.name, after: this.#last };
     this.#ctx.set(GATE, gate);
     const { to } = await this.#message<AdvanceMessage>(ADVANCE_SIGNAL, gate.ticket);
+    this.#ctx.set(GATE, null);
     this.#mayBegin = true;
     if (to === "end") this.#isStepwise = false;
   }
