@@ -69,6 +69,7 @@ export { type CategoryRule, ERROR_CATEGORIES, type ErrorCategory, errorCategory 
 export type { ConcurrencyLimit, RateLimit } from "./core/flow-control.ts";
 export type { EffectClass, Entry, EntryType, Parked, RewriteCause, Uses } from "./core/journal.ts";
 export type { EffectRecord } from "./core/ledger.ts";
+export type { MigratedRun, Migration, SavedRun, SavedStep } from "./core/migration.ts";
 export type { NoProgress } from "./core/no-progress.ts";
 export type { ApprovalNotification, IncompleteNotification, Notification, Notifier } from "./core/notification.ts";
 export type { Retry, RetryOptions } from "./core/retry.ts";
@@ -98,7 +99,14 @@ export type { DocumentStatus } from "./core/status-words.ts";
 export type { Store } from "./core/store.ts";
 export type { PublicStatus, RunState } from "./core/transition.ts";
 export type { Detected, UndoInfo } from "./core/undoable-call.ts";
-export { type Guard, type Handler, type Workflow, type WorkflowOptions, workflow } from "./core/workflow.ts";
+export {
+  type Guard,
+  type Handler,
+  type VersionPolicy,
+  type Workflow,
+  type WorkflowOptions,
+  workflow,
+} from "./core/workflow.ts";
 export type {
   GateOptions,
   ManualOptions,

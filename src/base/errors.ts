@@ -21,6 +21,7 @@ export type ErrorCode =
   | "corrupt_value"
   | "corrupted_journal"
   | "deadline_exceeded"
+  | "definition_changed"
   | "determinism_hazard"
   | "duplicate_workflow"
   | "foreign_await"

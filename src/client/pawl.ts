@@ -74,6 +74,11 @@ export interface PawlOptions {
   readonly poll?: Duration;
   /** How long finished runs are kept: 30 days, failed and cancelled ones 90. `false`: for ever. */
   readonly retention?: { readonly succeeded?: Duration; readonly failed?: Duration } | false;
+  /**
+   * How long runs may find no worker with their version, while this process has another one of their workflow, before they are parked for somebody to
+   * decide. Default 5 min: time enough for a rolling deployment.
+   */
+  readonly versionGrace?: Duration;
   /** Drain and hand runs back on SIGINT and SIGTERM. Default true for a process with workflows. */
   readonly handleSignals?: boolean;
   /** Where people are told of approvals. Give them to every process that has workflows. */
@@ -183,6 +188,8 @@ export class Pawl {
       pollMs,
       sweepMs: DEFAULTS.sweepMs,
       housekeepingMs: DEFAULTS.housekeepingMs,
+      versionGraceMs:
+        options.versionGrace === undefined ? DEFAULTS.versionGraceMs : toMs(options.versionGrace, "versionGrace"),
       retention:
         retention === false
           ? null
@@ -365,7 +372,7 @@ export class Pawl {
   /** Decides about a parked run; `run.status()` lists the choices. */
   async resolve(id: string, choice: Choice): Promise<void> {
     this.#assertOpen();
-    await resolveRun(this.#sending, id, choice);
+    await resolveRun({ ...this.#sending, starting: this.#ports }, id, choice);
   }
 
   /** Executes one phase of a run that was started with `advance`, or all that are left, and tells where it stands. Throws `phase_blocked` if one has failed. */

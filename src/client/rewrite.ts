@@ -5,18 +5,15 @@ import type { Codec } from "../base/envelope.ts";
 import { PawlError } from "../base/errors.ts";
 import { parseVersion } from "../base/semver.ts";
 import { utf8Length } from "../base/utf8.ts";
-import { Draft } from "../core/draft.ts";
-import { needsOf } from "../core/flow-control.ts";
 import type { Host } from "../core/host.ts";
-import type { Entry, RewriteCause } from "../core/journal.ts";
+import type { RewriteCause } from "../core/journal.ts";
 import { LIMITS } from "../core/limits.ts";
 import { pinned } from "../core/pins.ts";
-import { generationOf, type Rewriting, writeRewrite } from "../core/rewrite.ts";
+import { type Rewriting, rewriteCommit } from "../core/rewrite.ts";
 import { validate } from "../core/schema.ts";
 import { assertNoSchedule } from "../core/slot-run.ts";
 import { isPlainRecord } from "../core/stable-digest.ts";
-import type { ClaimedRun, RunCommit, RunRow, Store } from "../core/store.ts";
-import { openJournal } from "../core/values.ts";
+import type { RunRow, Store } from "../core/store.ts";
 import type { Workflow } from "../core/workflow.ts";
 import type { Registry } from "../worker/registry.ts";
 import type { TakenOver } from "../worker/take-over.ts";
@@ -54,7 +51,7 @@ export async function rewriteRun(ports: RewritePorts, run: string, options: Rewr
   const workflow = ports.registry.forRun(row.workflow, options.version ?? row.version) ?? null;
   const rewriting = await prepare(options, workflow);
   const outcome = await ports.worker.takeOver.write(run, (claimed) =>
-    rewriteCommit(claimed, rewriting, workflow, ports),
+    rewriteCommit(claimed, rewriting, workflow, ports.worker.ports),
   );
   if (outcome.kind !== "written") throw await notWritten(ports.store, run, outcome);
   ports.worker.hint();
@@ -71,41 +68,6 @@ async function prepare(options: RewriteOptions, workflow: Workflow | null): Prom
     }),
     ...(options.version !== undefined && pinned(definition)),
   };
-}
-
-/** The commit that rewrites a run; throws if it stands where it must not be rewritten. */
-export function rewriteCommit(
-  claimed: ClaimedRun,
-  rewriting: Rewriting,
-  workflow: Workflow | null,
-  { store, host, codec }: Pick<RewritePorts, "store" | "host" | "codec">,
-): RunCommit {
-  const { run, row, journal } = claimed;
-  const entries = openJournal(host, codec, row, journal, false);
-  assertNotStopping(run, entries);
-  const last = journal.at(-1);
-  const draft = new Draft(run, { head: claimed.head, hash: last?.hash ?? run, at: last?.at ?? 0 }, host, codec);
-  const before = generationOf(run, entries);
-  const input = "input" in rewriting ? rewriting.input : before.input;
-  const needs = workflow === null ? null : needsOf(workflow, input);
-  writeRewrite(
-    draft,
-    claimed,
-    before,
-    { ...rewriting, ...(needs !== null && { needs }) },
-    { clock: store.clock, codec },
-  );
-  return draft.take().commit;
-}
-
-/** What is being undone must be undone: a new generation would know nothing of it. */
-function assertNotStopping(run: string, entries: readonly Entry[]): void {
-  const last = entries.findLast(({ type }) => /^run\.(compensating|cancelling|continued)$/.test(type));
-  if (last === undefined || last.type === "run.continued") return;
-  const what = last.type === "run.compensating" ? "is undoing what it has done" : "is being cancelled";
-  throw new PawlError("run_busy", `Run ${run} ${what}: it cannot be given another state. Wait until it has ended.`, {
-    fields: { run },
-  });
 }
 
 function checkOptions({ by, reason, version, state }: RewriteOptions): void {
@@ -127,7 +89,7 @@ function assertText(field: string, value: unknown): void {
   );
 }
 
-async function notWritten(store: Store, run: string, outcome: TakenOver): Promise<PawlError> {
+export async function notWritten(store: Store, run: string, outcome: TakenOver): Promise<PawlError> {
   if (outcome.kind === "missing") return runNotFound(run);
   if (outcome.kind === "busy") return busy(run, outcome.owner, await nameOf(store, outcome.owner));
   const [code, what] =

@@ -257,14 +257,17 @@ export type ParkReason =
   | "budget_exceeded"
   | "commit_refused"
   | "corrupted_journal"
+  | "definition_changed"
   | "foreign_await"
+  | "migration_pending"
   | "output_missing"
   | "phase_blocked"
   | "poisoned"
   | "replay_drift"
   | "replay_stalled"
   | "secret_missing"
-  | "unknown_outcome";
+  | "unknown_outcome"
+  | "version_mismatch";
 
 export interface Resolved {
   readonly choice: string;

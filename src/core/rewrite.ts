@@ -6,47 +6,18 @@
 //   RW2. It draws from the seed of the generation before: what was begun and not recorded keeps its idempotency key.
 //   RW3. A park that is open is resolved by it: nobody is asked about what is over.
 import { cancelText } from "../base/cancel-text.ts";
-import { type Amounts, type Budget, COUNTERS, toCount } from "./budget.ts";
+import { PawlError } from "../base/errors.ts";
+import { COUNTERS, toCount } from "./budget.ts";
 import type { Cost } from "./context.ts";
-import { type Draft, encodePayload, encodeRecord } from "./draft.ts";
-import type {
-  ChildEnded,
-  ChildStarted,
-  Continued,
-  Entry,
-  Forked,
-  Reserved,
-  Resolved,
-  RewriteCause,
-  RunStarted,
-  StatePatched,
-  StepStarted,
-  Uses,
-  VersionChanged,
-} from "./journal.ts";
+import { Draft, encodePayload, encodeRecord } from "./draft.ts";
+import { needsOf } from "./flow-control.ts";
+import { type Generation, generationOf } from "./generation.ts";
+import type { Continued, Entry, Resolved, RewriteCause, Uses } from "./journal.ts";
 import type { PassPorts } from "./pass-ports.ts";
-import { generationSeed } from "./seeds.ts";
-import type { ClaimedRun, Needs } from "./store.ts";
+import type { ClaimedRun, Needs, RunCommit } from "./store.ts";
 import { transition } from "./transition.ts";
-import { sealValue } from "./values.ts";
-
-/** How a run stands at the end of its journal. */
-export interface Generation {
-  readonly generation: number;
-  readonly input: unknown;
-  readonly state: Readonly<Record<string, unknown>>;
-  readonly cost: Cost;
-  readonly seed: string;
-  readonly budgets: readonly Budget[] | undefined;
-  readonly adopted: unknown;
-  readonly structure: string | null;
-  readonly uses: Uses | null;
-  /** Reserved by attempts whose end nobody recorded, by their key. */
-  readonly reserved: ReadonlyMap<string, Amounts>;
-  /** Called and not heard of since. */
-  readonly children: readonly string[];
-  readonly isParked: boolean;
-}
+import { openJournal, sealValue } from "./values.ts";
+import type { Workflow } from "./workflow.ts";
 
 /** What a run is to go on from; what is absent stays as it is. */
 export interface Rewriting {
@@ -64,111 +35,37 @@ export interface Rewriting {
   readonly needs?: Needs;
 }
 
-/** What both kinds of first entries say. */
-type First = Partial<Pick<RunStarted, "input" | "budgets" | "adopted" | "structure" | "uses">> & {
-  readonly generation?: number;
-};
-
-/** Reads where a journal has come to. */
-export function generationOf(run: string, entries: readonly Entry[]): Generation {
-  const fold = new Fold(run);
-  for (const entry of entries) fold.take(entry);
-  return fold.result();
+/** The commit that rewrites a run; throws if it stands where it must not be rewritten. */
+export function rewriteCommit(
+  claimed: ClaimedRun,
+  rewriting: Rewriting,
+  workflow: Workflow | null,
+  { clock, host, codec }: Pick<PassPorts, "clock" | "host" | "codec">,
+): RunCommit {
+  const { run, row, journal } = claimed;
+  const entries = openJournal(host, codec, row, journal, false);
+  assertNotStopping(run, entries);
+  const last = journal.at(-1);
+  const draft = new Draft(run, { head: claimed.head, hash: last?.hash ?? run, at: last?.at ?? 0 }, host, codec);
+  const before = generationOf(run, entries);
+  const input = "input" in rewriting ? rewriting.input : before.input;
+  const needs = workflow === null ? null : needsOf(workflow, input);
+  writeRewrite(draft, claimed, before, { ...rewriting, ...(needs !== null && { needs }) }, { clock, codec });
+  return draft.take().commit;
 }
 
-class Fold {
-  readonly #run: string;
-  readonly #state = new Map<string, unknown>();
-  readonly #cost = new Map<string, number>();
-  readonly #reserved = new Map<string, Amounts>();
-  readonly #children = new Set<string>();
-  #first: First = {};
-  #seed: string;
-  #structure: string | null = null;
-  #uses: Uses | null = null;
-  #isParked = false;
-
-  constructor(run: string) {
-    this.#run = run;
-    this.#seed = run;
-  }
-
-  take(entry: Entry): void {
-    const { type, key, payload } = entry;
-    if (type === "run.started") this.#begin(payload as RunStarted, (payload as RunStarted).seed);
-    else if (type === "run.continued") this.#continue(payload as Continued);
-    else if (type === "run.forked") this.#fork(payload as Forked);
-    else if (type === "version.changed") this.#change(payload as VersionChanged);
-    else if (type === "run.parked" || type === "run.resolved") this.#isParked = type === "run.parked";
-    else if (type === "state.patched" && key !== null) this.#state.set(key, (payload as StatePatched).value);
-    else if (type === "cost") this.#spend(payload as Cost);
-    else if (type === "child.started") this.#call(payload as ChildStarted);
-    else if (type === "child.ended") this.#children.delete((payload as ChildEnded).child);
-    else if (key !== null) this.#reserve(entry, key);
-  }
-
-  #begin(first: First, seed: string): void {
-    this.#first = first;
-    this.#seed = seed;
-    this.#structure = first.structure ?? null;
-    this.#uses = first.uses ?? null;
-  }
-
-  #continue(continued: Continued): void {
-    for (const held of [this.#state, this.#cost, this.#reserved, this.#children]) held.clear();
-    for (const [key, value] of Object.entries(continued.state)) this.#state.set(key, value);
-    this.#spend(continued.cost);
-    this.#begin(continued, continued.seed ?? generationSeed(this.#run, continued.generation));
-  }
-
-  #fork({ seed }: Forked): void {
-    this.#seed = seed;
-    // A fork has reserved nothing.
-    this.#reserved.clear();
-  }
-
-  #change({ structure, uses }: VersionChanged): void {
-    if (structure !== undefined) this.#structure = structure.to;
-    this.#uses ??= uses ?? null;
-  }
-
-  #call({ child, detached }: ChildStarted): void {
-    if (!detached) this.#children.add(child);
-  }
-
-  #spend(amounts: Amounts): void {
-    for (const [unit, amount] of Object.entries(amounts)) this.#cost.set(unit, (this.#cost.get(unit) ?? 0) + amount);
-  }
-
-  #reserve({ type, payload }: Entry, key: string): void {
-    const spend = type === "step.reserved" ? (payload as Reserved).spend : (payload as StepStarted)?.spend;
-    const isBegun = type === "step.started" || type === "effect.planned" || type === "step.reserved";
-    if (isBegun && spend != null) this.#reserved.set(key, spend);
-    if (type === "step.spent" || type === "step.refused") this.#reserved.delete(key);
-    if (type === "step.spent") this.#spend(payload as Amounts);
-  }
-
-  result(): Generation {
-    const { generation = 0, input, adopted, budgets } = this.#first;
-    return {
-      generation,
-      input,
-      adopted,
-      budgets,
-      state: Object.fromEntries(this.#state),
-      cost: Object.fromEntries(this.#cost),
-      seed: this.#seed,
-      structure: this.#structure,
-      uses: this.#uses,
-      reserved: this.#reserved,
-      children: [...this.#children],
-      isParked: this.#isParked,
-    };
-  }
+/** What is being undone must be undone: a new generation would know nothing of it. */
+function assertNotStopping(run: string, entries: readonly Entry[]): void {
+  const last = entries.findLast(({ type }) => /^run\.(compensating|cancelling|continued)$/.test(type));
+  if (last === undefined || last.type === "run.continued") return;
+  const what = last.type === "run.compensating" ? "is undoing what it has done" : "is being cancelled";
+  throw new PawlError("run_busy", `Run ${run} ${what}: it cannot be given another state. Wait until it has ended.`, {
+    fields: { run },
+  });
 }
 
 /** Writes the next generation of a run that nobody works on, and lets it go. */
-export function writeRewrite(
+function writeRewrite(
   draft: Draft,
   claimed: ClaimedRun,
   before: Generation,

@@ -9,6 +9,7 @@ import type { Context } from "./context.ts";
 import { type ConcurrencyLimit, type FlowControl, flowControl, type RateLimit } from "./flow-control.ts";
 import type { Uses } from "./journal.ts";
 import { DEFAULTS, STEP_TIMEOUTS_MS } from "./limits.ts";
+import { type Migration, migrationsOf } from "./migration.ts";
 import { type Duration, type Retry, retryPolicy } from "./retry.ts";
 import { type RetryBudget, type RetryBudgetOptions, retryBudget } from "./retry-budget.ts";
 import type { SchemaInput, SchemaOutput, StandardSchema } from "./schema.ts";
@@ -53,7 +54,16 @@ export interface WorkflowOptions<I = unknown> {
    * that it was started with: `ctx.run.uses`. Default: none.
    */
   readonly uses?: Uses;
+  /**
+   * Which runs this version may go on with: "semver" (default), those of the same major.minor whose patch is not newer; "exact", those of this very
+   * version; "ignore", any.
+   */
+  readonly versionPolicy?: VersionPolicy;
+  /** Functions that bring the state of runs from other versions to this one. They run only if somebody decides so. Default: none. */
+  readonly migrations?: readonly Migration[];
 }
+
+export type VersionPolicy = "semver" | "exact" | "ignore";
 
 export type Handler<I, O> = (ctx: Context, input: I) => Promise<O> | O;
 
@@ -95,6 +105,8 @@ export interface Definition {
   readonly uses: Uses | null;
   /** Makes the ids of runs, where they are made of what they are about; `null` from it: one as for any run. */
   readonly runId: ((facts: NewRunFacts) => string | null) | null;
+  readonly versionPolicy: VersionPolicy;
+  readonly migrations: readonly Migration[];
   /** What a run that was begun with it may be compared by; `null` where there is nothing but code. */
   readonly structure: string | null;
 }
@@ -151,9 +163,22 @@ function definitionOf(options: WorkflowOptions<never>, handler: Handler<unknown,
     retryBudget: options.retryBudget === undefined ? null : retryBudget(options.name, options.retryBudget),
     breakers: options.breakers === undefined ? null : breakerPolicies(options.name, options.breakers),
     uses,
+    versionPolicy: versionPolicyOf(options),
+    migrations: migrationsOf(options.migrations, options.name),
     structure: structureOf(null, uses),
     runId: null,
   };
+}
+
+const VERSION_POLICIES: readonly VersionPolicy[] = ["semver", "exact", "ignore"];
+
+function versionPolicyOf({ name, versionPolicy = "semver" }: WorkflowOptions<never>): VersionPolicy {
+  if (VERSION_POLICIES.includes(versionPolicy)) return versionPolicy;
+  throw new PawlError(
+    "invalid_argument",
+    `\`versionPolicy\` of workflow "${name}" is ${JSON.stringify(versionPolicy)}. Give one of ${VERSION_POLICIES.map((one) => `"${one}"`).join(", ")}.`,
+    { fields: { field: "versionPolicy" } },
+  );
 }
 
 const OWNER_LENGTH = 200;

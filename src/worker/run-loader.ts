@@ -15,6 +15,8 @@ import { isParked, loadRun, parkRefused } from "./load-run.ts";
 import type { PassTable } from "./pass-table.ts";
 import type { Registry } from "./registry.ts";
 import type { ScheduleKeeper } from "./schedule-keeper.ts";
+import { TakeOver } from "./take-over.ts";
+import { VersionKeeper } from "./version-keeper.ts";
 
 export interface RunLoaderParts {
   readonly store: Store;
@@ -25,6 +27,9 @@ export interface RunLoaderParts {
   readonly claims: Claims;
   readonly ports: PassPorts;
   readonly schedules: ScheduleKeeper;
+  readonly versionGraceMs: number;
+  /** Registered with the store, and dead owners were looked for. */
+  ready(): Promise<void>;
   isStopping(): boolean;
   /** Something about this run has changed, durably. */
   changed(run: string): void;
@@ -45,8 +50,19 @@ export class RunLoader {
   /** Of each question that is not answered yet: what was loaded since. */
   readonly #asking = new Set<Set<string>>();
 
+  /** Writes to runs that nobody works on. */
+  readonly takeOver: TakeOver;
+  readonly versions: VersionKeeper;
+
   constructor(parts: RunLoaderParts) {
     this.#parts = parts;
+    this.takeOver = new TakeOver({
+      ...parts,
+      // Nothing of it will run: it needs no slot.
+      take: (worker, run) => this.#takeAs(worker, run, true),
+      hold: (run, body) => this.#hold(run, body),
+    });
+    this.versions = new VersionKeeper({ ...parts, takeOver: this.takeOver });
   }
 
   /** Asks the store for runs, and leaves out those that the answer is too late for (RL1). */
@@ -138,7 +154,7 @@ export class RunLoader {
   async cancelWithoutBody(run: string, isLost = false): Promise<boolean | "bodied"> {
     const { store, lease, passes, committer, ports, registry, changed } = this.#parts;
     const worker = lease.id;
-    const claimed = worker === null || passes.has(run) ? null : await this.takeAs(worker, run);
+    const claimed = worker === null || passes.has(run) ? null : await this.#takeAs(worker, run);
     if (claimed === null || claimed.cancel === null) return false;
     this.#noteLoaded(run);
     this.#held.add(run);
@@ -170,7 +186,7 @@ export class RunLoader {
     if (worker === null || row.owner !== null || this.#held.has(run)) return "busy";
     this.#held.add(run);
     try {
-      const claimed = await this.takeAs(worker, run);
+      const claimed = await this.#takeAs(worker, run);
       if (claimed === null) return "busy";
       const { state, claims } = claimed.row;
       const mayBeWritten = state === "accepted" && claimed.cancel === null;
@@ -204,11 +220,11 @@ export class RunLoader {
 
   async #take(run: string): Promise<ClaimedRun | null> {
     const { lease, isStopping } = this.#parts;
-    return lease.id === null || isStopping() ? null : this.takeAs(lease.id, run);
+    return lease.id === null || isStopping() ? null : this.#takeAs(lease.id, run);
   }
 
   /** Keeps it from being loaded while it is written to. */
-  async hold<T>(run: string, body: () => Promise<T>): Promise<T> {
+  async #hold<T>(run: string, body: () => Promise<T>): Promise<T> {
     this.#held.add(run);
     try {
       return await body();
@@ -218,9 +234,9 @@ export class RunLoader {
   }
 
   /** Loads one of this worker's, or takes one that nobody owns. */
-  async takeAs(worker: string, run: string): Promise<ClaimedRun | null> {
+  async #takeAs(worker: string, run: string, slotless = false): Promise<ClaimedRun | null> {
     const [claimed = null] = await this.ask(async () => {
-      const taken = await this.#parts.store.take(worker, run);
+      const taken = await this.#parts.store.take(worker, run, { slotless });
       return taken === null ? [] : [taken];
     });
     return claimed;

@@ -11,6 +11,7 @@ export interface TakeOverParts {
   readonly committer: Committer;
   /** Registers with the store, if that has not been done, and looks for owners that are dead. */
   ready(): Promise<void>;
+  /** Also a run that needs a slot: nothing of it will run. */
   take(worker: string, run: string): Promise<ClaimedRun | null>;
   /** Keeps the run from being loaded here meanwhile. */
   hold<T>(run: string, body: () => Promise<T>): Promise<T>;
@@ -24,6 +25,9 @@ export type TakenOver =
   /** Somebody works on it, or it cannot be had for another reason. */
   | { readonly kind: "busy"; readonly owner: string | null };
 
+/** What is to be written to a run; `null`: nothing after all. */
+type Build = (claimed: ClaimedRun) => RunCommit | null;
+
 export class TakeOver {
   readonly #parts: TakeOverParts;
 
@@ -32,9 +36,14 @@ export class TakeOver {
   }
 
   /** Writes what `build` makes of the run; if it throws, the run is given back as it was. */
-  async write(run: string, build: (claimed: ClaimedRun) => RunCommit): Promise<TakenOver> {
-    const { store, lease, ready, take, hold } = this.#parts;
-    await ready();
+  async write(run: string, build: Build): Promise<TakenOver> {
+    await this.#parts.ready();
+    return this.writeNow(run, build);
+  }
+
+  /** The same, in a worker that has looked for dead owners not long ago. */
+  async writeNow(run: string, build: Build): Promise<TakenOver> {
+    const { store, lease, take, hold } = this.#parts;
     const row = await store.run(run);
     if (row === null) return { kind: "missing" };
     if (isTerminal(row.state)) return { kind: "ended" };
@@ -47,20 +56,20 @@ export class TakeOver {
     });
   }
 
-  async #writeTo(claimed: ClaimedRun, build: (claimed: ClaimedRun) => RunCommit): Promise<TakenOver> {
+  async #writeTo(claimed: ClaimedRun, build: Build): Promise<TakenOver> {
     let verdict: Verdict | null = null;
     try {
-      if (claimed.cancel === null) verdict = await this.#commit({ ...build(claimed), ifNotCancelled: true });
+      const commit = claimed.cancel === null ? build(claimed) : null;
+      if (commit !== null) verdict = await this.#commit({ ...commit, ifNotCancelled: true });
       if (verdict?.kind === "failed") throw verdict.error;
     } catch (error) {
       await this.#giveBack(claimed);
       throw error;
     }
     if (verdict?.kind === "applied") return { kind: "written" };
-    const isCancelled = verdict === null || (verdict.kind === "refused" && verdict.why === "cancel");
-    if (!isCancelled) return { kind: "busy", owner: null };
-    await this.#giveBack(claimed);
-    return { kind: "cancelled" };
+    const isOvertaken = verdict?.kind === "refused" && verdict.why === "cancel";
+    if (verdict === null || isOvertaken) await this.#giveBack(claimed);
+    return claimed.cancel !== null || isOvertaken ? { kind: "cancelled" } : { kind: "busy", owner: null };
   }
 
   /** Nothing was done with it. Mail may have come meanwhile: whoever claims it finds out, and lets it wait again. */

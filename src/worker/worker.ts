@@ -36,8 +36,9 @@ import { ScheduleKeeper } from "./schedule-keeper.ts";
 import { SelfFence } from "./self-fence.ts";
 import { startRefusal } from "./start-refusal.ts";
 import { Sweeper } from "./sweeper.ts";
-import { TakeOver } from "./take-over.ts";
+import type { TakeOver } from "./take-over.ts";
 import { Transactor } from "./transactor.ts";
+import type { VersionKeeper } from "./version-keeper.ts";
 import { waitOut, waitUntil } from "./waiting.ts";
 
 export interface WorkerOptions {
@@ -49,6 +50,7 @@ export interface WorkerOptions {
   readonly pollMs: number;
   readonly sweepMs: number;
   readonly housekeepingMs: number;
+  readonly versionGraceMs: number;
   readonly retention: { readonly succeededMs: number; readonly failedMs: number } | null;
   readonly codec: Codec;
   readonly host: Host;
@@ -72,8 +74,6 @@ export interface WorkerEvents {
 export class Worker {
   readonly committer: Committer;
   readonly ports: PassPorts;
-  /** Writes to runs that nobody works on. */
-  readonly takeOver: TakeOver;
   readonly #store: Store;
   readonly #options: WorkerOptions;
   readonly #events: WorkerEvents;
@@ -142,7 +142,10 @@ export class Worker {
       guarded: (what, body) => this.#guarded(what, body),
     });
     this.#mail = new Loop(store.leaseClock, options.pollMs, () => this.#guarded("read mail", () => this.#readMail()));
-    this.#sweeper = new Sweeper(store, this.#lease, options, () => void this.#claims.tick());
+    this.#sweeper = new Sweeper(store, this.#lease, options, {
+      released: () => void this.#claims.tick(),
+      swept: () => this.versions.look(),
+    });
     this.ports = this.#makePorts();
     this.#loader = new RunLoader({
       store,
@@ -153,20 +156,21 @@ export class Worker {
       claims: this.#claims,
       ports: this.ports,
       schedules: new ScheduleKeeper({ store, codec: options.codec, host: options.host, log }),
+      versionGraceMs: options.versionGraceMs,
+      ready: () => this.#ready(),
       isStopping: () => this.#isStopping,
       changed: (run) => events.changed(run),
       guarded: (what, body) => this.#guarded(what, body),
       guardedNow: (what, body) => this.#guardedNow(what, body),
     });
-    this.takeOver = new TakeOver({
-      store,
-      lease: this.#lease,
-      committer: this.committer,
-      ready: () => this.#ready(),
-      take: (worker, run) => this.#loader.takeAs(worker, run),
-      hold: (run, body) => this.#loader.hold(run, body),
-      changed: (run) => events.changed(run),
-    });
+  }
+
+  get takeOver(): TakeOver {
+    return this.#loader.takeOver;
+  }
+
+  get versions(): VersionKeeper {
+    return this.#loader.versions;
   }
 
   get id(): string | null {
@@ -347,8 +351,6 @@ export class Worker {
     this.#mailReader.forget(pass);
   }
 
-  // Commits
-
   #verdict(pass: Pass, verdict: Verdict, started: Started): void {
     if (pass.isOver) return;
     if (verdict.kind === "applied") {
@@ -378,8 +380,6 @@ export class Worker {
     void this.#guarded("compare with the store", () => this.#compareWithStore());
   }
 
-  // Mail
-
   async #readMail(): Promise<void> {
     const worker = this.#lease.id;
     if (worker !== null) await this.#mailReader.read(worker);
@@ -390,8 +390,6 @@ export class Worker {
     if (this.#isStopping || this.committer.isPaused || this.#selfFence.isUnderWay) return;
     await this.#loader.compareWithStore();
   }
-
-  // What passes ask for
 
   #makePorts(): PassPorts {
     const { host, codec, log, random, callbackSecrets } = this.#options;
