@@ -2,6 +2,7 @@ export type { Clock } from "./base/clock.ts";
 export type { Duration } from "./base/duration.ts";
 export type { Codec, FieldAddress } from "./base/envelope.ts";
 export { type ErrorCode, hasCode, PawlError, RetryableError, TerminalError } from "./base/errors.ts";
+export type { Advanced, AdvanceOptions } from "./client/advance.ts";
 export type {
   ApprovalPage,
   ApprovalQuery,
@@ -12,7 +13,8 @@ export type {
 } from "./client/approvals.ts";
 export type { CallbackFailure, CallbackReceipt, Callbacks } from "./client/callbacks.ts";
 export type { Debounce } from "./client/debounce.ts";
-export type { EffectRecord } from "./client/ledger.ts";
+export type { ImportOptions } from "./client/import.ts";
+export type { StepReport } from "./client/manual.ts";
 export { Pawl, type PawlOptions } from "./client/pawl.ts";
 export type { Choice } from "./client/resolve.ts";
 export type { RewriteOptions } from "./client/rewrite.ts";
@@ -66,6 +68,7 @@ export type { EffectOptions, EffectSpec, NeededApproval } from "./core/effect.ts
 export { type CategoryRule, ERROR_CATEGORIES, type ErrorCategory, errorCategory } from "./core/error-category.ts";
 export type { ConcurrencyLimit, RateLimit } from "./core/flow-control.ts";
 export type { EffectClass, Entry, EntryType, Parked, RewriteCause, Uses } from "./core/journal.ts";
+export type { EffectRecord } from "./core/ledger.ts";
 export type { MigratedRun, Migration, SavedRun, SavedStep } from "./core/migration.ts";
 export type { NoProgress } from "./core/no-progress.ts";
 export type { ApprovalNotification, IncompleteNotification, Notification, Notifier } from "./core/notification.ts";
@@ -84,6 +87,15 @@ export type {
   SqlRow,
   TransactionOptions,
 } from "./core/sql.ts";
+export type {
+  DocumentApproval,
+  DocumentEffect,
+  DocumentWait,
+  PhaseRecord,
+  StateDocument,
+  StepRecord,
+} from "./core/state-document.ts";
+export type { DocumentStatus } from "./core/status-words.ts";
 export type { Store } from "./core/store.ts";
 export type { PublicStatus, RunState } from "./core/transition.ts";
 export type { Detected, UndoInfo } from "./core/undoable-call.ts";
@@ -95,6 +107,17 @@ export {
   type WorkflowOptions,
   workflow,
 } from "./core/workflow.ts";
+export type {
+  GateOptions,
+  ManualOptions,
+  Phase,
+  PhaseFacts,
+  PhaseStep,
+  PhasesOptions,
+  PhaseWork,
+  RunIdFacts,
+} from "./flows/phase-spec.ts";
+export { type PhasesWorkflow, phases } from "./flows/phases.ts";
 export { memoryStore } from "./stores/memory/memory-store.ts";
 export { type PostgresStoreOptions, postgresStore } from "./stores/postgres/postgres-store.ts";
 export { sqliteStore } from "./stores/sqlite/sqlite-store.ts";

@@ -17,6 +17,7 @@ const MAX_LINES = 500;
 const LAYERS = [
   ["base"],
   ["core"],
+  ["files"],
   ["stores", "worker", "flows", "notify", "observe"],
   ["client", "guards"],
   ["index"],

@@ -24,7 +24,7 @@ export const effectMutants = [
     name: "the ledger forgets what earlier generations have done",
     changes: [
       {
-        file: "src/client/ledger.ts",
+        file: "src/core/ledger.ts",
         from: "  return all.map(({ record }) => record);",
         to: "  return all.filter((one) => lines.get(one.record.effect) === one).map(({ record }) => record);",
       },

@@ -10,7 +10,7 @@ export const guardMutants = [
   {
     rule: "S0-26",
     name: "a file is overwritten by whoever has lost the run",
-    changes: [{ file: "src/guards/atomic-file.ts", from: "    info.signal.throwIfAborted();\n", to: "" }],
+    changes: [{ file: "src/files/atomic-file.ts", from: "    info.signal.throwIfAborted();\n", to: "" }],
     killers: [{ file: FILES, title: "I16" }],
   },
   {
@@ -18,7 +18,7 @@ export const guardMutants = [
     name: "drafts of killed attempts stay",
     changes: [
       {
-        file: "src/guards/atomic-file.ts",
+        file: "src/files/atomic-file.ts",
         from: "  if (info.attempt > 1) await removeDrafts(folder, prefix);\n",
         to: "  void removeDrafts;\n",
       },

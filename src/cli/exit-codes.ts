@@ -21,7 +21,7 @@ export const EXIT_CODES: readonly { readonly code: ExitCode; readonly meaning: s
   { code: EXIT.notFound, meaning: "no such run, workflow or approval" },
   {
     code: EXIT.waiting,
-    meaning: "the run is parked, waits with --no-wait, or a cancel needs a worker",
+    meaning: "the run is parked or blocked, waits with --no-wait, or a cancel needs a worker",
   },
   { code: EXIT.unavailable, meaning: "the store cannot be used" },
   { code: EXIT.fault, meaning: "a fault in Pawl itself: please report it" },
@@ -39,6 +39,7 @@ const BY_ERROR: Partial<Record<ErrorCode, ExitCode>> = {
   run_not_found: EXIT.notFound,
   unknown_workflow: EXIT.notFound,
   run_parked: EXIT.waiting,
+  phase_blocked: EXIT.waiting,
   storage_unavailable: EXIT.unavailable,
   not_a_store: EXIT.unavailable,
   newer_schema: EXIT.unavailable,

@@ -4,7 +4,8 @@ import type { Pawl } from "../client/pawl.ts";
 import type { Run, RunStatus } from "../client/run.ts";
 import { timeline } from "../client/timeline.ts";
 import { why } from "../client/why.ts";
-import type { Entry } from "../core/journal.ts";
+import type { Entry, StatePatched } from "../core/journal.ts";
+import { BLOCKED, DECISION_SIGNAL } from "../core/outline.ts";
 import { isTerminal } from "../core/transition.ts";
 import { EXIT, type ExitCode } from "./exit-codes.ts";
 import type { Interrupt } from "./interrupt.ts";
@@ -78,16 +79,21 @@ async function watch(errand: Errand, live: Live, seen: number): Promise<Stop> {
   for await (const entry of errand.run.events()) {
     if (entry.seq < seen) continue;
     live.show(entry);
-    if (entry.type === "run.parked") return "parked";
+    if (entry.type === "run.parked" || isBlock(entry)) return "parked";
   }
   return "ended";
 }
 
+/** A run made of phases waits for a decision of its own making. */
+function isBlock({ type, key, payload }: Entry): boolean {
+  return type === "state.patched" && key === BLOCKED && (payload as StatePatched).value !== null;
+}
+
 /** A decision that is on its way will move it. */
 async function isParkedForGood({ pawl, run }: Errand): Promise<boolean> {
-  const { state } = await run.status();
-  if (state !== "parked") return false;
-  return !(await pawl.store.inbox(run.id)).some((row) => row.kind === "decision");
+  const { parked } = await run.status();
+  if (parked === undefined) return false;
+  return !(await pawl.store.inbox(run.id)).some((row) => row.kind === "decision" || row.name === DECISION_SIGNAL);
 }
 
 /** Resolves when nobody has the run and nothing is due: it waits for time or for somebody. */

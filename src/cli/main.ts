@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
+import { addAdvance } from "./advance.ts";
 import { addAnswer, addRevoke } from "./answer.ts";
 import { addApprovals } from "./approvals.ts";
 import { addApprove, addDeny, addRequestChanges } from "./approve.ts";
@@ -13,9 +14,11 @@ import { EXIT, EXIT_CODES_HELP } from "./exit-codes.ts";
 import { addExitCodes } from "./exit-codes-command.ts";
 import { addExport } from "./export.ts";
 import { addFork } from "./fork.ts";
+import { addImport } from "./import.ts";
 import { addInit } from "./init.ts";
 import { addJournal } from "./journal.ts";
 import { addLs } from "./ls.ts";
+import { addNext } from "./next.ts";
 import { addReplay } from "./replay.ts";
 import { addResolve } from "./resolve.ts";
 import { addRetry } from "./retry.ts";
@@ -31,8 +34,8 @@ import { addWorker } from "./worker.ts";
 import { addWorkers } from "./workers.ts";
 
 const GROUPS: readonly (readonly [title: string, commands: readonly ((program: Command) => void)[]])[] = [
-  ["Run workflows:", [addInit, addRun, addWorker, addStart]],
-  ["Look:", [addLs, addShow, addWhy, addJournal, addEffects, addExport]],
+  ["Run workflows:", [addInit, addRun, addAdvance, addWorker, addStart, addImport]],
+  ["Look:", [addLs, addShow, addWhy, addNext, addJournal, addEffects, addExport]],
   ["Act on a run:", [addSignal, addCancel, addRetry, addFork, addResolve, addState]],
   ["Approvals:", [addApprovals, addApprove, addDeny, addRequestChanges]],
   ["Callbacks:", [addAnswer, addRevoke]],

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { readProperty } from "../base/errors.ts";
+import { PawlError, readProperty } from "../base/errors.ts";
 import type { Pawl } from "../client/pawl.ts";
 import type { Resolved } from "../core/journal.ts";
 import { action, addCommand, withClient } from "./command.ts";
@@ -13,6 +13,7 @@ import { findRun } from "./run-id.ts";
 interface ResolveOptions {
   readonly value?: string;
   readonly step?: string;
+  readonly reason?: string;
 }
 
 /** Choices that end the run, in this process if they can. */
@@ -21,19 +22,21 @@ const STOPS: readonly string[] = ["cancel", "abort", "compensate"];
 export function addResolve(program: Command): void {
   addCommand(program, "resolve <run> <choice>", "decide about a parked run; pawl why lists the choices", [
     "pawl resolve 0193a7c2 retry",
+    'pawl resolve 0193a7c2 skip --reason "done by hand"',
     `pawl resolve 0193a7c2 complete --value '{"paymentId":"p-1"}'`,
   ])
     .option("--value <json>", "what the choice needs: JSON, @file or - for stdin")
+    .option("--reason <text>", "why: skip needs it")
     .option("--step <key>", "the step it is about, if there are several")
     .action(
       action<ResolveOptions, [string, string]>(({ options, out, url }, text, choice) =>
         withClient({ options, out, url }, async (pawl) => {
-          const value = await readValue(options.value, "--value");
+          const value = options.reason === undefined ? await readValue(options.value, "--value") : reasonOf(options);
           const run = await findRun(pawl, text);
           const resolving = pawl
             .resolve(run, {
               choice,
-              ...(options.value !== undefined && { value }),
+              ...(value !== undefined && { value }),
               ...(options.step !== undefined && { step: options.step }),
             })
             .then(() => true);
@@ -46,6 +49,11 @@ export function addResolve(program: Command): void {
         }),
       ),
     );
+}
+
+function reasonOf({ reason, value }: ResolveOptions): { readonly reason: string | undefined } {
+  if (value === undefined) return { reason };
+  throw new PawlError("invalid_argument", "--reason and --value do not go together: leave one of them out.");
 }
 
 /** Which run has taken the place of one that was started afresh. */

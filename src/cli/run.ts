@@ -3,6 +3,7 @@ import { PawlError } from "../base/errors.ts";
 import { compareVersions, parseVersion } from "../base/semver.ts";
 import type { Pawl } from "../client/pawl.ts";
 import type { Run } from "../client/run.ts";
+import type { StartOptions } from "../client/start.ts";
 import { isTerminal } from "../core/transition.ts";
 import { versionMismatch } from "../core/version-mismatch.ts";
 import type { Workflow } from "../core/workflow.ts";
@@ -72,7 +73,7 @@ export function addRun(program: Command): void {
 }
 
 /** The newest version of that name. */
-function pick(workflows: readonly Workflow[], name: string, file: string): Workflow {
+export function pick(workflows: readonly Workflow[], name: string, file: string): Workflow {
   const [newest] = workflows
     .filter((one) => one.name === name)
     .sort((a, b) => compareVersions(parseVersion(b.version), parseVersion(a.version)));
@@ -83,11 +84,15 @@ function pick(workflows: readonly Workflow[], name: string, file: string): Workf
 }
 
 /** With input, the engine compares it with the known run's and refuses another one (C-9); without, the run is simply found. */
-async function startOrFind(pawl: Pawl, request: Request): Promise<{ readonly run: Run; readonly isNew: boolean }> {
+export async function startOrFind(
+  pawl: Pawl,
+  request: Request,
+  how: Pick<StartOptions, "advance"> = {},
+): Promise<{ readonly run: Run; readonly isNew: boolean }> {
   const known = await knownRun(pawl, request);
   if (known !== null && request.input === undefined) return { run: known, isNew: false };
   const { workflow, key, id, input } = request;
-  const options = { ...(key !== undefined && { key }), ...(id !== undefined && { id }) };
+  const options = { ...how, ...(key !== undefined && { key }), ...(id !== undefined && { id }) };
   return { run: await pawl.start(workflow as Workflow<unknown>, input?.value, options), isNew: known === null };
 }
 

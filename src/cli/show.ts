@@ -1,7 +1,6 @@
 import type { Command } from "commander";
 import { formatMs } from "../base/duration.ts";
 import { budgetText } from "../client/budgets.ts";
-import { ownerOf } from "../client/ledger.ts";
 import type { RunStatus } from "../client/run.ts";
 import {
   decisionText,
@@ -13,6 +12,7 @@ import {
   timeline,
 } from "../client/timeline.ts";
 import type { ApprovalDecided } from "../core/approval-request.ts";
+import { ownerOf } from "../core/ledger.ts";
 import { action, addCommand, withClient } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
 import type { Colors, Output } from "./output.ts";
@@ -23,18 +23,29 @@ import { type Cell, table } from "./table.ts";
 import { inTime, timeOf } from "./times.ts";
 
 export function addShow(program: Command): void {
-  addCommand(program, "show <run>", "show a run's steps, attempts, waits and children", ["pawl show 0193a7c2"]).action(
-    action<object, [string]>((call, text) =>
-      withClient(call, async (pawl) => {
-        const run = pawl.get(await findRun(pawl, text));
-        const status = await run.status();
-        const line = timeline(await run.journal());
-        if (call.out.isJson) call.out.json({ ...status, timeline: line });
-        else print(call.out, status, line, pawl.store.clock.now());
-        return EXIT.ok;
-      }),
-    ),
-  );
+  addCommand(program, "show <run>", "show a run's steps, attempts, waits and children", [
+    "pawl show 0193a7c2",
+    "pawl show 0193a7c2 --document",
+  ])
+    .option("--document", "print its state document: phases, steps and statuses as JSON")
+    .action(
+      action<{ readonly document?: true }, [string]>((call, text) =>
+        withClient(call, async (pawl) => {
+          const run = pawl.get(await findRun(pawl, text));
+          if (call.options.document === true) {
+            const document = await run.document();
+            if (call.out.isJson) call.out.json(document);
+            else call.out.print(JSON.stringify(document, null, 2));
+            return EXIT.ok;
+          }
+          const status = await run.status();
+          const line = timeline(await run.journal());
+          if (call.out.isJson) call.out.json({ ...status, timeline: line });
+          else print(call.out, status, line, pawl.store.clock.now());
+          return EXIT.ok;
+        }),
+      ),
+    );
 }
 
 function print(out: Output, status: RunStatus, line: Timeline, now: number): void {

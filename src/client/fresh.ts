@@ -9,12 +9,12 @@ import { cancelWithoutBody } from "../core/endings.ts";
 import { needsOf } from "../core/flow-control.ts";
 import { generationOf } from "../core/generation.ts";
 import type { Entry, Resolved, RunStarted } from "../core/journal.ts";
+import { ledgerOf } from "../core/ledger.ts";
 import { pinned } from "../core/pins.ts";
 import { validate } from "../core/schema.ts";
 import type { ClaimedRun, NewChild, NewRun, RunCommit, RunRow } from "../core/store.ts";
 import { openEntry, openJournal } from "../core/values.ts";
 import type { Workflow } from "../core/workflow.ts";
-import { ledgerOf } from "./ledger.ts";
 import { notWritten } from "./rewrite.ts";
 import { type StartPorts, startSpace, versionElsewhere } from "./start.ts";
 

@@ -18,6 +18,7 @@ import { openEntry, sealValue } from "../core/values.ts";
 import type { Workflow } from "../core/workflow.ts";
 import { Registry } from "../worker/registry.ts";
 import { Worker, type WorkerOptions } from "../worker/worker.ts";
+import { type Advanced, type AdvanceOptions, advanceRun } from "./advance.ts";
 import { Approvals } from "./approvals.ts";
 import { callbackSecrets } from "./callback-secrets.ts";
 import { Callbacks } from "./callbacks.ts";
@@ -25,9 +26,12 @@ import { Changes } from "./changes.ts";
 import { consoleLog, harmless } from "./console-log.ts";
 import { assertSameCancel } from "./decision.ts";
 import { forkCommit, forkPoint, readableStart, retryPoint } from "./fork.ts";
+import { type ImportOptions, readImport } from "./import.ts";
 import { type Machine, machineOf } from "./machine.ts";
+import { reportStep, type StepReport } from "./manual.ts";
 import { notifyWorkflow } from "./notify-workflow.ts";
 import { DEFAULT_STORE, storeOf } from "./open-store.ts";
+import type { SendPorts } from "./own-signals.ts";
 import { type Choice, resolveRun } from "./resolve.ts";
 import { type RewriteOptions, rewriteRun } from "./rewrite.ts";
 import {
@@ -368,7 +372,33 @@ export class Pawl {
   /** Decides about a parked run; `run.status()` lists the choices. */
   async resolve(id: string, choice: Choice): Promise<void> {
     this.#assertOpen();
-    await resolveRun({ ...this.#source, starting: this.#ports, sent: () => this.#worker.hint() }, id, choice);
+    await resolveRun({ ...this.#sending, starting: this.#ports }, id, choice);
+  }
+
+  /** Executes one phase of a run that was started with `advance`, or all that are left, and tells where it stands. Throws `phase_blocked` if one has failed. */
+  async advance(id: string, options?: AdvanceOptions): Promise<Advanced> {
+    this.#assertOpen();
+    assertName("run id", id);
+    return advanceRun(this.#sending, id, options);
+  }
+
+  /** Says that a step which is done outside was begun, is done or has failed. */
+  async report(id: string, step: string, report: StepReport): Promise<void> {
+    this.#assertOpen();
+    assertName("run id", id);
+    await reportStep(this.#sending, id, step, report);
+  }
+
+  /** Makes a state document a run, with its output files, and goes on where it stands. */
+  async import<I>(document: unknown, options: ImportOptions<I>): Promise<{ run: Run; warnings: readonly string[] }> {
+    this.#assertOpen();
+    const { input, options: how, warnings } = await readImport(this.store, document, options as ImportOptions);
+    const id = await startRun(this.#ports, options.workflow as unknown as Workflow, input, how);
+    return { run: this.get(id), warnings };
+  }
+
+  get #sending(): SendPorts {
+    return { ...this.#source, sent: () => this.#worker.hint() };
   }
 
   /** Makes a run that nobody works on go on from another state, as a new generation: recorded, with who did it and why. */

@@ -2,7 +2,10 @@
 // One decision per park: it waits in the run's inbox until its owner records it with what follows from it.
 import { PawlError, readProperty } from "../base/errors.ts";
 import type { Parked, Resolved } from "../core/journal.ts";
+import type { Block } from "../core/outline.ts";
 import { BUDGET_DECISION } from "../core/spending.ts";
+import { isTerminal } from "../core/transition.ts";
+import { blockOf, resolveBlock } from "./block.ts";
 import { assertRaise, raiseForOthers } from "./budgets.ts";
 import { assertSameDecision, sealDecision, stepOf } from "./decision.ts";
 import { startFresh } from "./fresh.ts";
@@ -29,6 +32,10 @@ interface Decision {
 export async function resolveRun(ports: ResolvePorts, id: string, choice: Choice): Promise<void> {
   const decision: Decision = typeof choice === "string" ? { choice } : choice;
   const park = await openParkOf(ports, id);
+  if ("ticket" in park) {
+    assertChoice(id, park, decision.choice === "cancel" ? "abort" : decision.choice);
+    return resolveBlock(ports, id, park, decision);
+  }
   assertChoice(id, park, decision.choice);
   if (decision.choice === "cancel" || decision.choice === "abort") return void (await ports.cancel(id));
   if (decision.choice === "compensate") return void (await ports.cancel(id, { compensate: true }));
@@ -50,10 +57,13 @@ function whoSays({ value }: Decision): string {
   return typeof by === "string" && by !== "" ? by : "somebody";
 }
 
-async function openParkOf({ store }: ResolvePorts, id: string): Promise<Parked> {
+async function openParkOf(ports: ResolvePorts, id: string): Promise<Parked | Block> {
+  const { store } = ports;
   const [wait] = (await store.waits({ run: id })).filter((one) => one.kind === "decision");
   if (wait !== undefined && wait.detail !== null) return parkOf(id, wait.detail);
   const { state } = await rowOf(id, store);
+  const block = isTerminal(state) ? null : await blockOf(ports, id, { evenDecided: true });
+  if (block !== null) return block;
   throw new PawlError(
     "invalid_argument",
     `Run ${id} is ${state}, not parked: there is nothing to decide. \`pawl why ${id}\` tells what it does.`,
@@ -61,7 +71,7 @@ async function openParkOf({ store }: ResolvePorts, id: string): Promise<Parked> 
   );
 }
 
-function assertChoice(id: string, { choices }: Parked, choice: string): void {
+function assertChoice(id: string, { choices }: Pick<Parked, "choices">, choice: string): void {
   if (choices.includes(choice)) return;
   throw new PawlError(
     "invalid_argument",

@@ -3,12 +3,15 @@ import type { Codec } from "../base/envelope.ts";
 import { hasCode, PawlError } from "../base/errors.ts";
 import type { BudgetStatus } from "../core/budget.ts";
 import type { Ended, Entry, Parked } from "../core/journal.ts";
+import { type EffectRecord, ledgerOf } from "../core/ledger.ts";
+import { BLOCKED, type Block, isOwnKey } from "../core/outline.ts";
+import { type StateDocument, stateDocument } from "../core/state-document.ts";
 import type { RunRow, Store, WaitKind } from "../core/store.ts";
 import { isTerminal, type PublicStatus, publicStatus, type RunState } from "../core/transition.ts";
 import { openEntry, openValue } from "../core/values.ts";
+import { parkOfBlock } from "./block-text.ts";
 import { budgetOf } from "./budgets.ts";
 import type { Changes, RunEnd } from "./changes.ts";
-import { type EffectRecord, ledgerOf } from "./ledger.ts";
 import { lineOf } from "./line.ts";
 
 /** A line of a list of runs. */
@@ -82,6 +85,8 @@ export interface Run<O = unknown> {
   journal(): Promise<Entry[]>;
   /** What it has done outside, and what became of that: its ledger. */
   effects(): Promise<EffectRecord[]>;
+  /** Where it stands, phase by phase and step by step: its state document, as JSON. */
+  document(): Promise<StateDocument>;
   /** Everything recorded so far, then what follows, until the run ends. */
   events(): AsyncIterable<RunEvent>;
 }
@@ -129,6 +134,10 @@ export class RunHandle<O> implements Run<O> {
 
   async effects(): Promise<EffectRecord[]> {
     return ledgerOf(await this.journal());
+  }
+
+  document(): Promise<StateDocument> {
+    return documentOf(this.id, this.#source);
   }
 
   events(): AsyncIterable<RunEvent> {
@@ -256,17 +265,23 @@ async function statusOf(id: string, source: RunSource): Promise<RunStatus> {
       ...(line === null ? [] : [{ kind: line.kind, key: line.kind, name: line.name, due: null }]),
       ...waits.map(({ kind, key, name, due }) => ({ kind, key, name, due: due === null ? null : new Date(due) })),
     ],
-    ...(park === null ? {} : { parked: parkOf(id, park) }),
+    ...(park === null ? blockFields(row, data) : { parked: parkOf(id, park) }),
     ...(await endFields(id, row, source)),
     ...(row.progress === null ? {} : { progress: progressOf(id, row.progress) }),
     ...(row.cost === null ? {} : { cost: costOf(id, row.cost) }),
     ...(budget === null ? {} : { budget }),
-    data: Object.fromEntries(data),
+    data: Object.fromEntries(data.filter(([key]) => !isOwnKey(key))),
     traceId: row.traceId,
     deadline: row.deadline === null ? null : new Date(row.deadline),
     owner: row.owner,
     origin: row.origin,
   };
+}
+
+/** A run that waits for a decision of its own making is shown like one that was parked. */
+function blockFields(row: RunRow, data: readonly (readonly [string, unknown])[]): Pick<RunStatus, "parked"> {
+  const block = data.find(([key]) => key === BLOCKED)?.[1] as Block | null | undefined;
+  return block == null || isTerminal(row.state) ? {} : { parked: parkOfBlock(row.id, block) };
 }
 
 /** What the store keeps beside the journal, for people: why a run is parked. */
@@ -330,6 +345,12 @@ async function endFields(id: string, row: RunRow, source: RunSource): Promise<{ 
 async function journalOf(id: string, { store, codec }: RunSource): Promise<Entry[]> {
   await rowOf(id, store);
   return (await store.journal(id)).map((stored) => openEntry(codec, id, stored));
+}
+
+/** A run that is being worked on moves between two reads: the row is never older than the entries, but it may be newer. */
+export async function documentOf(id: string, source: RunSource): Promise<StateDocument> {
+  const entries = await journalOf(id, source);
+  return stateDocument(await rowOf(id, source.store), entries);
 }
 
 async function* eventsOf(id: string, source: RunSource): AsyncGenerator<RunEvent, void, void> {

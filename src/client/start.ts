@@ -11,6 +11,7 @@ import { needsOf } from "../core/flow-control.ts";
 import type { Host } from "../core/host.ts";
 import type { Entry, RunStarted } from "../core/journal.ts";
 import { DEFAULTS } from "../core/limits.ts";
+import { ADVANCE_TAG } from "../core/outline.ts";
 import { pinned } from "../core/pins.ts";
 import { validate, validateNow } from "../core/schema.ts";
 import { assertNoSchedule } from "../core/slot-run.ts";
@@ -41,6 +42,8 @@ export interface StartOptions {
   readonly transaction?: OpenTransaction;
   /** What the run and all runs below it may spend. Default: the workflow's. */
   readonly budget?: BudgetOptions;
+  /** Begins no phase before `pawl.advance` says so. Only for workflows made with `phases`. Default false. */
+  readonly advance?: boolean;
   /** Only for a workflow given by name that this process does not know. */
   readonly version?: string;
   /** What was done before this run began, for one that is taken over from elsewhere: its body sees it as `ctx.run.adopted`. */
@@ -81,6 +84,7 @@ export function startRun(
   const known = typeof workflow === "string" ? ports.registry.newest(workflow) : workflow;
   if (known === undefined) return startElsewhere(ports, workflow as string, input, options);
   const target = targetHere(known);
+  if (options.advance === true && !("plan" in known)) throw hasNoPhases(target.name);
   const schema = known.definition.input;
   if (schema === undefined) return startChecked(ports, target, input, options);
   // The transaction may be over when a promise has been waited for.
@@ -95,11 +99,19 @@ async function startElsewhere(ports: StartPorts, name: string, input: unknown, o
   return startChecked(ports, await targetElsewhere(ports, name, options), input, options);
 }
 
-function startChecked(ports: StartPorts, target: Target, input: unknown, options: StartOptions): Promise<string> {
+/** `times`: how often a readable id was found to be another run's. */
+function startChecked(
+  ports: StartPorts,
+  target: Target,
+  input: unknown,
+  options: StartOptions,
+  times = 0,
+): Promise<string> {
   const { name, version } = target;
   const text = encodePayload(input, "input");
-  const id = options.id ?? ports.ids.next();
   const now = ports.store.clock.now();
+  const readable = readableId(target, input, options, now, times);
+  const id = options.id ?? readable ?? ports.ids.next();
   const deadline = deadlineOf(options, target, now);
   const draft = new Draft(id, { head: 0, hash: id, at: 0 }, ports.host, ports.codec);
   const needs = target.workflow === null ? null : needsOf(target.workflow, input);
@@ -122,8 +134,9 @@ function startChecked(ports: StartPorts, target: Target, input: unknown, options
       deadline,
       ...(plan !== undefined && { plan }),
     });
-  const isPlain = options.key === undefined && options.id === undefined;
-  if (!create.claimed || !isPlain) return startUnlessThere(ports, target, create, draft, text, options);
+  const isPlain = options.key === undefined && options.id === undefined && readable === null;
+  const again = readable === null ? null : () => startChecked(ports, target, input, options, times + 1);
+  if (!create.claimed || !isPlain) return startUnlessThere(ports, target, create, draft, text, options, again);
   // The body sees what replay would show it: the input as it was recorded (I21).
   const payload: RunStarted = {
     workflow: name,
@@ -150,11 +163,13 @@ async function startUnlessThere(
   draft: Draft,
   text: string,
   options: StartOptions,
+  again: (() => Promise<string>) | null,
 ): Promise<string> {
   const { key } = options;
   if (key !== undefined) draft.key({ space: startSpace(target.name), key, digest: ports.host.digest(text) });
   const { commit } = draft.take();
   const verdict = await write(ports, commit, options);
+  if (isTaken(verdict) && again !== null) return underAnotherId(ports, verdict.holder, create, text, options, again);
   if (verdict.kind !== "applied") return existing(ports, verdict, target.name, text, options);
   const { run } = commit;
   const [entry] = commit.entries;
@@ -162,6 +177,41 @@ async function startUnlessThere(
     ports.worker.adopt({ run, workflow: target.workflow, create, entry });
   else ports.worker.hint();
   return run;
+}
+
+/** More runs of one key on one day are a mistake, not a business. */
+const MAX_NUMBER = 10_000;
+
+/** An id that tells what the run is about, if its workflow makes such ids; the second one of the same name has a number. */
+function readableId(target: Target, input: unknown, options: StartOptions, now: number, times: number): string | null {
+  if (options.id !== undefined || options.debounce !== undefined) return null;
+  const id = target.workflow?.definition.runId?.({ key: options.key ?? null, input, now }) ?? null;
+  if (id === null || times >= MAX_NUMBER) return null;
+  const numbered = times === 0 ? id : `${id}-${times + 1}`;
+  assertName("run id", numbered);
+  return numbered;
+}
+
+type Taken = Extract<Verdict, { why: "exists" }>;
+
+function isTaken(verdict: Verdict): verdict is Taken {
+  return verdict.kind === "refused" && verdict.why === "exists";
+}
+
+/** The id is made of what the run is about: whoever has it is this very start, the run of the same key, or another run. */
+async function underAnotherId(
+  ports: StartPorts,
+  holder: RunRow,
+  create: NewRun,
+  text: string,
+  { key }: StartOptions,
+  again: () => Promise<string>,
+): Promise<string> {
+  if (holder.traceId === create.traceId) return holder.id;
+  const known = key === undefined ? null : await ports.store.key(startSpace(create.workflow), key);
+  if (known === null) return again();
+  if (known.digest === ports.host.digest(text)) return known.run;
+  throw conflict(known.run, `key "${key}"`);
 }
 
 function write({ store, worker }: StartPorts, commit: RunCommit, { transaction }: StartOptions): Promise<Verdict> {
@@ -262,9 +312,10 @@ function newRun(
   return {
     workflow: target.name,
     version: target.version,
-    traceId: options.id === undefined ? id : ports.ids.next(),
+    // A readable id may be another run's: by this one a start knows its own again.
+    traceId: options.id === undefined && target.workflow?.definition.runId == null ? id : ports.ids.next(),
     key: options.key ?? null,
-    tags: [...new Set(options.tags ?? [])],
+    tags: [...new Set([...(options.tags ?? []), ...(options.advance === true ? [ADVANCE_TAG] : [])])],
     priority: options.priority ?? 0,
     parent: null,
     origin: null,
@@ -311,6 +362,14 @@ async function inputText(ports: StartPorts, row: RunRow): Promise<string | null>
   const [first] = await ports.store.journal(row.id, { limit: 1 });
   if (first === undefined) return null;
   return encodePayload((openEntry(ports.codec, row.id, first).payload as RunStarted).input, "input");
+}
+
+function hasNoPhases(workflow: string): PawlError {
+  return new PawlError(
+    "invalid_argument",
+    `Workflow "${workflow}" is not made with phases(…), so \`advance\` has no meaning for it. Leave it out.`,
+    { fields: { workflow, field: "advance" } },
+  );
 }
 
 function conflict(run: string, what: string): PawlError {

@@ -2,17 +2,20 @@
 // Puts together what the journal, the run's row, its waits and the workers say, in words a person can act on.
 import { readCancel } from "../base/cancel-text.ts";
 import { formatMs } from "../base/duration.ts";
+import { type EffectRecord, ledgerOf, ownerOf } from "../core/ledger.ts";
+import { DECISION_SIGNAL } from "../core/outline.ts";
+import type { DocumentWait } from "../core/state-document.ts";
 import type { InboxRow } from "../core/store.ts";
 import { isTerminal, type PublicStatus, type RunState } from "../core/transition.ts";
 import type { ApprovalSummary } from "./approvals.ts";
 import { budgetText } from "./budgets.ts";
 import { isStranded, neededVersion } from "./doctor.ts";
-import { type EffectRecord, ledgerOf, ownerOf } from "./ledger.ts";
 import { type Line, lineOf } from "./line.ts";
 import type { Pawl } from "./pawl.ts";
 import type { RunStatus, RunWait } from "./run.ts";
 import { short, type Timeline, type TimelineStep, timeline } from "./timeline.ts";
 import { approvalAdvice, approvalNow, approvalsSoFar } from "./why-approvals.ts";
+import { isOwnWait, phaseAdvice, phaseNow, phaseWaitName, phaseWaits } from "./why-phases.ts";
 import { isLive, type WorkerStatus } from "./worker-health.ts";
 
 export interface Explanation {
@@ -57,6 +60,8 @@ interface Facts {
   readonly approvals: readonly ApprovalSummary[];
   /** What it stands in line for. */
   readonly standsFor: Line | null;
+  /** What it waits for as a run made of phases. */
+  readonly own: readonly DocumentWait[];
   readonly now: number;
 }
 
@@ -113,6 +118,7 @@ async function gather(pawl: Source, id: string, depth: number): Promise<Facts> {
     mail: isTerminal(status.state) ? [] : await pawl.store.inbox(id),
     children: await childrenOf(pawl, status, depth),
     approvals: await approvalsOf(pawl, status),
+    own: phaseWaits(row, journal),
     standsFor: row === null ? null : await lineOf(pawl.store, row),
     now: pawl.store.clock.now(),
   };
@@ -168,7 +174,9 @@ function summaryOf(facts: Facts): string {
     case "retrying":
       return `${what} waits to try again after a failure.`;
     case "waiting":
-      return `${what} is waiting for ${waitNames(status)}.`;
+      if (status.parked !== undefined)
+        return `${what} is blocked (${status.parked.reason}): it will not move until a person decides.`;
+      return `${what} is waiting for ${waitNames(facts)}.`;
     case "compensating":
       return `${what} is undoing what it did.`;
     case "running":
@@ -191,10 +199,11 @@ function failedStepOf(line: Timeline): string {
   return step === undefined ? "" : ` in step "${step.key}"`;
 }
 
-function waitNames(status: RunStatus): string {
-  const names = status.waits.map(
-    (wait) => `${WAIT_WORDS[wait.kind] ?? wait.kind} "${CALL_NAMED.has(wait.kind) ? callKey(wait) : wait.name}"`,
-  );
+function waitNames({ status, own }: Facts): string {
+  const names = status.waits
+    .filter((wait) => !isOwnWait(wait))
+    .map((wait) => `${WAIT_WORDS[wait.kind] ?? wait.kind} "${CALL_NAMED.has(wait.kind) ? callKey(wait) : wait.name}"`)
+    .concat(own.map(phaseWaitName));
   return names.length === 0 ? "something that is not recorded" : listOf(names, 3);
 }
 
@@ -271,12 +280,12 @@ function presentOf(facts: Facts): string[] {
     .filter((step) => step.status === "running" || step.status === "retrying")
     .map((step) => stepNow(facts, step));
   const waits = status.waits
-    .filter((wait) => wait.kind !== "retry" && wait.kind !== "decision")
+    .filter((wait) => wait.kind !== "retry" && wait.kind !== "decision" && !isOwnWait(wait))
     .map((wait) => waitNow(facts, wait));
   return [
     ...(status.parked === undefined ? [] : [status.parked.message]),
     ...beginning(facts),
-    ...(status.state === "parked" ? [] : [...steps, ...waits]),
+    ...(status.state === "parked" ? [] : [...steps, ...waits, ...facts.own.map(phaseNow)]),
     ...facts.children,
     ...ownerLines(facts),
     ...(mail.some(({ kind }) => kind === "decision")
@@ -372,11 +381,11 @@ function nextOf(facts: Facts, faults: readonly string[]): string[] {
     ];
   }
   if (isTerminal(status.state)) return [];
-  const signals = status.waits.filter((wait) => wait.kind === "signal");
+  const signals = status.waits.filter((wait) => wait.kind === "signal" && !isOwnWait(wait));
   const unasked = facts.mail.filter(
     ({ kind, name }) => kind === "signal" && signals.every((wait) => wait.name !== name),
   );
-  const isDecided = facts.mail.some(({ kind }) => kind === "decision");
+  const isDecided = facts.mail.some(({ kind, name }) => kind === "decision" || name === DECISION_SIGNAL);
   const choices = isDecided ? [] : (status.parked?.choices ?? []);
   const lines = [
     ...faults,
@@ -384,6 +393,7 @@ function nextOf(facts: Facts, faults: readonly string[]): string[] {
     ...(status.state === "parked"
       ? []
       : signals.map((wait) => `To send it: pawl signal ${status.id} ${wait.name} '<payload as JSON>'`)),
+    ...facts.own.map((wait) => phaseAdvice(status.id, wait)),
     ...approvalAdvice(facts.approvals),
     ...status.waits.filter(({ kind }) => kind === "callback").map(callbackAdvice),
     ...(signals.length === 0
@@ -405,6 +415,7 @@ function callbackAdvice({ key, name }: RunWait): string {
 const VALUES: Readonly<Record<string, string>> = {
   happened: " --value '<result as JSON>'",
   complete: " --value '<result as JSON>'",
+  skip: ' --reason "…"',
   raise: " --value '<new limits as JSON>'",
 };
 

@@ -458,6 +458,7 @@ function factsOf(pass: Pass): RunFacts {
     ...(schedule === null ? {} : { schedule }),
     ...(pass.pins.adopted === undefined ? {} : { adopted: pass.pins.adopted }),
     uses: pass.pins.uses ?? NO_USES,
+    ...(pass.ports.files !== null && { outputs: pass.ports.files.outputs(row.id) }),
   };
 }
 

@@ -101,6 +101,8 @@ export interface RunFacts {
   readonly adopted?: unknown;
   /** The versions of prompts, policies, models and tools that the run was started with, whatever the workflow says since. */
   readonly uses: Uses;
+  /** The folder for its output files, where the store has a place for them. It differs between machines: a body must not depend on it. */
+  readonly outputs?: string;
 }
 
 type StartInput<I> = undefined extends I ? [input?: I, options?: CallOptions] : [input: I, options?: CallOptions];

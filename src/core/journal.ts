@@ -260,6 +260,8 @@ export type ParkReason =
   | "definition_changed"
   | "foreign_await"
   | "migration_pending"
+  | "output_missing"
+  | "phase_blocked"
   | "poisoned"
   | "replay_drift"
   | "replay_stalled"

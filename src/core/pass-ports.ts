@@ -10,7 +10,7 @@ import type { Entry, StoredEntry } from "./journal.ts";
 import type { MailState } from "./mailbox.ts";
 import type { Pass } from "./pass.ts";
 import type { Sql } from "./sql.ts";
-import type { NewRun, RunRow, Store } from "./store.ts";
+import type { NewRun, RunRow, Store, StoreFiles } from "./store.ts";
 import type { Timeouts } from "./timeouts.ts";
 import type { Undone } from "./transactions.ts";
 import type { Turns } from "./turns.ts";
@@ -63,6 +63,8 @@ export interface PassPorts {
   adopt(child: AdoptedChild): void;
   /** Messages or children for other runs are durable now. */
   mailed(): void;
+  /** Where files of runs are kept, where the store says so. */
+  readonly files: StoreFiles | null;
   /** Whether this worker sends notifications. */
   readonly notifies: boolean;
   /** What tokens of callbacks are made with; `null`: this process was given no secret. */

@@ -22,6 +22,8 @@ export interface Store {
   readonly leaseClock: Clock;
   /** How many commits may be under way at once; runs are spread over lanes by id. */
   readonly lanes: number;
+  /** Where files that belong to runs are kept, where that is a matter of the store. */
+  readonly files?: StoreFiles;
 
   open(): Promise<void>;
   close(): Promise<void>;
@@ -92,6 +94,11 @@ export interface Store {
   inspect(options?: { readonly quick?: boolean }): Promise<StoreReport>;
   /** Writes a consistent copy, if the store can. */
   backup?(file: string): Promise<void>;
+}
+
+export interface StoreFiles {
+  /** The folder for the output files of a run. */
+  outputs(run: string): string;
 }
 
 export interface Hint {

@@ -32,7 +32,7 @@ export const TRANSITIONS: Readonly<Record<RunState, readonly RunState[]>> = {
   cancelled: [],
 };
 
-const PUBLIC: Readonly<Record<RunState, PublicStatus>> = {
+export const PUBLIC_STATUS: Readonly<Record<RunState, PublicStatus>> = {
   accepted: "running",
   running: "running",
   retrying: "running",
@@ -45,7 +45,7 @@ const PUBLIC: Readonly<Record<RunState, PublicStatus>> = {
 };
 
 export function publicStatus(state: RunState): PublicStatus {
-  return PUBLIC[state];
+  return PUBLIC_STATUS[state];
 }
 
 /** A terminal state never changes (I16). */

@@ -78,6 +78,14 @@ export interface Workflow<I = unknown, O = unknown> {
   readonly [types]?: { readonly input: (input: I) => void; readonly output: O };
 }
 
+export interface NewRunFacts {
+  /** The start key, if there is one. */
+  readonly key: string | null;
+  readonly input: unknown;
+  /** Store time. */
+  readonly now: number;
+}
+
 /** A definition with its defaults filled in; what the engine runs. */
 export interface Definition {
   readonly handler: Handler<unknown, unknown>;
@@ -95,6 +103,8 @@ export interface Definition {
   readonly retryBudget: RetryBudget | null;
   readonly breakers: Breakers | null;
   readonly uses: Uses | null;
+  /** Makes the ids of runs, where they are made of what they are about; `null` from it: one as for any run. */
+  readonly runId: ((facts: NewRunFacts) => string | null) | null;
   readonly versionPolicy: VersionPolicy;
   readonly migrations: readonly Migration[];
   /** What a run that was begun with it may be compared by; `null` where there is nothing but code. */
@@ -156,6 +166,7 @@ function definitionOf(options: WorkflowOptions<never>, handler: Handler<unknown,
     versionPolicy: versionPolicyOf(options),
     migrations: migrationsOf(options.migrations, options.name),
     structure: structureOf(null, uses),
+    runId: null,
   };
 }
 

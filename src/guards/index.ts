@@ -1,4 +1,4 @@
-export { contentOf, type FileContent } from "./atomic-file.ts";
+export { contentOf, type FileContent } from "../files/atomic-file.ts";
 export { type CommentOptions, type Comments, comment } from "./comment.ts";
 export { type CreateIfAbsentOptions, createIfAbsent } from "./create-if-absent.ts";
 export { type Committed, type GitCommitOptions, gitCommit } from "./git-commit.ts";

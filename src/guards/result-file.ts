@@ -3,7 +3,7 @@
 // also half of a file that another tool was writing when it died, means that it has to be executed (S0-29).
 import { decode, encode } from "../base/codec.ts";
 import type { StepInfo } from "../core/context.ts";
-import { contentOf, replaceFile } from "./atomic-file.ts";
+import { contentOf, replaceFile } from "../files/atomic-file.ts";
 
 export interface ResultFile {
   readonly passed: boolean;

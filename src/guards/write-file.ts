@@ -1,7 +1,7 @@
 import { TerminalError } from "../base/errors.ts";
 import type { StepInfo } from "../core/context.ts";
 import type { EffectSpec } from "../core/effect.ts";
-import { contentOf, type FileContent, removeFile, replaceFile, sha256 } from "./atomic-file.ts";
+import { contentOf, type FileContent, removeFile, replaceFile, sha256 } from "../files/atomic-file.ts";
 
 export interface WriteFileOptions {
   /** What the file held before, `null` for nothing, as a step with `contentOf(path)` has recorded it: `undo` puts it back. Default: no undo. */

@@ -134,6 +134,7 @@ class DryPass {
       codec: jsonCodec,
       log: silent,
       random: () => 0,
+      files: null,
       dirty: () => this.#dirty(),
       mayStart: () => false,
       transactions: "asynchronous",

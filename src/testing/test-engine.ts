@@ -5,7 +5,9 @@ import { type Duration, toMs } from "../base/duration.ts";
 import { PawlError } from "../base/errors.ts";
 import type { Approvals, Decision } from "../client/approvals.ts";
 import type { Callbacks } from "../client/callbacks.ts";
+import type { StepReport } from "../client/manual.ts";
 import { Pawl, type PawlOptions } from "../client/pawl.ts";
+import type { Choice } from "../client/resolve.ts";
 import type { CancelOptions, CancelOutcome, Run, SignalOptions } from "../client/run.ts";
 import type { StartOptions } from "../client/start.ts";
 import type { ApprovalRequested } from "../core/approval-request.ts";
@@ -39,6 +41,10 @@ export interface TestEngine {
   get<O = unknown>(id: string): Run<O>;
   signal(id: string, name: string, payload?: unknown, options?: SignalOptions): Promise<void>;
   cancel(id: string, options?: CancelOptions): Promise<CancelOutcome>;
+  /** Decides about a run that is parked or blocked. */
+  resolve(id: string, choice: Choice): Promise<void>;
+  /** Says that a step which is done outside was begun, is done or has failed. */
+  report(id: string, step: string, report: StepReport): Promise<void>;
   readonly approvals: Pick<Approvals, "decide" | "get" | "list">;
   readonly callbacks: Pick<Callbacks, "answer" | "fail" | "revoke">;
   /** Waits until the run has asked for the last approval of this name, and decides about it. */
@@ -120,6 +126,7 @@ export function handleOf(
     cancel: (how) => driver.drive(run.cancel(how)),
     journal: () => run.journal(),
     effects: () => run.effects(),
+    document: () => run.document(),
     events: () => run.events(),
   });
   return {
@@ -128,6 +135,8 @@ export function handleOf(
     get: (id) => watched(pawl.get(id)),
     signal: (id, name, payload, how) => pawl.signal(id, name, payload, how),
     cancel: (id, how) => driver.drive(pawl.cancel(id, how)),
+    resolve: (id, choice) => driver.drive(pawl.resolve(id, choice)),
+    report: (id, step, report) => pawl.report(id, step, report),
     approvals: pawl.approvals,
     callbacks: pawl.callbacks,
     decide: async (id, name, decision) => {

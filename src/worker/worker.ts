@@ -396,6 +396,7 @@ export class Worker {
     const timeouts = new Timeouts(host);
     return {
       host,
+      files: this.#store.files ?? null,
       codec,
       log,
       random,

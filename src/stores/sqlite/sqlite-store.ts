@@ -1,9 +1,10 @@
 // The SQLite store
 // One file, any number of processes on one machine. Every method is one transaction on the one connection of this process.
-import { resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { type Clock, systemClock } from "../../base/clock.ts";
 import { PawlError } from "../../base/errors.ts";
 import type { Store } from "../../core/store.ts";
+import { folderName } from "../../files/folder-name.ts";
 import { checkMessage } from "../commit-fault.ts";
 import { OwnedRuns } from "../owned-runs.ts";
 import { claim, nextWake, take } from "./claim.ts";
@@ -54,6 +55,7 @@ export function sqliteStore(file: string, options: SqliteStoreOptions = {}): Sto
     clock,
     leaseClock,
     lanes: 1,
+    files: { outputs: (run) => join(dirname(resolve(file)), "outputs", folderName(run)) },
 
     async open() {
       await db.open();

@@ -2,8 +2,8 @@
 // A fold of its own, apart from the engine's: what each run has done, what became of it, and what was taken back. At the end the world outside and
 // the engine's ledger are compared with it.
 import { hasCode, readProperty } from "../../base/errors.ts";
-import { ledgerOf } from "../../client/ledger.ts";
 import type { Cancelling, EffectPlanned, Ended, Entry, Resolved, StepFailed, StepStarted } from "../../core/journal.ts";
+import { ledgerOf } from "../../core/ledger.ts";
 import type { Bank } from "./bank.ts";
 import type { Situation } from "./situations.ts";
 

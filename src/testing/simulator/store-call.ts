@@ -3,6 +3,7 @@ import type { Store } from "../../core/store.ts";
 export type Method = Exclude<
   keyof Store,
   | "kind"
+  | "files"
   | "clock"
   | "leaseClock"
   | "lanes"

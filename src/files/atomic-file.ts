@@ -6,15 +6,29 @@
 //   F3. A later attempt removes the drafts of earlier ones first. What a killed process has left is gone then, and a frozen one that
 //       comes back finds nothing to rename.
 import { createHash, randomBytes } from "node:crypto";
-import { type FileHandle, open, readdir, readFile, realpath, rename, rm, stat } from "node:fs/promises";
+import { type FileHandle, mkdir, open, readdir, readFile, realpath, rename, rm, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { readProperty } from "../base/errors.ts";
 import type { StepInfo } from "../core/context.ts";
 
 export type FileContent = string | Uint8Array;
 
+/** What replaces a file must know of who does it. */
+export type Replacing = Pick<StepInfo, "key" | "attempt" | "signal">;
+
+/** Makes a folder and those above it, durably. */
+export async function makeFolder(path: string): Promise<void> {
+  const first = await mkdir(path, { recursive: true });
+  if (first === undefined) return;
+  const last = dirname(resolve(first));
+  for (let folder = resolve(path); folder !== last; ) {
+    folder = dirname(folder);
+    await syncFolder(folder);
+  }
+}
+
 /** Replaces the file, or makes it. Its permissions stay, and a link stays a link. */
-export async function replaceFile(path: string, content: FileContent, info: StepInfo): Promise<void> {
+export async function replaceFile(path: string, content: FileContent, info: Replacing): Promise<void> {
   const target = (await unlessMissing(realpath(path))) ?? resolve(path);
   const folder = dirname(target);
   const prefix = `.pawl-${sha256(`${info.key}\n${target}`).slice(0, 16)}-`;

@@ -1,8 +1,8 @@
 // The ledger
 // What a run has done outside, folded from its journal: planned before it began, and what became of it.
 import { messageWithCause, readProperty } from "../base/errors.ts";
-import type { EffectClass, EffectPlanned, EffectUnknown, Entry, StepFailed, StepStarted } from "../core/journal.ts";
-import { EarlierAttempts, UNDO_SUFFIX } from "../core/undoable-call.ts";
+import type { EffectClass, EffectPlanned, EffectUnknown, Entry, StepFailed, StepStarted } from "./journal.ts";
+import { EarlierAttempts, UNDO_SUFFIX } from "./undoable-call.ts";
 
 /** One action of a run: an effect, or a step that can be undone. */
 export interface EffectRecord {

@@ -1,0 +1,61 @@
+// Signals that the engine's own methods send to runs: each once, under an id of its own, so that a second one that says something else is found out.
+import { PawlError } from "../base/errors.ts";
+import { encodePayload } from "../core/draft.ts";
+import type { SignalReceived } from "../core/journal.ts";
+import { openEntry, openValue, sealValue } from "../core/values.ts";
+import { type RunSource, runHasEnded, runNotFound } from "./run.ts";
+
+export interface SendPorts extends RunSource {
+  /** A message has reached a run. */
+  sent(): void;
+}
+
+/** Run state as it is now, by key. */
+export async function stateOf(
+  { store, codec }: Pick<RunSource, "store" | "codec">,
+  run: string,
+): Promise<Record<string, unknown>> {
+  const rows = await store.state(run);
+  const open = (key: string, data: string | Uint8Array) =>
+    openValue(codec, data, { run, seq: -1, field: `state:${key}` });
+  return Object.fromEntries(rows.map(({ key, data }) => [key, open(key, data)]));
+}
+
+/** Sends a signal; whoever wanted something else than who was first is told. */
+export async function sendOnce(
+  ports: SendPorts,
+  run: string,
+  name: string,
+  id: string,
+  payload: object,
+): Promise<void> {
+  const data = sealValue(ports.codec, payload, { run, seq: -1, field: `inbox:${id}` }, `signal "${name}"`);
+  const delivery = await ports.store.deliver({ to: run, id, kind: "signal", name, data });
+  if (delivery === "missing") throw runNotFound(run);
+  if (delivery === "ended") throw runHasEnded(run, `signal "${name}"`);
+  if (delivery === "duplicate") await assertSame(ports, run, id, payload);
+  ports.sent();
+}
+
+async function assertSame({ store, codec }: SendPorts, run: string, id: string, wanted: object): Promise<void> {
+  const row = (await store.inbox(run)).find((one) => one.id === id);
+  const first =
+    row === undefined
+      ? await received({ store, codec }, run, id)
+      : openValue(codec, row.data, { run, seq: -1, field: `inbox:${id}` });
+  if (first === undefined || encodePayload(first, "message") === encodePayload(wanted, "message")) return;
+  throw new PawlError(
+    "idempotency_conflict",
+    `Somebody else has decided about run ${run} before, and otherwise. \`pawl show ${run}\` tells what became of it; cancel the run to stop it.`,
+    { fields: { run, first } },
+  );
+}
+
+async function received({ store, codec }: Pick<RunSource, "store" | "codec">, run: string, id: string) {
+  for (const stored of (await store.journal(run)).reverse()) {
+    if (stored.type !== "signal.received") continue;
+    const { id: own, payload } = openEntry(codec, run, stored).payload as SignalReceived;
+    if (own === id) return payload;
+  }
+  return undefined;
+}

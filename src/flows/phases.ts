@@ -1,0 +1,50 @@
+import { join } from "node:path";
+import { assertName } from "../base/ids.ts";
+import type { Context } from "../core/context.ts";
+import { withStructure } from "../core/structure.ts";
+import { type Workflow, workflow } from "../core/workflow.ts";
+import { folderName } from "../files/folder-name.ts";
+import { DEFAULT_FOLDER } from "./output-files.ts";
+import { type PhasePlan, planOf } from "./phase-plan.ts";
+import { PhaseRun } from "./phase-run.ts";
+import type { Phase, PhasesOptions } from "./phase-spec.ts";
+import { runIdOf } from "./run-id.ts";
+
+/** A workflow that is made of phases: what it is made of can be looked at, compared and drawn. */
+export interface PhasesWorkflow<I = unknown, R = unknown> extends Workflow<I, R> {
+  readonly plan: PhasePlan;
+  /** Where the output files of a run are. */
+  outputsOf(run: Pick<Context["run"], "id"> & { readonly outputs?: string }): string;
+}
+
+/**
+ * Defines a workflow of named phases: they run in this order, each is done once, and a state document tells where a run stands.
+ *
+ * ```ts
+ * const bugfix = phases({ name: "bugfix", version: "1.3.0", correlation: "jira_key" }, [
+ *   { name: "intake", output: "bug.json", run: ({ input, signal }) => tracker.read(input.issue, { signal }) },
+ *   { name: "fix", steps: [
+ *     { name: "candidate", kind: "model", run: ({ outputs }) => model.propose(outputs.intake) },
+ *     { name: "commit", effect: ({ outputs }) => gitCommit({ cwd: "app", message: outputs.intake.title }) },
+ *   ] },
+ * ]);
+ * ```
+ */
+export function phases<I = unknown, O = Record<string, unknown>, R = unknown>(
+  options: PhasesOptions<I, O, R>,
+  list: readonly Phase<I, O>[],
+): PhasesWorkflow<I, R> {
+  const { correlation = null } = options;
+  if (correlation !== null) assertName("correlation", correlation);
+  const plan = planOf(options.name, list as unknown as readonly Phase<never, never>[], correlation);
+  const outputsOf: PhasesWorkflow["outputsOf"] = ({ id, outputs }) =>
+    options.outputs === undefined
+      ? (outputs ?? join(DEFAULT_FOLDER, folderName(id)))
+      : join(options.outputs, folderName(id));
+  const plain = workflow<I, R>(options, (ctx, input) => {
+    const run = new PhaseRun(ctx, input, plan, options as unknown as PhasesOptions<never, never>, outputsOf);
+    return run.go() as Promise<R>;
+  });
+  const made = withStructure(plain, plan.shape);
+  return { ...made, definition: { ...made.definition, runId: runIdOf(options) }, plan, outputsOf };
+}
