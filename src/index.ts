@@ -85,6 +85,8 @@ export type { Store } from "./core/store.ts";
 export type { PublicStatus, RunState } from "./core/transition.ts";
 export type { Detected, UndoInfo } from "./core/undoable-call.ts";
 export { type Guard, type Handler, type Workflow, type WorkflowOptions, workflow } from "./core/workflow.ts";
+export { type FileStore, type FileStoreOptions, fileStore } from "./stores/file/file-store.ts";
+export type { HeldDocument } from "./stores/file/held-documents.ts";
 export { memoryStore } from "./stores/memory/memory-store.ts";
 export { type PostgresStoreOptions, postgresStore } from "./stores/postgres/postgres-store.ts";
 export { sqliteStore } from "./stores/sqlite/sqlite-store.ts";
