@@ -8,7 +8,7 @@
 // Exit code 1 if a document is lost, damaged, or of another version.
 
 import { spawn } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, watch } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -18,6 +18,8 @@ import { seededRandom } from "../dist/base/random.js";
 import { fileStore } from "../dist/index.js";
 
 const RUN = "document";
+/** About as long as a write of megabytes takes. */
+const MOST_MS = 30;
 const { values: options } = parseArgs({
   options: {
     kills: { type: "string", default: "200" },
@@ -54,29 +56,34 @@ async function killWriters() {
   for (const fault of faults) console.error(fault);
   const { before, after } = moments;
   console.log(
-    JSON.stringify({ seed: options.seed, kills: Number(options.kills), before, after, leftovers, faults: faults.length }),
+    JSON.stringify({
+      seed: options.seed,
+      kills: Number(options.kills),
+      before,
+      after,
+      leftovers,
+      faults: faults.length,
+    }),
   );
   process.exitCode = faults.length === 0 ? 0 : 1;
 }
 
-/** Starts a writer and kills it somewhere in or between two writes; resolves with the last version that it was told to be written. */
+/** Starts a writer and kills it while it writes; resolves with the last version that it has acknowledged. */
 async function killOne(folder, last, random) {
   const args = [fileURLToPath(import.meta.url), "--writer", folder, "--megabytes", options.megabytes];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
   const ended = new Promise((resolve) => child.once("close", (_code, signal) => resolve(signal)));
   let acknowledged = last;
-  let isDoomed = false;
-  let tookMs = 100;
-  let began = performance.now();
+  let watcher;
   for await (const line of createInterface({ input: child.stdout })) {
     acknowledged = Number(line);
-    tookMs = performance.now() - began;
-    began = performance.now();
-    if (isDoomed || acknowledged < last + 2) continue;
-    isDoomed = true;
-    // Somewhere in the next write, which takes about as long as the last one.
-    setTimeout(() => child.kill("SIGKILL"), random.next() * tookMs);
+    if (watcher !== undefined || acknowledged < last + 2) continue;
+    // From the moment when a draft appears until a while after it got its name.
+    watcher = watch(join(folder, "runs", RUN), (_event, name) => {
+      if (name?.endsWith(".tmp")) setTimeout(() => child.kill("SIGKILL"), random.next() * MOST_MS);
+    });
   }
+  watcher?.close();
   return { acknowledged, isPlain: (await ended) === "SIGKILL" };
 }
 

@@ -15,10 +15,13 @@ import {
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
-import { manualClock } from "../../base/clock.ts";
-import { checksum } from "../../core/checksum.ts";
-import type { StoredEntry } from "../../core/journal.ts";
-import type { RunCommit } from "../../core/store.ts";
+import { manualClock } from "../src/base/clock.ts";
+import { checksum } from "../src/core/checksum.ts";
+import type { StoredEntry } from "../src/core/journal.ts";
+import type { RunCommit } from "../src/core/store.ts";
+import { checksumOf } from "../src/stores/file/canonical.ts";
+import type { FaultPoint } from "../src/stores/file/disk.ts";
+import { type FileStore, type FileStoreOptions, fileStore } from "../src/stores/file/file-store.ts";
 import {
   appending,
   apply,
@@ -32,11 +35,8 @@ import {
   rowOf,
   signal,
   suspending,
-} from "../../testing/store-cases/case.ts";
-import { nodeHost } from "../../worker/node-host.ts";
-import { checksumOf } from "./canonical.ts";
-import type { FaultPoint } from "./disk.ts";
-import { type FileStore, type FileStoreOptions, fileStore } from "./file-store.ts";
+} from "../src/testing/store-cases/case.ts";
+import { nodeHost } from "../src/worker/node-host.ts";
 
 const folders: string[] = [];
 const stores: FileStore[] = [];
@@ -224,9 +224,12 @@ describe("a document", () => {
     edit(path, "r1", (document) => {
       const names = field.replace("[0]", ".0").split(".");
       const last = names.pop() as string;
-      (names.reduce((at, name) => (at as Record<string, unknown>)[name], document as unknown) as Record<string, unknown>)[
-        last
-      ] = value;
+      (
+        names.reduce((at, name) => (at as Record<string, unknown>)[name], document as unknown) as Record<
+          string,
+          unknown
+        >
+      )[last] = value;
     });
     const found = (await (await working(path)).run("r1").catch((error: unknown) => error)) as {
       readonly fields: Record<string, string>;
@@ -243,7 +246,8 @@ describe("a document", () => {
     await apply(store, ...ids.map((id) => creation(id)));
     const names = readdirSync(join(path, "runs"));
     expect(new Set(names.map((name) => name.normalize("NFC").toLowerCase())).size).toBe(ids.length);
-    for (const name of names) expect(name).toMatch(/^[a-z0-9-][a-z0-9._-]{0,79}(~[0-9a-f]{32})?$|^~?[a-z0-9-]*~[0-9a-f]{32}$/);
+    for (const name of names)
+      expect(name).toMatch(/^[a-z0-9-][a-z0-9._-]{0,79}(~[0-9a-f]{32})?$|^~?[a-z0-9-]*~[0-9a-f]{32}$/);
     const second = await afterKill(store, path);
     expect((await second.runs({ limit: 99 })).map(({ id }) => id)).toEqual([...ids].reverse());
   });
@@ -255,7 +259,16 @@ describe("writing", () => {
     const store = await working(newFolder(), { fault: fault.hook });
     fault.points.length = 0;
     await apply(store, creation("r1", { claimed: true }));
-    expect(fault.points).toEqual(["folder", "folder", "write", "sync", "sync-folder", "sync-folder", "rename", "sync-folder"]);
+    expect(fault.points).toEqual([
+      "folder",
+      "folder",
+      "write",
+      "sync",
+      "sync-folder",
+      "sync-folder",
+      "rename",
+      "sync-folder",
+    ]);
     fault.points.length = 0;
     await apply(store, appending("r1", 1));
     expect(fault.points).toEqual(["write", "sync", "rename", "sync-folder"]);
@@ -367,10 +380,7 @@ describe("other runs", () => {
   async function cutAt(path: string, n: number, parts: readonly RunCommit[]): Promise<FileStore> {
     const fault = faults();
     const store = await working(path, { fault: fault.hook });
-    await apply(
-      store,
-      ...["a", "b"].map((run) => creation(run, { claimed: true })),
-    );
+    await apply(store, ...["a", "b"].map((run) => creation(run, { claimed: true })));
     fault.code = "EIO";
     let renames = 0;
     fault.when = (point) => point === "rename" && ++renames >= n;
@@ -427,7 +437,11 @@ describe("other runs", () => {
     const path = newFolder();
     const store = await working(path);
     await apply(store, creation("a", { claimed: true }));
-    await apply(store, { ...suspending("a", 1), row: { ...suspending("a", 1).row, wakeAt: 9e15 }, children: [child("c")] });
+    await apply(store, {
+      ...suspending("a", 1),
+      row: { ...suspending("a", 1).row, wakeAt: 9e15 },
+      children: [child("c")],
+    });
     expect(documentOf(path, "a").engine["outbox"]).toHaveLength(1);
     await claimIds(store);
     await apply(store, ending("c", 1));
@@ -483,10 +497,16 @@ describe("one owner", () => {
       expect(error.message).toContain(`process ${process.pid} on ${hostname()}`);
     }
     expect(readdirSync(join(path, "runs"))).toEqual(["r1"]);
-    expect(JSON.parse(readFileSync(join(path, "lease.json"), "utf8"))).toMatchObject({ number: 1, workers: [{ id: "w1" }] });
+    expect(JSON.parse(readFileSync(join(path, "lease.json"), "utf8"))).toMatchObject({
+      number: 1,
+      workers: [{ id: "w1" }],
+    });
     await store.close();
     await other.register(newWorker("w2"));
-    expect(JSON.parse(readFileSync(join(path, "lease.json"), "utf8"))).toMatchObject({ number: 2, workers: [{ id: "w2" }] });
+    expect(JSON.parse(readFileSync(join(path, "lease.json"), "utf8"))).toMatchObject({
+      number: 2,
+      workers: [{ id: "w2" }],
+    });
   });
 
   it("S1-67 anybody may read, afresh each time, and sees who is at work", async () => {
@@ -635,7 +655,9 @@ describe("documents that are not as they should be", () => {
     ]);
     expect(await rowOf(second, "r1")).toMatchObject({ state: "accepted", priority: 5 });
     expect(await claimIds(second)).toEqual(["r1"]);
-    await expect(second.accept("r1", { by: "ada", reason: "again" })).rejects.toMatchObject({ code: "invalid_argument" });
+    await expect(second.accept("r1", { by: "ada", reason: "again" })).rejects.toMatchObject({
+      code: "invalid_argument",
+    });
   });
 
   it("E-22 D-8 an edited journal cannot be accepted: the entry is named", async () => {
@@ -682,7 +704,11 @@ describe("documents that are not as they should be", () => {
   it("C-1 whoever waits for a run that cannot be read is no orphan, its mail stays, and both go on when it is mended", async () => {
     const path = newFolder();
     const store = await working(path);
-    await apply(store, { ...creation("c"), keys: [{ space: "s", key: "k", digest: "d" }] }, creation("a", { claimed: true }));
+    await apply(
+      store,
+      { ...creation("c"), keys: [{ space: "s", key: "k", digest: "d" }] },
+      creation("a", { claimed: true }),
+    );
     await store.close();
     const good = readFileSync(fileOf(path, "c"), "utf8");
     edit(path, "c", (document) => {

@@ -224,6 +224,7 @@ export type ParkReason =
   | "commit_refused"
   | "corrupted_journal"
   | "foreign_await"
+  | "invalid_state_document"
   | "poisoned"
   | "replay_drift"
   | "replay_stalled"

@@ -18,13 +18,7 @@ export function commit(holdings: Holdings, batch: Batch, { worker, runs }: Commi
   );
 }
 
-function commitPart(
-  holdings: Holdings,
-  batch: Batch,
-  worker: string | null,
-  part: RunCommit,
-  now: number,
-): Verdict {
+function commitPart(holdings: Holdings, batch: Batch, worker: string | null, part: RunCommit, now: number): Verdict {
   const fault = commitFault(part) ?? whyBlocked(holdings, part);
   if (fault !== null) return { run: part.run, kind: "failed", error: fault };
   const { children, messages, ...own } = part;

@@ -10,8 +10,8 @@
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { PawlError } from "../../base/errors.ts";
-import type { MemoryWorker, Tables } from "../memory/tables.ts";
 import { deliver } from "../memory/deliver.ts";
+import type { MemoryWorker, Tables } from "../memory/tables.ts";
 import { Batch } from "./batch.ts";
 import { Disk, type DiskOptions, DRAFT_SUFFIX, quietly } from "./disk.ts";
 import { folderName } from "./folder-name.ts";

@@ -141,9 +141,7 @@ const engine = record({
       consumed: flag,
     }),
   ),
-  waits: list(
-    record({ key: text, kind: text, name: text, due: nullable(number), detail: nullable(text) }),
-  ),
+  waits: list(record({ key: text, kind: text, name: text, due: nullable(number), detail: nullable(text) })),
   state: list(record({ key: text, data: given })),
   keys: list(record({ space: text, key: text, digest: text, number: count })),
   counters: dictionary(number),

@@ -23,7 +23,16 @@ import { deliver } from "../memory/deliver.ts";
 import { adopt, orphans } from "../memory/orphans.ts";
 import { listCounters, listRuns, listState, listWaits, readJournal } from "../memory/queries.ts";
 import { hasUnseenCancel, type MemoryRun, unreadOf } from "../memory/tables.ts";
-import { fence, heartbeat, listOwners, listWorkers, type Moment, ownedBy, register, retire } from "../memory/workers.ts";
+import {
+  fence,
+  heartbeat,
+  listOwners,
+  listWorkers,
+  type Moment,
+  ownedBy,
+  register,
+  retire,
+} from "../memory/workers.ts";
 import { assertStorable } from "../storable-text.ts";
 import type { Batch } from "./batch.ts";
 import { blockedError } from "./blocked.ts";
@@ -37,7 +46,9 @@ import { backup, inspect } from "./inspect.ts";
 import { purge } from "./purge.ts";
 
 export interface FileStoreOptions {
+  /** Store time. */
   readonly clock?: Clock;
+  /** What leases are counted on. */
   readonly leaseClock?: Clock;
   /** `"power"` (the default): what was acknowledged survives power loss. `"process"`: the last moments may be lost then. */
   readonly durability?: Durability;
@@ -161,7 +172,9 @@ export function storeOver(directory: Directory, options: FileStoreOptions): File
     },
 
     async commit(request) {
-      const verdicts = directory.write("A commit", (holdings, batch) => commit(holdings, batch, request, clock.now()));
+      const started = request.runs.find(({ create }) => create !== undefined)?.run;
+      const what = started === undefined ? "A commit" : `The start of run ${started}`;
+      const verdicts = directory.write(what, (holdings, batch) => commit(holdings, batch, request, clock.now()));
       if (request.runs.some(concernsOthers)) hints.tellSoon();
       return verdicts;
     },
@@ -304,7 +317,8 @@ function orphansOf(directory: Directory): OrphanRow[] {
   const holdings = directory.look();
   const tables = viewOf(holdings);
   const runs = new Map(tables.runs);
-  for (const found of holdings.blocked.values()) if (found.kind === "damaged") runs.set(found.run, unreadableRun(found.run));
+  for (const found of holdings.blocked.values())
+    if (found.kind === "damaged") runs.set(found.run, unreadableRun(found.run));
   return orphans({ ...tables, runs }).filter(({ run }) => blockedRun(holdings, run) === null);
 }
 

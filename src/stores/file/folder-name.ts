@@ -10,6 +10,9 @@ const PLAIN = /^[a-z0-9][a-z0-9._-]{0,79}$/;
  */
 export function folderName(id: string): string {
   if (PLAIN.test(id) && !DEVICE.test(id) && !id.endsWith(".")) return id;
-  const readable = id.toLowerCase().slice(0, 40).replaceAll(/[^a-z0-9]+/g, "-");
+  const readable = id
+    .toLowerCase()
+    .slice(0, 40)
+    .replaceAll(/[^a-z0-9]+/g, "-");
   return `${readable}~${hash("sha256", id, "hex").slice(0, 32)}`;
 }

@@ -1,16 +1,16 @@
 // Documents that somebody has changed by hand, and how they are taken over (C-23).
 import { hash } from "node:crypto";
+import { join } from "node:path";
 import { PawlError } from "../../base/errors.ts";
 import { checksum } from "../../core/checksum.ts";
 import type { StoredEntry } from "../../core/journal.ts";
 import type { MemoryRun } from "../memory/tables.ts";
 import { canonicalText } from "./canonical.ts";
 import type { Directory } from "./directory.ts";
+import { folderName } from "./folder-name.ts";
 import { editedMessage } from "./holdings.ts";
 import { DOCUMENT, type EditedDocument, readDocument } from "./read-document.ts";
 import { documentTextWith, type Readable, readableOf } from "./run-document.ts";
-import { folderName } from "./folder-name.ts";
-import { join } from "node:path";
 
 /** A document that does not match its checksum. Its run is held until somebody accepts it. */
 export interface HeldDocument {

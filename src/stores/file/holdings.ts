@@ -193,7 +193,7 @@ export function unreadableRun(id: string): MemoryRun {
 function parkedView({ kept: { run }, run: id, file }: EditedDocument): MemoryRun {
   if (isOver(run)) return run;
   const row: RunRow = Object.freeze({ ...run.row, state: "parked", owner: null, readyAt: null, wakeAt: null });
-  const parked = { reason: "edited_document", message: editedMessage(id, file), choices: [] };
+  const parked = { reason: "invalid_state_document", message: editedMessage(id, file), choices: [] };
   const wait: WaitRow = {
     run: id,
     workflow: row.workflow,

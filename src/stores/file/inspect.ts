@@ -77,7 +77,8 @@ export function backup(directory: Directory, copy: string): void {
   try {
     directory.disk.makeFolder(unfinished);
     for (const name of ["store.json", "runs"]) {
-      if (existsSync(join(directory.path, name))) cpSync(join(directory.path, name), join(unfinished, name), { recursive: true });
+      if (existsSync(join(directory.path, name)))
+        cpSync(join(directory.path, name), join(unfinished, name), { recursive: true });
     }
     directory.disk.syncAll(unfinished);
     directory.disk.move(unfinished, copy);

@@ -1,13 +1,14 @@
 // The document of a run
 // First what people read, then what the engine needs to go on with nothing but this file, then the checksum of both. Its journal has one entry a
 // line, so that two versions can be compared.
-import { Canonical, canonicalText, checksumOf } from "./canonical.ts";
+
 import type { Entry, StoredEntry } from "../../core/journal.ts";
 import { stateDocument } from "../../core/state-document.ts";
 import type { InboxRow, Message, NewChild, RunRow, StateRow, WaitRow } from "../../core/store.ts";
 import { openEntry } from "../../core/values.ts";
 import { defaultCodec } from "../default-codec.ts";
 import type { MemoryRun, Start } from "../memory/tables.ts";
+import { Canonical, canonicalText, checksumOf } from "./canonical.ts";
 import { FORMAT } from "./document-shape.ts";
 import { readData, type WrittenData, writeData } from "./sealed-data.ts";
 
@@ -200,7 +201,9 @@ export function runOf(document: Readable): KeptRun {
   const { id, workflow } = engine.row;
   const journal = engine.journal.map(readEntry);
   const outbox = engine.outbox.map(readItem);
-  const state = engine.state.map(({ key, data }): StateRow => Object.freeze({ key, data: readData<string | Uint8Array>(data) }));
+  const state = engine.state.map(
+    ({ key, data }): StateRow => Object.freeze({ key, data: readData<string | Uint8Array>(data) }),
+  );
   const waits = engine.waits.map((wait): WaitRow => Object.freeze({ run: id, workflow, ...wait }));
   return {
     run: {

@@ -31,11 +31,7 @@ export function heartbeat(
   return { alive: true, others: tables.workers.size - 1 };
 }
 
-export function listWorkers(
-  tables: Pick<Tables, "workers">,
-  monotonic: number,
-  boot: string | null,
-): WorkerRow[] {
+export function listWorkers(tables: Pick<Tables, "workers">, monotonic: number, boot: string | null): WorkerRow[] {
   return [...tables.workers.values()]
     .map((found) => ({
       ...copyOf(found.worker),
