@@ -9,11 +9,12 @@
 //   F5. Everything between taking the right and giving the answer is synchronous: nobody sees half of it.
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { PawlError } from "../../base/errors.ts";
+import { hasCode, PawlError } from "../../base/errors.ts";
 import { deliver } from "../memory/deliver.ts";
 import type { MemoryWorker, Tables } from "../memory/tables.ts";
 import { Batch } from "./batch.ts";
 import { Disk, type DiskOptions, DRAFT_SUFFIX, quietly } from "./disk.ts";
+import { FORMAT } from "./document-shape.ts";
 import { folderName } from "./folder-name.ts";
 import { blockedRun, deliverOutboxes, type Holdings, holdingsOf, releaseAbandoned, viewOf } from "./holdings.ts";
 import { emptyLeftovers, type Leftovers, leftoversText, readLeftovers } from "./leftovers.ts";
@@ -22,12 +23,24 @@ import { Mail } from "./mail.ts";
 import { Quarantine } from "./quarantine.ts";
 import { DOCUMENT, type FoundDocument, readDocument, stampOf } from "./read-document.ts";
 
+const PATIENCE_TRIES = 20;
+const PATIENCE_MS = 50;
+
+// Captured at load: the determinism guard replaces the globals later.
+const { setTimeout: startTimer } = globalThis;
+const pause = (ms: number): Promise<void> =>
+  new Promise((resolve) => {
+    startTimer(resolve, ms);
+  });
+
 export class Directory {
   readonly path: string;
   readonly disk: Disk;
   readonly lock: DirectoryLock;
   readonly mail: Mail;
   readonly quarantine: Quarantine;
+  /** What was found that needs somebody to look, beside the documents themselves. */
+  readonly troubles: string[] = [];
   readonly #now: () => number;
   #holdings: Holdings | null = null;
   #workers = new Map<string, MemoryWorker>();
@@ -84,10 +97,11 @@ export class Directory {
   /** What can be read: from memory if it is ours, otherwise from the disk; with `only`, at least this run. */
   look(only?: string): Holdings {
     if (this.#holdings !== null) return this.#holdings;
+    const leftovers = this.#readableLeftovers();
     const found = only === undefined ? this.documents() : [this.#document(folderName(only))];
     const holdings = holdingsOf(
-      [...found].filter((one) => one !== null),
-      readLeftovers(this.#storeFile) ?? emptyLeftovers(),
+      [...found].filter((one) => one !== null && !isAbsorbed(leftovers, one)) as FoundDocument[],
+      leftovers,
       this.lock.isHeld ? this.#workers : this.#othersWorkers(),
     );
     // What is on its way counts as there.
@@ -138,6 +152,14 @@ export class Directory {
     if (!this.tryToOwn()) throw takenByOther(this.path, what);
     const holdings = this.#current();
     return this.#takeMail(holdings);
+  }
+
+  /** Waits for a command that has the directory for a moment; a worker is not waited for. */
+  async patience(): Promise<void> {
+    for (let left = PATIENCE_TRIES; left > 0 && !this.tryToOwn(); left--) {
+      if ((readOwner(this.path)?.workers.length ?? 0) > 0) return;
+      await pause(PATIENCE_MS);
+    }
   }
 
   tryToOwn(): boolean {
@@ -210,12 +232,11 @@ export class Directory {
   #keepEdits(path: string): void {
     const stamp = stampOf(path);
     if (stamp === null || stamp === this.#stamps.get(path)) return;
-    this.quarantine.keep(
-      path,
-      readFileSync(path, "utf8"),
+    const reason =
       `It was changed while process ${process.pid} was at work on the directory, which has gone on from what it knew. ` +
-        "Stop that process, change the document again, and take it over with pawl state accept.",
-    );
+      "Stop that process, change the document again, and take it over with pawl state accept.";
+    this.quarantine.keep(path, readFileSync(path, "utf8"), reason);
+    this.troubles.push(`${path}: ${reason} What was written is in quarantine/.`);
   }
 
   /** What is in memory, or what is on the disk if nothing is. */
@@ -288,18 +309,39 @@ export class Directory {
   }
 
   #leftovers(): Leftovers {
-    const found = readLeftovers(this.#storeFile);
+    const found = this.#soundLeftovers();
     if (found !== null) return found;
     const leftovers = emptyLeftovers();
     this.writeLeftovers(leftovers);
     return leftovers;
   }
 
+  /** One small file must not keep all runs from going on; what it held is lost to counters and rates, and somebody is told. */
+  #soundLeftovers(): Leftovers | null {
+    try {
+      return readLeftovers(this.#storeFile);
+    } catch (error) {
+      if (!hasCode(error, "invalid_state_document") || isOfLaterVersion(error as PawlError)) throw error;
+      this.quarantine.keep(this.#storeFile, readFileSync(this.#storeFile, "utf8"), (error as PawlError).message);
+      this.troubles.push(
+        `${(error as PawlError).message} It is in quarantine/, and begins anew without what purged runs had used.`,
+      );
+      return null;
+    }
+  }
+
+  #readableLeftovers(): Leftovers {
+    try {
+      return readLeftovers(this.#storeFile) ?? emptyLeftovers();
+    } catch {
+      return emptyLeftovers();
+    }
+  }
+
   /** A run whose part is in the leftovers already was about to leave. */
-  #finishPurges({ absorbed }: Leftovers): void {
-    if (absorbed.length === 0) return;
-    for (const found of this.documents())
-      if (found.kind === "sound" && absorbed.includes(found.checksum)) this.moveToArchive(found.run);
+  #finishPurges(leftovers: Leftovers): void {
+    if (leftovers.absorbed.length === 0) return;
+    for (const found of [...this.documents()]) if (isAbsorbed(leftovers, found)) this.moveToArchive(found.run);
   }
 
   /** Never deletes: whatever has the same name there stays as well. */
@@ -320,6 +362,14 @@ export class Directory {
   get #storeFile(): string {
     return join(this.path, "store.json");
   }
+}
+
+function isAbsorbed({ absorbed }: Leftovers, found: FoundDocument): boolean {
+  return found.kind === "sound" && absorbed.includes(found.checksum);
+}
+
+function isOfLaterVersion({ fields }: PawlError): boolean {
+  return fields["path"] === "format" && Number(fields["found"]) > FORMAT;
 }
 
 function noStore(path: string, what: string): PawlError {

@@ -104,6 +104,7 @@ export function storeOver(directory: Directory, options: FileStoreOptions): File
     },
 
     async register(worker) {
+      await directory.patience();
       directory.own(`Worker ${worker.name}`);
       boot = worker.process.boot;
       register(directory, worker, moment());
@@ -172,6 +173,7 @@ export function storeOver(directory: Directory, options: FileStoreOptions): File
     },
 
     async commit(request) {
+      if (!directory.lock.isHeld) await directory.patience();
       const started = request.runs.find(({ create }) => create !== undefined)?.run;
       const what = started === undefined ? "A commit" : `The start of run ${started}`;
       const verdicts = directory.write(what, (holdings, batch) => commit(holdings, batch, request, clock.now()));

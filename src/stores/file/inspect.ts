@@ -33,7 +33,7 @@ export function inspect(directory: Directory, quick = false): StoreReport {
         locked_since: owner.owner.since,
       }),
     },
-    faults: blocked.map((found) => blockedError(found).message),
+    faults: [...blocked.map((found) => blockedError(found).message), ...directory.troubles],
   };
 }
 

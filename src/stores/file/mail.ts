@@ -2,6 +2,7 @@
 // owner of the directory before it does anything else. The id of its message keeps it from having an effect twice.
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { systemClock } from "../../base/clock.ts";
 import type { Message } from "../../core/store.ts";
 import { type Disk, DRAFT_SUFFIX, quietly } from "./disk.ts";
 import { messageShape } from "./document-shape.ts";
@@ -73,7 +74,7 @@ export class Mail {
       if (!name.endsWith(DRAFT_SUFFIX)) continue;
       const file = join(this.#folder, name);
       quietly(() => {
-        if (Date.now() - statSync(file).mtimeMs > DEAD_DRAFT_MS) this.#disk.remove(file);
+        if (systemClock.now() - statSync(file).mtimeMs > DEAD_DRAFT_MS) this.#disk.remove(file);
       });
     }
   }

@@ -108,7 +108,7 @@ function engineOf({ run, share }: KeptRun): EngineFields {
     journal: run.journal.map(entryLine),
     inbox: lines(run.inbox.map(({ row, isConsumed }) => ({ ...row, data: writeData(row.data), consumed: isConsumed }))),
     waits: lines([...run.waits.values()].map(({ key, kind, name, due, detail }) => ({ key, kind, name, due, detail }))),
-    state: lines([...run.state.values()].map(({ key, data }) => ({ key, data: writeData(data) }))),
+    state: Array.from(run.state.values(), stateLine),
     keys: lines(share.keys.values()),
     counters: new Line(Object.fromEntries(share.counters)),
     holds: new Line(Object.fromEntries(run.holds)),
@@ -118,7 +118,7 @@ function engineOf({ run, share }: KeptRun): EngineFields {
   };
 }
 
-// A journal only grows, and its entries never change: each is put into words once.
+// A journal only grows, and entries and state rows are replaced, never changed: each is put into words once.
 const entryLines = new WeakMap<StoredEntry, Line>();
 
 function entryLine(entry: StoredEntry): Line {
@@ -126,6 +126,16 @@ function entryLine(entry: StoredEntry): Line {
   if (known !== undefined) return known;
   const line = new Line(writeEntry(entry));
   entryLines.set(entry, line);
+  return line;
+}
+
+const stateLines = new WeakMap<StateRow, Line>();
+
+function stateLine(row: StateRow): Line {
+  const known = stateLines.get(row);
+  if (known !== undefined) return known;
+  const line = new Line({ key: row.key, data: writeData(row.data) });
+  stateLines.set(row, line);
   return line;
 }
 
