@@ -65,6 +65,7 @@ const ALONE = [
 const NEIGHBOURS = [
   "cli-!(fleet|postgres|run|test)",
   "exports",
+  "file-store",
   "golden",
   "inference",
   "killed-budgets",

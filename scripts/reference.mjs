@@ -48,6 +48,18 @@ const INTERFACES = [
     },
   },
   {
+    name: "FileStoreOptions",
+    file: "src/stores/file/file-store.ts",
+    about: '`fileStore(dir, options?)`; `Pawl.open("file:dir")` takes `durability` and `clock` of its own options',
+    defaults: {
+      clock: "the system's",
+      leaseClock: "the system's",
+      durability: '`"power"`',
+      onPurge: '`"archive"`',
+      fault: "none",
+    },
+  },
+  {
     name: "WorkflowOptions",
     file: "src/core/workflow.ts",
     about: "`workflow(options, handler)`",

@@ -118,6 +118,8 @@ export type {
   RunIdFacts,
 } from "./flows/phase-spec.ts";
 export { type PhasesWorkflow, phases } from "./flows/phases.ts";
+export { type FileStore, type FileStoreOptions, fileStore } from "./stores/file/file-store.ts";
+export type { HeldDocument } from "./stores/file/held-documents.ts";
 export { memoryStore } from "./stores/memory/memory-store.ts";
 export { type PostgresStoreOptions, postgresStore } from "./stores/postgres/postgres-store.ts";
 export { sqliteStore } from "./stores/sqlite/sqlite-store.ts";

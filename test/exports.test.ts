@@ -9,6 +9,7 @@ it("S2-10 the root exports are few, and only these", () => {
     "RetryableError",
     "TerminalError",
     "errorCategory",
+    "fileStore",
     "hasCode",
     "memoryStore",
     "phases",

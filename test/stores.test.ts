@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { afterEach, describe, it } from "vitest";
 import { manualClock } from "../src/base/clock.ts";
 import type { Store } from "../src/core/store.ts";
+import { fileStore } from "../src/stores/file/file-store.ts";
 import { memoryStore } from "../src/stores/memory/memory-store.ts";
 import { sqliteStore } from "../src/stores/sqlite/sqlite-store.ts";
 import { type OpenedStore, storeCases } from "../src/testing/store-cases.ts";
@@ -21,6 +22,11 @@ const stores: Readonly<Record<string, (clocks: Clocks) => Store | Promise<Store>
     const folder = mkdtempSync(join(tmpdir(), "pawl-store-"));
     cleanUps.push(() => rmSync(folder, { recursive: true, force: true }));
     return sqliteStore(join(folder, "pawl.db"), { ...clocks, durability: "process" });
+  },
+  file(clocks) {
+    const folder = mkdtempSync(join(tmpdir(), "pawl-store-"));
+    cleanUps.push(() => rmSync(folder, { recursive: true, force: true }));
+    return fileStore(join(folder, "state"), { ...clocks, durability: "process" });
   },
   async PostgreSQL(clocks) {
     const { store, leave } = await emptyPostgresStore(clocks);

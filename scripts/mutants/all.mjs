@@ -5,6 +5,7 @@ import { approvalMutants } from "./approvals.mjs";
 import { budgetMutants } from "./budgets.mjs";
 import { callbackMutants } from "./callbacks.mjs";
 import { effectMutants } from "./effects.mjs";
+import { fileStoreMutants } from "./file-store.mjs";
 import { flowMutants } from "./flow.mjs";
 import { guardMutants } from "./guards.mjs";
 import { lintMutants } from "./lint.mjs";
@@ -19,6 +20,7 @@ export const mutants = [
   ...ownershipMutants,
   ...storeMutants,
   ...postgresMutants,
+  ...fileStoreMutants,
   ...flowMutants,
   ...effectMutants,
   ...approvalMutants,

@@ -32,7 +32,8 @@ export function addCommand(program: Command, usage: string, summary: string, exa
 }
 
 export const JSON_HELP = "print the result as JSON, for programs";
-export const STORE_HELP = "the store: a file, sqlite:path, postgres://… (default: PAWL_STORE, else .pawl/pawl.db)";
+export const STORE_HELP =
+  "the store: a file, sqlite:path, postgres://…, file:dir (default: PAWL_STORE, else .pawl/pawl.db)";
 
 /** Wraps what a command does: gives it its options and output, and turns what it returns or throws into the exit code. */
 export function action<O, A extends readonly unknown[]>(

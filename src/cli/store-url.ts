@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { PawlError } from "../base/errors.ts";
 import { shownUrl } from "../base/shown-url.ts";
-import { DEFAULT_STORE } from "../client/open-store.ts";
+import { DEFAULT_STORE, pathOf } from "../client/open-store.ts";
 
 /** The store a command is about: --store, else PAWL_STORE, else the default file. */
 export function storeUrl(option: string | undefined): string {
@@ -11,7 +11,7 @@ export function storeUrl(option: string | undefined): string {
 
 /** Looking must not create: a command that only reads refuses a file that is not there. */
 export function assertStoreExists(url: string): void {
-  const path = sqlitePath(url);
+  const path = localPath(url);
   if (path === null || existsSync(path)) return;
   throw new PawlError(
     "storage_unavailable",
@@ -20,9 +20,9 @@ export function assertStoreExists(url: string): void {
   );
 }
 
-/** The file of a SQLite store; `null` for any other. */
-function sqlitePath(url: string): string | null {
-  if (url.startsWith("sqlite:")) return url.slice("sqlite:".length).replace(/^\/\//, "");
+/** The file of a SQLite store, or the directory of a file store; `null` for any other. */
+function localPath(url: string): string | null {
+  if (/^(sqlite|file):/i.test(url)) return pathOf(url);
   return /^[a-z][a-z0-9+.-]+:/i.test(url) ? null : url;
 }
 

@@ -45,7 +45,9 @@ export function addWorker(program: Command): void {
           ...(concurrency !== undefined && { concurrency: wholeNumber(concurrency, "--concurrency", 1) }),
           ...(drain !== undefined && { drainMs: toMs(drain, "--drain") }),
         };
-        return processes === undefined ? workHere(work, out) : workInFleet(work, processesOf(processes), out);
+        if (processes === undefined) return workHere(work, out);
+        assertShared(url);
+        return workInFleet(work, processesOf(processes), out);
       }),
     );
 }
@@ -56,6 +58,15 @@ once. With --processes, SIGHUP restarts the processes one by one, with the files
 before the old one stops. A process that dies is replaced; if the command itself dies, its processes stop by themselves.
 
 Exit codes: 0 if it was stopped, 2 if the files cannot be loaded, 5 if the store cannot be used, 130 if it was stopped at once.`;
+
+function assertShared(url: string): void {
+  if (!url.startsWith("file:")) return;
+  throw new PawlError(
+    "invalid_argument",
+    "One process at a time may work on a file: store. Leave --processes out, or use SQLite or PostgreSQL.",
+    { fields: { option: "--processes", url } },
+  );
+}
 
 function processesOf(text: string): number {
   return text === "auto" ? availableParallelism() : wholeNumber(text, "--processes", 1);

@@ -1,9 +1,8 @@
 import { hostname } from "node:os";
-import { brotliCompressSync, brotliDecompressSync, constants } from "node:zlib";
 import { cancelText } from "../base/cancel-text.ts";
 import type { Clock } from "../base/clock.ts";
 import { type Duration, toMs } from "../base/duration.ts";
-import { type Codec, compressing, jsonCodec } from "../base/envelope.ts";
+import type { Codec } from "../base/envelope.ts";
 import { PawlError } from "../base/errors.ts";
 import { assertName, createIds, type Ids } from "../base/ids.ts";
 import { utf8Length } from "../base/utf8.ts";
@@ -16,6 +15,7 @@ import type { Store } from "../core/store.ts";
 import { isTerminal, publicStatus } from "../core/transition.ts";
 import { openEntry, sealValue } from "../core/values.ts";
 import type { Workflow } from "../core/workflow.ts";
+import { defaultCodec } from "../stores/default-codec.ts";
 import { Registry } from "../worker/registry.ts";
 import { Worker, type WorkerOptions } from "../worker/worker.ts";
 import { type Advanced, type AdvanceOptions, advanceRun } from "./advance.ts";
@@ -131,7 +131,7 @@ export class Pawl {
   private constructor(store: Store, options: PawlOptions) {
     this.store = store;
     this.#registry = new Registry(withOwn((options.workflows ?? []) as readonly Workflow[], options.notifiers ?? []));
-    this.#codec = options.codec ?? compressing(jsonCodec, brotli);
+    this.#codec = options.codec ?? defaultCodec;
     this.#log = harmless(options.logger ?? consoleLog);
     this.#machine = machineOf(options);
     const { host, randomBytes } = this.#machine;
@@ -488,12 +488,3 @@ function reasonOf({ reason = "" }: CancelOptions): string {
     { fields: { path: "reason", maxBytes: LIMITS.reasonBytes } },
   );
 }
-
-const brotli = {
-  thresholdBytes: LIMITS.compressAboveBytes,
-  compress: (bytes: Uint8Array): Uint8Array =>
-    brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } }),
-  // Twice the limit of one value, in UTF-8: a few bytes must not be able to ask for gigabytes.
-  decompress: (bytes: Uint8Array): Uint8Array =>
-    brotliDecompressSync(bytes, { maxOutputLength: LIMITS.valueBytes * 2 }),
-};

@@ -15,7 +15,7 @@ const SHORT = 512;
 const sum = new Int32Array(4);
 
 /** The checksum of an entry, in 22 characters. `previous` is that of the entry before it. */
-export function checksum(host: Host, previous: string, entry: Omit<StoredEntry, "hash">): string {
+export function checksum(host: Pick<Host, "digest">, previous: string, entry: Omit<StoredEntry, "hash">): string {
   const { seq, at, type, key, data } = entry;
   const isShort = typeof data === "string" && data.length <= SHORT;
   sum[0] = seq;

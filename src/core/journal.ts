@@ -259,6 +259,7 @@ export type ParkReason =
   | "corrupted_journal"
   | "definition_changed"
   | "foreign_await"
+  | "invalid_state_document"
   | "migration_pending"
   | "output_missing"
   | "phase_blocked"

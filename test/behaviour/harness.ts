@@ -15,15 +15,16 @@ import { ENDS } from "../../src/core/journal.ts";
 import type { FenceRequest, Hint, NewWorker, RunRow, Store } from "../../src/core/store.ts";
 import { isTerminal } from "../../src/core/transition.ts";
 import type { Workflow } from "../../src/core/workflow.ts";
+import { fileStore } from "../../src/stores/file/file-store.ts";
 import { memoryStore } from "../../src/stores/memory/memory-store.ts";
 import { sqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { nodeHost } from "../../src/worker/node-host.ts";
 import { emptyPostgresStore, serverOf } from "../postgres-schemas.ts";
 
-export const STORES = ["memory", "sqlite", "postgres"] as const;
+export const STORES = ["memory", "sqlite", "file", "postgres"] as const;
 export type StoreKind = (typeof STORES)[number];
 /** Those that answer before the event loop goes round: for tests in which a clock that stands still says when a worker looks again. */
-export const STORES_AT_ONCE: readonly StoreKind[] = ["memory", "sqlite"];
+export const STORES_AT_ONCE: readonly StoreKind[] = ["memory", "sqlite", "file"];
 export type Workflows = readonly Workflow<never, unknown>[];
 
 const SECOND = 1000;
@@ -69,7 +70,9 @@ async function emptyStore(
   if (kind === "memory") return { store: memoryStore({ clock, leaseClock }), leave: () => {} };
   if (kind === "postgres") return emptyPostgresStore({ clock, leaseClock });
   const folder = mkdtempSync(join(tmpdir(), "pawl-behaviour-"));
-  const store = sqliteStore(join(folder, "pawl.db"), { clock, leaseClock, durability: "process" });
+  const options = { clock, leaseClock, durability: "process" } as const;
+  const store =
+    kind === "file" ? fileStore(join(folder, "state"), options) : sqliteStore(join(folder, "pawl.db"), options);
   return { store, leave: () => rmSync(folder, { recursive: true, force: true }) };
 }
 

@@ -23,11 +23,15 @@ export function claim(tables: Tables, request: ClaimRequest, now: number): Claim
 }
 
 function wakeDue(tables: Tables, now: number): void {
-  for (const run of tables.runs.values()) {
-    const wakeAt = alarmOf(run);
-    if (wakeAt === null || wakeAt > now) continue;
+  for (const run of dueRuns(tables, now)) {
+    const wakeAt = run.row.wakeAt as number;
     patchRow(run, { readyAt: Math.min(run.row.readyAt ?? wakeAt, wakeAt), wakeAt: null });
   }
+}
+
+/** Those that time alone wakes by now. */
+export function dueRuns(tables: Tables, now: number): MemoryRun[] {
+  return [...tables.runs.values()].filter((run) => (alarmOf(run) ?? Number.POSITIVE_INFINITY) <= now);
 }
 
 /** When time alone wakes this run. */

@@ -14,7 +14,7 @@ export function commit(tables: Tables, { worker, runs }: Commit, now: number): V
   );
 }
 
-function commitRun(tables: Tables, worker: string | null, part: RunCommit, now: number): Verdict {
+export function commitRun(tables: Tables, worker: string | null, part: RunCommit, now: number): Verdict {
   const fault = commitFault(part);
   if (fault !== null) return { run: part.run, kind: "failed", error: fault };
   const refusal =

@@ -110,10 +110,7 @@ export function listCounters(tables: Tables, prefix: string): CounterRow[] {
 
 export function purge(tables: Tables, request: PurgeRequest, now: number): number {
   forgetStarts(tables, now);
-  const gone = [...tables.runs.values()]
-    .filter((run) => isPurged(run, request))
-    .sort((a, b) => (a.row.endedAt as number) - (b.row.endedAt as number) || inCreationOrder(a, b))
-    .slice(0, request.limit);
+  const gone = runsToPurge(tables, request);
   for (const { row } of gone) {
     tables.runs.delete(row.id);
     for (const { key } of listCounters(tables, countersOf(row.id))) tables.counters.delete(key);
@@ -122,6 +119,14 @@ export function purge(tables: Tables, request: PurgeRequest, now: number): numbe
     }
   }
   return gone.length;
+}
+
+/** Those that ended first. */
+export function runsToPurge(tables: Tables, request: PurgeRequest): MemoryRun[] {
+  return [...tables.runs.values()]
+    .filter((run) => isPurged(run, request))
+    .sort((a, b) => (a.row.endedAt as number) - (b.row.endedAt as number) || inCreationOrder(a, b))
+    .slice(0, request.limit);
 }
 
 function isPurged(run: MemoryRun, { succeededBefore, failedBefore }: PurgeRequest): boolean {

@@ -11,7 +11,7 @@ export interface Moment {
   readonly monotonic: number;
 }
 
-export function register(tables: Tables, worker: NewWorker, { now, monotonic }: Moment): void {
+export function register(tables: Pick<Tables, "workers">, worker: NewWorker, { now, monotonic }: Moment): void {
   tables.workers.set(worker.id, { worker: copyOf(worker), startedAt: now, renewedAt: monotonic });
 }
 
@@ -20,14 +20,18 @@ function copyOf(worker: NewWorker): NewWorker {
   return { ...worker, process: { ...worker.process }, handles: worker.handles.map((handle) => ({ ...handle })) };
 }
 
-export function heartbeat(tables: Tables, id: string, monotonic: number): { alive: boolean; others: number } {
+export function heartbeat(
+  tables: Pick<Tables, "workers">,
+  id: string,
+  monotonic: number,
+): { alive: boolean; others: number } {
   const worker = tables.workers.get(id);
   if (worker === undefined) return { alive: false, others: tables.workers.size };
   worker.renewedAt = monotonic;
   return { alive: true, others: tables.workers.size - 1 };
 }
 
-export function listWorkers(tables: Tables, monotonic: number, boot: string | null): WorkerRow[] {
+export function listWorkers(tables: Pick<Tables, "workers">, monotonic: number, boot: string | null): WorkerRow[] {
   return [...tables.workers.values()]
     .map((found) => ({
       ...copyOf(found.worker),
@@ -73,7 +77,7 @@ export function retire(tables: Tables, worker: string, now: number): void {
 }
 
 /** Gives runs up; returns how many can be claimed now. Deaths are counted since the last progress (P28). */
-function release(runs: readonly MemoryRun[], now: number): number {
+export function release(runs: readonly MemoryRun[], now: number): number {
   for (const run of runs) {
     const claims = run.journal.slice(run.claimedHead).some(isProgress) ? 0 : run.row.claims;
     patchRow(run, { owner: null, readyAt: mayRun(run) ? now : null, claims });

@@ -1,12 +1,10 @@
 // Hints from other processes: SQLite counts the commits of other connections, and asking for that number costs a microsecond.
-import { type Clock, systemClock } from "../../base/clock.ts";
+import type { Clock } from "../../base/clock.ts";
 import { ANYTHING, type Hint } from "../../core/store.ts";
+import { afterQuietly } from "../quiet-timer.ts";
 import type { Connection } from "./connection.ts";
 
 const EVERY_MS = 50;
-
-// Captured at load: the determinism guard replaces the globals later.
-const { setTimeout: startTimer, clearTimeout: stopTimer } = globalThis;
 
 export class Hints {
   readonly #db: Connection;
@@ -41,7 +39,7 @@ export class Hints {
   }
 
   #schedule(): void {
-    this.#stop = after(this.#clock, EVERY_MS, () => {
+    this.#stop = afterQuietly(this.#clock, EVERY_MS, () => {
       this.#schedule();
       this.#look();
     });
@@ -66,12 +64,4 @@ export class Hints {
       return null;
     }
   }
-}
-
-/** A real timer of ours must not keep the process alive; the clock's own timers do. */
-function after(clock: Clock, ms: number, fire: () => void): () => void {
-  if (clock !== systemClock) return clock.after(ms, fire);
-  const timer = startTimer(fire, ms);
-  timer.unref();
-  return () => stopTimer(timer);
 }

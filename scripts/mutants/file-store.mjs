@@ -1,0 +1,150 @@
+// Documents: what is on the disk, who may write it, and who believes it.
+
+const killers = [{ file: "test/file-store.test.ts" }];
+
+export const fileStoreMutants = [
+  {
+    rule: "P31",
+    name: "outboxes are not delivered again when a directory is opened",
+    changes: [
+      {
+        file: "src/stores/file/holdings.ts",
+        from: "const receivers = due.filter((item) => deliverItem(holdings, item, null)).map(receiverOf);",
+        to: "const receivers = due.filter(() => false).map(receiverOf);",
+      },
+    ],
+    killers,
+  },
+  {
+    rule: "P31",
+    name: "a document has what a later part of its commit sends",
+    changes: [
+      {
+        file: "src/stores/file/commit.ts",
+        from: "  batch.put(part.run);\n",
+        to: "  batch.later(part.run);\n",
+      },
+    ],
+    killers,
+  },
+  {
+    rule: "P31",
+    name: "a purged run comes back from an old outbox",
+    changes: [
+      {
+        file: "src/stores/file/purge.ts",
+        from: "    for (const [sender] of senders) batch.later(sender);\n",
+        to: "    void [senders, batch];\n",
+      },
+    ],
+    killers,
+  },
+  {
+    rule: "S0-22",
+    name: "a document gets its name before its content is on the disk",
+    changes: [
+      {
+        file: "src/stores/file/disk.ts",
+        from: `      this.#at("sync", path);\n      if (this.durability === "power") fsyncSync(file);\n`,
+        to: "",
+      },
+    ],
+    killers,
+  },
+  {
+    rule: "D6",
+    name: "what could not be written to a document stays in memory",
+    changes: [
+      {
+        file: "src/stores/file/directory.ts",
+        from: "      this.#workers = this.lock.isHeld ? workers : new Map();\n      this.forget();\n",
+        to: "      this.#workers = this.lock.isHeld ? workers : new Map();\n",
+      },
+    ],
+    killers,
+  },
+  {
+    rule: "D6",
+    name: "a failed write that has renamed something counts as nothing done",
+    changes: [
+      {
+        file: "src/stores/file/disk.ts",
+        from: "throw renamed === 0 ? unavailable(error)",
+        to: "throw renamed >= 0 ? unavailable(error)",
+      },
+    ],
+    killers,
+  },
+  {
+    rule: "S1-67",
+    name: "two processes write to one directory",
+    changes: [
+      {
+        file: "src/stores/file/lock.ts",
+        from: `tryLock(this.#path("lock"), "begin exclusive")`,
+        to: `tryLock(this.#path("lock"), "begin")`,
+      },
+    ],
+    killers,
+  },
+  {
+    rule: "S1-67",
+    name: "the number of the owner is not looked at",
+    changes: [
+      {
+        file: "src/stores/file/directory.ts",
+        from: "    if (this.lock.isStillOurs) return;\n",
+        to: "    if (this.lock.isHeld) return;\n",
+      },
+    ],
+    killers,
+  },
+  {
+    rule: "P5",
+    name: "a letter of another process waits until somebody looks for it",
+    changes: [
+      {
+        file: "src/stores/file/directory.ts",
+        from: "    return this.#takeMail(holdings);\n",
+        to: `    return what === "Looking for mail" ? this.#takeMail(holdings) : holdings;\n`,
+      },
+    ],
+    killers,
+  },
+  {
+    rule: "C-23",
+    name: "a document is believed whatever its checksum says",
+    changes: [
+      {
+        file: "src/stores/file/read-document.ts",
+        from: `  if (document["checksum"] !== checksum) return { kind: "edited", run, file, kept, document };\n`,
+        to: "",
+      },
+    ],
+    killers,
+  },
+  {
+    rule: "C-23",
+    name: "a document that was edited under a process is overwritten",
+    changes: [
+      {
+        file: "src/stores/file/directory.ts",
+        from: "    for (const path of new Set(contents.map((one) => one.path))) this.#keepEdits(path);\n",
+        to: "    void this.#keepEdits;\n",
+      },
+    ],
+    killers,
+  },
+  {
+    rule: "P28",
+    name: "claims of a process that was killed are not given up",
+    changes: [
+      {
+        file: "src/stores/file/holdings.ts",
+        from: "  release(held, now);\n",
+        to: "  void [release, now];\n",
+      },
+    ],
+    killers,
+  },
+];

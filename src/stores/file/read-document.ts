@@ -1,0 +1,150 @@
+// Reading a document from the disk: it is sound, or it was edited by hand, or it cannot be read at all. Each is a value: one bad document must not
+// keep the others from going on.
+import { readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { PawlError, readProperty } from "../../base/errors.ts";
+import { checksumOf } from "./canonical.ts";
+import { unavailable } from "./disk.ts";
+import { documentShape } from "./document-shape.ts";
+import { folderName } from "./folder-name.ts";
+import { type KeptRun, type Readable, runOf } from "./run-document.ts";
+import { Misfit, type Shape } from "./shape.ts";
+
+export const DOCUMENT = "state.json";
+
+export type FoundDocument = SoundDocument | EditedDocument | DamagedDocument;
+
+export interface SoundDocument {
+  readonly kind: "sound";
+  readonly run: string;
+  readonly file: string;
+  readonly checksum: string;
+  readonly kept: KeptRun;
+  readonly stamp: string;
+}
+
+/** Everything is where it should be, but not all of it was written by Pawl. */
+export interface EditedDocument {
+  readonly kind: "edited";
+  readonly run: string;
+  readonly file: string;
+  readonly kept: KeptRun;
+  readonly document: Readable;
+}
+
+export interface DamagedDocument {
+  readonly kind: "damaged";
+  /** As far as it can be told. */
+  readonly run: string;
+  readonly file: string;
+  readonly text: string;
+  readonly error: PawlError;
+  /** Keys that lead to it, if at least these can be read: nobody else may take them. */
+  readonly keys: readonly { readonly space: string; readonly key: string; readonly digest: string }[];
+}
+
+/** The document in a run's folder; `null` if there is none. */
+export function readDocument(runs: string, folder: string): FoundDocument | null {
+  const file = join(runs, folder, DOCUMENT);
+  const found = contentOf(file);
+  if (found === null) return null;
+  try {
+    return judge(file, folder, found);
+  } catch (error) {
+    const misfit = error instanceof Misfit ? error : new Misfit("", found.text.slice(0, 40), "JSON");
+    const document = quietJson(found.text);
+    const named = (document as { readonly workflow_id?: unknown } | null)?.workflow_id;
+    const isNamed = typeof named === "string" && folderName(named) === folder;
+    return {
+      kind: "damaged",
+      run: isNamed ? named : folder,
+      file,
+      text: found.text,
+      error: invalidDocument(file, misfit, isNamed ? named : folder),
+      keys: keysIn(document),
+    };
+  }
+}
+
+function judge(file: string, folder: string, { text, stamp }: Content): FoundDocument {
+  const document = parse(text);
+  documentShape(document, "");
+  const kept = runOf(document);
+  const run = kept.run.row.id;
+  if (document["workflow_id"] !== run) throw new Misfit("workflow_id", document["workflow_id"], run);
+  if (folderName(run) !== folder) throw new Misfit("engine.row.id", run, `the run of the folder "${folder}"`);
+  const checksum = checksumOf(document);
+  if (document["checksum"] !== checksum) return { kind: "edited", run, file, kept, document };
+  return { kind: "sound", run, file, checksum, kept, stamp };
+}
+
+/** Refuses a file of the store that is not what it should be. */
+export function checkFile(file: string, text: string, shape: Shape): Readable {
+  try {
+    const value = parse(text);
+    shape(value, "");
+    if (value["checksum"] !== undefined && value["checksum"] !== checksumOf(value))
+      throw new Misfit("checksum", value["checksum"], "the checksum of what stands above it");
+    return value;
+  } catch (error) {
+    if (error instanceof Misfit) throw invalidDocument(file, error, null);
+    throw error;
+  }
+}
+
+function parse(text: string): Readable {
+  try {
+    return JSON.parse(text) as Readable;
+  } catch (error) {
+    throw new Misfit("", text.slice(0, 40), `JSON (${String(readProperty(error, "message"))})`);
+  }
+}
+
+function invalidDocument(file: string, { path, found, allowed, message }: Misfit, run: string | null): PawlError {
+  return new PawlError(
+    "invalid_state_document",
+    `${file} is no document that Pawl can go on with. ${message} Correct it or put a good copy in its place, then start again; nothing was deleted.`,
+    { fields: { file, path, found, allowed, ...(run !== null && { run }) } },
+  );
+}
+
+interface Content {
+  readonly text: string;
+  readonly stamp: string;
+}
+
+function contentOf(file: string): Content | null {
+  try {
+    // The stamp first: what is written between the two reads is noticed later, not missed.
+    const stamp = stampOf(file) ?? "";
+    return { text: readFileSync(file, "utf8"), stamp };
+  } catch (error) {
+    const code = readProperty(error, "code");
+    if (code === "ENOENT" || code === "ENOTDIR") return null;
+    throw unavailable(error);
+  }
+}
+
+/** What changes with every write of a file; `null` if there is none. */
+export function stampOf(file: string): string | null {
+  const stat = statSync(file, { bigint: true, throwIfNoEntry: false });
+  return stat === undefined ? null : `${stat.ino}:${stat.mtimeNs}:${stat.size}`;
+}
+
+function quietJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+function keysIn(document: unknown): DamagedDocument["keys"] {
+  const engine = readProperty(document, "engine");
+  const keys = readProperty(engine, "keys");
+  return Array.isArray(keys) ? keys.filter(isKey) : [];
+}
+
+function isKey(value: unknown): value is DamagedDocument["keys"][number] {
+  return ["space", "key", "digest"].every((field) => typeof readProperty(value, field) === "string");
+}
