@@ -1,5 +1,6 @@
 import type { Pawl } from "../client/pawl.ts";
 import { isCovered } from "../client/stranded.ts";
+import { isTerminal } from "../core/transition.ts";
 import type { Call } from "./command.ts";
 import { clean } from "./printable.ts";
 import { storeFlag } from "./store-url.ts";
@@ -18,7 +19,8 @@ export async function printInheritor(
 /** A run that was accepted and that no live worker takes is a surprise best told at once. */
 export async function noteIfNobodyWorks(out: Call<unknown>["out"], url: string, pawl: Pawl, id: string): Promise<void> {
   const row = await pawl.store.run(id);
-  if (row === null || (await isCovered(pawl.store, row))) return;
+  // What has ended needs nobody: the answer to something that was said before.
+  if (row === null || isTerminal(row.state) || (await isCovered(pawl.store, row))) return;
   out.note(
     out.noteColor.yellow(
       `No live worker has ${clean(row.workflow)} ${row.version}: the run begins when one is started, with "pawl worker <file>${storeFlag(url)}".`,
