@@ -12,6 +12,7 @@ import { ownershipMutants } from "./ownership.mjs";
 import { postgresMutants } from "./postgres.mjs";
 import { storeMutants } from "./stores.mjs";
 import { turnMutants } from "./turns.mjs";
+import { versionMutants } from "./versions.mjs";
 
 export const mutants = [
   ...turnMutants,
@@ -26,4 +27,5 @@ export const mutants = [
   ...guardMutants,
   ...lintMutants,
   ...budgetMutants,
+  ...versionMutants,
 ];
