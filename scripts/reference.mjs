@@ -77,7 +77,7 @@ const INTERFACES = [
     name: "Migration",
     file: "src/core/migration.ts",
     about: "`migrations` of a workflow",
-    defaults: { from: "required", to: "required" },
+    defaults: { from: "required", to: "required", migrate: "required" },
   },
   {
     name: "RewriteOptions",
@@ -318,6 +318,7 @@ const INTERFACES = [
       transaction: "none",
       budget: "the workflow's",
       version: "the newest of a live worker",
+      adopted: "nothing",
     },
   },
   {
