@@ -160,6 +160,18 @@ export function stateDocument(row: DocumentRow, entries: readonly Entry[]): Stat
   return documentOf(row, fold, ledgerOf(entries));
 }
 
+/** What a run made of phases has done so far, as another generation of it adopts it. */
+export function standingOf(entries: readonly Entry[]): object {
+  const fold = new DocumentFold();
+  for (const entry of entries) fold.add(entry);
+  const { phases, startedAt, effects } = adoptedPhases(fold.adopted);
+  return {
+    started_at: startedAt ?? timeText(fold.startedAt ?? 0),
+    phases: phasesOf(fold, phases),
+    ...(effects.length > 0 && { effects }),
+  };
+}
+
 function documentOf(row: DocumentRow, fold: DocumentFold, ledger: readonly EffectRecord[]): StateDocument {
   const adopted = adoptedPhases(fold.adopted);
   const phases = phasesOf(fold, adopted.phases);
