@@ -10,7 +10,7 @@ import { type ManualClock, manualClock } from "../src/base/clock.ts";
 import { PawlError } from "../src/base/errors.ts";
 import type { EntryType, StoredEntry } from "../src/core/journal.ts";
 import type { Isolation, Sql } from "../src/core/sql.ts";
-import type { NewRun, RunCommit, RunQuery, Sealed, Store, Verdict } from "../src/core/store.ts";
+import type { Handle, NewRun, RunCommit, RunQuery, Sealed, Store, Verdict } from "../src/core/store.ts";
 import { RUN_STATES } from "../src/core/transition.ts";
 import { memoryStore } from "../src/stores/memory/memory-store.ts";
 import { sqliteStore } from "../src/stores/sqlite/sqlite-store.ts";
@@ -53,8 +53,9 @@ const limits = fc.record(
   },
   { requiredKeys: [] },
 );
+const policy = fc.constantFrom({}, {}, { policy: "exact" }, { policy: "ignore" });
 const handles = fc.array(
-  fc.tuple(fc.record({ workflow, version }), limits).map(([handle, limit]) => ({ ...handle, ...limit })),
+  fc.tuple(fc.record({ workflow, version }), limits, policy).map((parts) => Object.assign({}, ...parts) as Handle),
   { maxLength: 3 },
 );
 const slot = fc.constantFrom("order", "order/a", "invoice/a");
@@ -430,6 +431,7 @@ async function everything(store: Store): Promise<unknown> {
     await store.owners(),
     await store.counters(""),
     await store.orphans(),
+    await store.unclaimed({ workflows: ["order", "invoice"], limit: 5 }),
     await store.nextWake(),
   ];
 }
