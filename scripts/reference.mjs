@@ -77,7 +77,7 @@ const INTERFACES = [
     name: "Migration",
     file: "src/core/migration.ts",
     about: "`migrations` of a workflow",
-    defaults: { from: "required", to: "required" },
+    defaults: { from: "required", to: "required", migrate: "required" },
   },
   {
     name: "RewriteOptions",
@@ -319,6 +319,7 @@ const INTERFACES = [
       budget: "the workflow's",
       advance: "`false`",
       version: "the newest of a live worker",
+      adopted: "nothing",
     },
   },
   {
