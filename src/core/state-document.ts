@@ -31,7 +31,7 @@ import { isTerminal, type RunState } from "./transition.ts";
 export const DOCUMENT_VERSION = 1;
 
 /** The phase that holds the steps of a run which is not made of phases. */
-export const ONLY_PHASE = "run";
+const ONLY_PHASE = "run";
 
 /** One step of a phase. What does not apply is not there. */
 export interface StepRecord {
