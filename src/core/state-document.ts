@@ -31,7 +31,7 @@ import { isTerminal, type RunState } from "./transition.ts";
 export const DOCUMENT_VERSION = 1;
 
 /** The phase that holds the steps of a run which is not made of phases. */
-export const ONLY_PHASE = "run";
+const ONLY_PHASE = "run";
 
 /** One step of a phase. What does not apply is not there. */
 export interface StepRecord {
@@ -158,6 +158,18 @@ export function stateDocument(row: DocumentRow, entries: readonly Entry[]): Stat
   const fold = new DocumentFold();
   for (const entry of entries) fold.add(entry);
   return documentOf(row, fold, ledgerOf(entries));
+}
+
+/** What a run made of phases has done so far, as another generation of it adopts it. */
+export function standingOf(entries: readonly Entry[]): object {
+  const fold = new DocumentFold();
+  for (const entry of entries) fold.add(entry);
+  const { phases, startedAt, effects } = adoptedPhases(fold.adopted);
+  return {
+    started_at: startedAt ?? timeText(fold.startedAt ?? 0),
+    phases: phasesOf(fold, phases),
+    ...(effects.length > 0 && { effects }),
+  };
 }
 
 function documentOf(row: DocumentRow, fold: DocumentFold, ledger: readonly EffectRecord[]): StateDocument {
