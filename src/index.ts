@@ -66,6 +66,7 @@ export type { ConcurrencyLimit, RateLimit } from "./core/flow-control.ts";
 export type { EffectClass, Entry, EntryType, Parked } from "./core/journal.ts";
 export type { NoProgress } from "./core/no-progress.ts";
 export type { ApprovalNotification, IncompleteNotification, Notification, Notifier } from "./core/notification.ts";
+export type { MachinePosition, Outline, OutlineEdge, OutlineNode } from "./core/outline.ts";
 export type { Retry, RetryOptions } from "./core/retry.ts";
 export type { RetryBudgetOptions } from "./core/retry-budget.ts";
 export type { Misfire, Overlap } from "./core/schedule.ts";
@@ -85,6 +86,22 @@ export type { Store } from "./core/store.ts";
 export type { PublicStatus, RunState } from "./core/transition.ts";
 export type { Detected, UndoInfo } from "./core/undoable-call.ts";
 export { type Guard, type Handler, type Workflow, type WorkflowOptions, workflow } from "./core/workflow.ts";
+export { type MachineDefinition, type MachineOptions, machine } from "./flows/machine.ts";
+export type { Escalation } from "./flows/machine-plan.ts";
+export type {
+  AgentInfo,
+  AgentOutcome,
+  AgentStep,
+  ApprovalStep,
+  CodeStep,
+  EffectStep,
+  MachineStep,
+  ParallelStep,
+  Rejection,
+  Steps,
+} from "./flows/machine-step.ts";
+export type { Transition, TransitionWord } from "./flows/machine-transition.ts";
+export type { MergeRule, MergeRules } from "./flows/patch.ts";
 export { memoryStore } from "./stores/memory/memory-store.ts";
 export { type PostgresStoreOptions, postgresStore } from "./stores/postgres/postgres-store.ts";
 export { sqliteStore } from "./stores/sqlite/sqlite-store.ts";

@@ -10,6 +10,7 @@ it("S2-10 the root exports are few, and only these", () => {
     "TerminalError",
     "errorCategory",
     "hasCode",
+    "machine",
     "memoryStore",
     "postgresStore",
     "sqliteStore",

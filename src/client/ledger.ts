@@ -2,6 +2,7 @@
 // What a run has done outside, folded from its journal: planned before it began, and what became of it.
 import { messageWithCause, readProperty } from "../base/errors.ts";
 import type { EffectClass, EffectPlanned, EffectUnknown, Entry, StepFailed, StepStarted } from "../core/journal.ts";
+import type { EffectState } from "../core/state-machines.ts";
 import { EarlierAttempts, UNDO_SUFFIX } from "../core/undoable-call.ts";
 
 /** One action of a run: an effect, or a step that can be undone. */
@@ -9,7 +10,7 @@ export interface EffectRecord {
   /** The step's key. */
   readonly effect: string;
   /** Unknown: a crash or a lost answer hid whether it happened. Failed: it did not. */
-  readonly status: "planned" | "executed" | "compensated" | "unknown" | "failed";
+  readonly status: EffectState;
   readonly class: EffectClass;
   /** What the outside may recognise it by; empty for a step, whose key is derived from its run and key. */
   readonly key: string;

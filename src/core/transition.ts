@@ -1,6 +1,6 @@
 // The states of a run
 // One pure table decides which state may follow which. Stores write what they are told; whoever builds a commit asks here first.
-import { PawlError } from "../base/errors.ts";
+import { isEnd, move, type StateMachine } from "./state-machine.ts";
 
 export const RUN_STATES = [
   "accepted",
@@ -32,6 +32,8 @@ export const TRANSITIONS: Readonly<Record<RunState, readonly RunState[]>> = {
   cancelled: [],
 };
 
+export const RUN: StateMachine<RunState> = { name: "run", initial: "accepted", edges: TRANSITIONS };
+
 const PUBLIC: Readonly<Record<RunState, PublicStatus>> = {
   accepted: "running",
   running: "running",
@@ -50,18 +52,10 @@ export function publicStatus(state: RunState): PublicStatus {
 
 /** A terminal state never changes (I16). */
 export function isTerminal(state: RunState): boolean {
-  return TRANSITIONS[state].length === 0;
+  return isEnd(RUN, state);
 }
 
 /** Returns `to` if a run may go there from `from`; staying is always allowed while a run is unfinished. */
 export function transition(run: string, from: RunState, to: RunState): RunState {
-  if (from === to && !isTerminal(from)) return to;
-  if (TRANSITIONS[from].includes(to)) return to;
-  throw new PawlError(
-    "illegal_transition",
-    `Run ${run} cannot go from "${from}" to "${to}". Allowed from here: ${TRANSITIONS[from].join(", ") || "nothing, it has ended"}.`,
-    {
-      fields: { run, from, to },
-    },
-  );
+  return move(RUN, run, from, to);
 }

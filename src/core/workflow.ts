@@ -8,6 +8,7 @@ import type { StepPolicy } from "./call.ts";
 import type { Context } from "./context.ts";
 import { type ConcurrencyLimit, type FlowControl, flowControl, type RateLimit } from "./flow-control.ts";
 import { DEFAULTS, STEP_TIMEOUTS_MS } from "./limits.ts";
+import type { Outline } from "./outline.ts";
 import { type Duration, type Retry, retryPolicy } from "./retry.ts";
 import { type RetryBudget, type RetryBudgetOptions, retryBudget } from "./retry-budget.ts";
 import type { SchemaInput, SchemaOutput, StandardSchema } from "./schema.ts";
@@ -77,6 +78,10 @@ export interface Definition {
   readonly budget: BudgetPlan | null;
   readonly retryBudget: RetryBudget | null;
   readonly breakers: Breakers | null;
+  /** A digest of what the definition is made of: steps, kinds, routing, gates. `null`: nothing is known of it without running it. */
+  readonly structure: string | null;
+  /** Its way, as far as it is known without a run. */
+  readonly outline?: Outline;
 }
 
 /**
@@ -129,6 +134,7 @@ function definitionOf(options: WorkflowOptions<never>, handler: Handler<unknown,
     budget: budgetPlan(options.budget, `workflow "${options.name}"`) ?? null,
     retryBudget: options.retryBudget === undefined ? null : retryBudget(options.name, options.retryBudget),
     breakers: options.breakers === undefined ? null : breakerPolicies(options.name, options.breakers),
+    structure: null,
   };
 }
 
