@@ -3,6 +3,7 @@ import { describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { jsonCodec } from "../../src/base/envelope.ts";
 import type { Pawl } from "../../src/client/pawl.ts";
+import type { Run } from "../../src/client/run.ts";
 import type { MachinePosition } from "../../src/core/outline.ts";
 import { openEntry } from "../../src/core/values.ts";
 import { machine } from "../../src/flows/machine.ts";
@@ -25,8 +26,8 @@ const OPTIONS = {
 
 type Make = Steps<State>;
 /** A machine of one step that counts, and what the steps in hand say. */
-const machineOf = <M>(start: string, steps: (make: Make) => M) =>
-  machine(OPTIONS, ((make: Make) => ({ start, steps: steps(make) })) as never);
+const machineOf = <M>(start: string, steps: (make: Make) => M, name = "m") =>
+  machine({ ...OPTIONS, name }, ((make: Make) => ({ start, steps: steps(make) })) as never);
 
 const end = ({ step }: Make) =>
   step({ can: ["complete"], run: (state) => ({ transition: "complete", output: state.log.join(" ") }) });
@@ -58,6 +59,17 @@ describe.each(STORES)("a machine on %s", (store) => {
     run.result().catch(() => {});
     await world.settle();
     return { world, pawl, run };
+  };
+
+  /** A run of each, in one world. */
+  const beginAll = async (flows: readonly ReturnType<typeof machineOf>[]) => {
+    const world = await openWorld(store);
+    const pawl = await world.open(flows as never);
+    const runs: Run[] = [];
+    for (const flow of flows) runs.push(await pawl.start(flow, "go" as never, { id: flow.name }));
+    for (const run of runs) run.result().catch(() => {});
+    await world.settle();
+    return { world, pawl, runs };
   };
 
   it("S2-14 S2-22 S2-26 S2-40 S2-42 S2-46 S2-71 goes through steps of every kind, and after each commit its current step is in the store", async () => {
@@ -94,8 +106,10 @@ describe.each(STORES)("a machine on %s", (store) => {
       if (batch.runs.some(({ entries }) => entries.length > 0)) seen.push((await positionOf(pawl))?.step);
       return verdicts;
     });
+    // Named by an id, a run is there before it begins, and is at no step yet.
     const run = await pawl.start(flow, "x" as never, { id: "r" });
     await world.settle();
+    expect(seen.shift()).toBe(undefined);
     expect(await run.status()).toMatchObject({
       status: "waiting",
       data: {
@@ -153,10 +167,7 @@ describe.each(STORES)("a machine on %s", (store) => {
     expect(await pawl.get("r").result()).toBe("kept");
   });
 
-  it.each([
-    ["denied", "no", (pawl: Pawl) => decide(pawl, "denied", "ann")],
-    ["expired", "late", (_: Pawl, world: World) => world.advance(2 * HOUR)],
-  ] as const)("S2-53 C-14 an approval that is %s leads where the definition says", async (_, output, what) => {
+  it("S2-53 C-14 an approval that is denied or expires leads where the definition says", async () => {
     const flow = machineOf("ask", (make) => {
       const say = (text: string) =>
         make.step({ can: ["complete"], run: () => ({ transition: "complete", output: text }) });
@@ -175,8 +186,11 @@ describe.each(STORES)("a machine on %s", (store) => {
       };
     });
     const { world, pawl, run } = await begin(flow);
-    await what(pawl, world);
-    expect(await run.result()).toBe(output);
+    const late = await pawl.start(flow, "x" as never, { id: "late" });
+    await decide(pawl, "denied", "ann");
+    expect(await run.result()).toBe("no");
+    await world.advance(2 * HOUR);
+    expect(await late.result()).toBe("late");
   });
 
   it("S2-29 S2-30 S2-53 without a way for it, a denial undoes and fails; a cancel while it waits cancels", async () => {
@@ -295,30 +309,43 @@ describe.each(STORES)("a machine on %s", (store) => {
     expect(runs).toBe(4);
   });
 
-  it.each([
-    ["exactly that action", { action: "b" }, ["undo b"]],
-    ["that one and the later ones, the last first", { action: "b", later: true }, ["undo c", "undo b"]],
-    ["everything, where none is named", {}, ["undo c", "undo b", "undo a"]],
-  ])("S2-16 S2-25 S2-32 S2-45 compensate undoes %s, and the run fails", async (_, scope, undone) => {
-    const done: string[] = [];
-    const flow = machineOf("a", (make) => {
-      const book = bookings(make, done);
-      return {
-        a: book("a", "b"),
-        b: book("b", "c"),
-        c: book("c", "stop"),
-        stop: make.step({
-          can: ["compensate"],
-          run: () => ({ transition: "compensate", reason: "no room", ...scope }),
-        }),
-      };
-    });
-    const { run } = await begin(flow);
-    expect(await errorOf(run.result())).toMatchObject({ code: "no_room", fields: { step: "stop", reason: "no room" } });
-    expect(done.slice(3)).toEqual(undone);
-    expect(await run.status()).toMatchObject({ state: "failed", stopReason: "no_room" });
-    const left = (await run.effects()).filter(({ status }) => status === "executed").map(({ effect }) => effect);
-    expect(left).toEqual(["a", "b", "c"].filter((name) => !undone.includes(`undo ${name}`)));
+  it("S2-16 S2-25 S2-32 S2-45 compensate undoes exactly one action, or that and the later ones, or all, the last first, and the run fails", async () => {
+    const SCOPES = [
+      [{ action: "b" }, ["undo b"]],
+      [{ action: "b", later: true }, ["undo c", "undo b"]],
+      [{}, ["undo c", "undo b", "undo a"]],
+    ] as const;
+    const done = SCOPES.map((): string[] => []);
+    const flows = SCOPES.map(([scope], i) =>
+      machineOf(
+        "a",
+        (make) => {
+          const book = bookings(make, done[i]!);
+          return {
+            a: book("a", "b"),
+            b: book("b", "c"),
+            c: book("c", "stop"),
+            stop: make.step({
+              can: ["compensate"],
+              run: () => ({ transition: "compensate", reason: "no room", ...scope }),
+            }),
+          };
+        },
+        `m${i}`,
+      ),
+    );
+    const { runs } = await beginAll(flows);
+    for (const [i, [, undone]] of SCOPES.entries()) {
+      const run = runs[i]!;
+      expect(await errorOf(run.result())).toMatchObject({
+        code: "no_room",
+        fields: { step: "stop", reason: "no room" },
+      });
+      expect(done[i]?.slice(3)).toEqual(undone);
+      expect(await run.status()).toMatchObject({ state: "failed", stopReason: "no_room" });
+      const left = (await run.effects()).filter(({ status }) => status === "executed").map(({ effect }) => effect);
+      expect(left).toEqual(["a", "b", "c"].filter((name) => !(undone as readonly string[]).includes(`undo ${name}`)));
+    }
   });
 
   it("S2-16 S2-30 S2-48 cancel ends the run as cancelled; what it did stays, unless it says otherwise", async () => {
@@ -340,65 +367,65 @@ describe.each(STORES)("a machine on %s", (store) => {
     expect((await second.status()).state).toBe("cancelled");
   });
 
-  it.each([
-    ["no_stock", "no_stock"],
-    ["Nothing left, sorry!", "nothing_left_sorry"],
-  ])("S2-16 S2-27 S2-47 fail: the reason %j becomes the stop reason %s", async (reason, stopReason) => {
-    const flow = machineOf("one", ({ step }) => ({ one: step({ run: () => ({ transition: "fail", reason }) }) }));
-    const { run } = await begin(flow);
-    expect((await errorOf(run.result())).message).toContain(reason);
-    expect((await run.status()).stopReason).toBe(stopReason);
+  it("S2-16 S2-27 S2-47 fail: the reason becomes the stop reason, as a word", async () => {
+    const reasons = ["no_stock", "Nothing left, sorry!", "?"];
+    const flows = reasons.map((reason, i) =>
+      machineOf("one", ({ step }) => ({ one: step({ run: () => ({ transition: "fail", reason }) }) }), `m${i}`),
+    );
+    const { runs } = await beginAll(flows);
+    const stops = [];
+    for (const run of runs) stops.push((await run.status()).stopReason);
+    expect(stops).toEqual(["no_stock", "nothing_left_sorry", "failed"]);
+    expect((await errorOf(runs[1]!.result())).message).toContain("Nothing left, sorry!");
   });
 
-  it.each<[string, unknown, string, object]>([
-    ["a bare value", "done", "invalid_transition", { step: "one" }],
-    ["nothing", undefined, "invalid_transition", { step: "one" }],
-    ["a word that nobody knows", { transition: "dance" }, "invalid_transition", { step: "one" }],
+  const REFUSED: readonly (readonly [returned: unknown, code: string, fields: object])[] = [
+    ["done", "invalid_transition", { step: "one" }],
+    [undefined, "invalid_transition", { step: "one" }],
+    [{ transition: "dance" }, "invalid_transition", { step: "one" }],
+    [{ transition: "continue", next: "other", patch: { n: 1 } }, "illegal_transition", { step: "one", next: ["end"] }],
+    [{ transition: "complete", output: 1, patch: { n: 1 } }, "illegal_transition", { can: ["fail", "continue"] }],
     [
-      "a step that is not its next",
-      { transition: "continue", next: "other", patch: { n: 1 } },
-      "illegal_transition",
-      { step: "one", next: ["end"] },
-    ],
-    [
-      "what it cannot do",
-      { transition: "complete", output: 1, patch: { n: 1 } },
-      "illegal_transition",
-      { can: ["fail", "continue"] },
-    ],
-    [
-      "a field that the state does not have",
       { transition: "continue", next: "end", patch: { n: 1, nope: 1 } },
       "invalid_transition",
       { step: "one", field: "nope" },
     ],
-    ["no reason", { transition: "fail" }, "invalid_transition", { step: "one", field: "reason" }],
-  ])(
-    "S2-2 S2-34 S2-41 S2-42 E-11 a step that returns %s is refused, that is recorded, and the state stays",
-    async (_, returned, code, fields) => {
-      let runs = 0;
-      const flow = machineOf("one", (make) => ({
-        one: make.step({
-          next: ["end"],
-          retry: { max: 3, on: "any" },
-          run: () => {
-            runs += 1;
-            return returned as never;
-          },
+    [{ transition: "fail" }, "invalid_transition", { step: "one", field: "reason" }],
+  ];
+
+  it("S2-2 S2-34 S2-41 S2-42 E-11 a step that returns a bare value, or what its definition does not allow, is refused, that is recorded, and the state stays", async () => {
+    const asked = new Map<string, number>();
+    const flows = REFUSED.map(([returned], i) =>
+      machineOf(
+        "one",
+        (make) => ({
+          one: make.step({
+            next: ["end"],
+            retry: { max: 3, on: "any" },
+            run: () => {
+              asked.set(`m${i}`, (asked.get(`m${i}`) ?? 0) + 1);
+              return returned as never;
+            },
+          }),
+          end: make.step({ next: ["other"], can: ["complete"], run: () => ({ transition: "complete", output: 1 }) }),
+          other: end(make),
         }),
-        end: make.step({ next: ["other"], can: ["complete"], run: () => ({ transition: "complete", output: 1 }) }),
-        other: end(make),
-      }));
-      const { world, run } = await begin(flow);
-      expect(await errorOf(run.result())).toMatchObject({ code, fields });
-      expect(runs).toBe(1);
-      expect(await notesOf(world)).toEqual([expect.stringMatching(/^proposal_rejected: step "one"/)]);
+        `m${i}`,
+      ),
+    );
+    const { world, runs } = await beginAll(flows);
+    for (const [i, [returned, code, fields]] of REFUSED.entries()) {
+      const run = runs[i]!;
+      const what = JSON.stringify(returned);
+      expect(await errorOf(run.result()), what).toMatchObject({ code, fields });
+      expect(asked.get(run.id), what).toBe(1);
+      expect(await notesOf(world, run.id)).toEqual([expect.stringMatching(/^proposal_rejected: step "one"/)]);
       expect((await run.status()).data).toMatchObject({
         n: 0,
         "pawl.machine": { step: "one", completed: [], rejected: 1 },
       });
-    },
-  );
+    }
+  });
 
   it("S2-42 a patch that breaks the schema of the state is refused", async () => {
     const flow = machine({ ...OPTIONS, schema: z.object({ n: z.number().max(3) }).loose() }, ({ step }) => ({
@@ -415,26 +442,34 @@ describe.each(STORES)("a machine on %s", (store) => {
     expect((await run.status()).data).toMatchObject({ n: 2 });
   });
 
-  const agents = (script: unknown[], proposals?: number) => {
+  const agents = (script: unknown[], proposals?: number, name?: string) => {
     const told: unknown[] = [];
-    const flow = machineOf("think", (make) => ({
-      think: make.agent({
-        next: ["end", "other"],
-        retry: false,
-        ...(proposals !== undefined && { proposals }),
-        run: (_state, { rejected }) => {
-          told.push(rejected.map(({ reason }) => reason));
-          return script.shift() as AgentOutcome<string, "end">;
-        },
-        decide: (_state, value, next) => ({ transition: "continue", next: next ?? "end", patch: { log: [value] } }),
+    const flow = machineOf(
+      "think",
+      (make) => ({
+        think: make.agent({
+          next: ["end", "other"],
+          retry: { base: "1h", cap: "1h", jitter: false },
+          ...(proposals !== undefined && { proposals }),
+          run: (_state, { rejected }) => {
+            told.push(rejected.map(({ reason }) => reason));
+            return script.shift() as AgentOutcome<string, "end">;
+          },
+          decide: (_state, value, next) => ({ transition: "continue", next: next ?? "end", patch: { log: [value] } }),
+        }),
+        other: make.step({
+          next: ["end"],
+          run: () => ({ transition: "continue", next: "end", patch: { log: ["other"] } }),
+        }),
+        end: make.step({
+          next: ["pay"],
+          can: ["complete"],
+          run: ({ log }) => ({ transition: "complete", output: log }),
+        }),
+        pay: end(make),
       }),
-      other: make.step({
-        next: ["end"],
-        run: () => ({ transition: "continue", next: "end", patch: { log: ["other"] } }),
-      }),
-      end: make.step({ next: ["pay"], can: ["complete"], run: ({ log }) => ({ transition: "complete", output: log }) }),
-      pay: end(make),
-    }));
+      name,
+    );
     return { flow, told };
   };
 
@@ -468,14 +503,27 @@ describe.each(STORES)("a machine on %s", (store) => {
     });
   });
 
-  it.each<[string, unknown, string, object]>([
-    ["a result", { outcome: "result", value: "v" }, "succeeded", { stopReason: "completed" }],
-    ["a refusal", { outcome: "refusal", reason: "I will not" }, "failed", { stopReason: "refused" }],
-    ["an error", { outcome: "error", reason: "busy" }, "failed", { stopReason: "max_retries_exceeded" }],
-    ["an escalation", { outcome: "escalation", reason: "unclear" }, "waiting", { waits: [{ kind: "approval" }] }],
-  ])("S2-4 S2-5 an agent that comes to %s leads elsewhere than the others", async (_, outcome, status, rest) => {
-    const { run } = await begin(agents([outcome]).flow);
-    expect(await run.status()).toMatchObject({ status, ...rest });
+  it("S2-4 S2-5 an agent comes to a result, a refusal, an error or an escalation, and each leads elsewhere", async () => {
+    const OUTCOMES = [
+      [
+        { outcome: "result", value: "v" },
+        { status: "succeeded", stopReason: "completed" },
+      ],
+      [
+        { outcome: "refusal", reason: "I will not" },
+        { status: "failed", stopReason: "refused" },
+      ],
+      [
+        { outcome: "error", reason: "busy" },
+        { status: "running", state: "retrying" },
+      ],
+      [
+        { outcome: "escalation", reason: "unclear" },
+        { status: "waiting", waits: [{ kind: "approval" }] },
+      ],
+    ] as const;
+    const { runs } = await beginAll(OUTCOMES.map(([outcome], i) => agents([outcome], undefined, `m${i}`).flow));
+    for (const [i, [, status]] of OUTCOMES.entries()) expect(await runs[i]?.status()).toMatchObject(status);
   });
 
   it("S2-3 a run resumes without the conversation that led to it, and has nothing of it in its state", async () => {
