@@ -17,6 +17,7 @@ export interface Item {
 const ITEM_GAP = 26;
 const ORDER_SWEEPS = 12;
 const MOVE_SWEEPS = 40;
+const STRAIGHTEN_SWEEPS = 4;
 
 /** The bands from top to bottom, each from left to right, with every item in its place. */
 export function orderBands(items: readonly Item[]): Item[][] {
@@ -28,6 +29,7 @@ export function orderBands(items: readonly Item[]): Item[][] {
     if (crossingsOf(bands) < crossingsOf(best)) best = bands;
   }
   place(best);
+  for (let sweep = 0; sweep < STRAIGHTEN_SWEEPS; sweep++) straighten(best, sweep % 2 === 0);
   return best;
 }
 
@@ -71,6 +73,19 @@ function place(bands: readonly Item[][]): void {
       settle(band, (item) => meanOf(joined(item), item.x));
     }
   }
+}
+
+/** Slots of one edge come to stand in a line, where there is room. */
+function straighten(bands: readonly Item[][], isDown: boolean): void {
+  for (const band of isDown ? bands : [...bands].reverse())
+    for (const [i, item] of band.entries()) {
+      const [other] = isDown ? item.above : item.below;
+      if (item.isBox || other === undefined || other.isBox) continue;
+      const roomTo = (next: Item | undefined) => (next === undefined ? 0 : (next.width + item.width) / 2 + ITEM_GAP);
+      const left = (band[i - 1]?.x ?? Number.NEGATIVE_INFINITY) + roomTo(band[i - 1]);
+      const right = (band[i + 1]?.x ?? Number.POSITIVE_INFINITY) - roomTo(band[i + 1]);
+      item.x = Math.min(Math.max(other.x, left), Math.max(left, right));
+    }
 }
 
 function meanOf(items: readonly Item[], otherwise: number): number {

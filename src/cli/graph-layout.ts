@@ -44,6 +44,8 @@ const BAND_GAP = 22;
 const LABEL_BAND = 20;
 const SLOT_WIDTH = 14;
 const LOOP_WIDTH = 30;
+const PORT_GAP = 36;
+const PORT_INSET = 14;
 
 interface Link {
   readonly edge: EdgeShape;
@@ -199,13 +201,16 @@ function pointsOf(link: Link, links: readonly Link[], tops: readonly Band[]): Po
   return points;
 }
 
-/** Edges leave and enter a box side by side, in the order in which they stand. */
+/** Edges leave and enter a box side by side, in the order in which they stand; straight, where that is near. */
 function portOf(link: Link, links: readonly Link[], box: Item, side: "above" | "below"): number {
   const isOwn = ({ items }: Link) => (side === "below" ? items[0] : items.at(-1)) === box;
   const neighbour = ({ items }: Link) => (side === "below" ? items[1] : items.at(-2))!.x;
   const own = links.filter(isOwn).sort((a, b) => neighbour(a) - neighbour(b));
-  const room = Math.min(box.width - 24, (own.length - 1) * 36);
-  return own.length === 1 ? box.x : box.x - room / 2 + (room * own.indexOf(link)) / (own.length - 1);
+  const reach = box.width / 2 - PORT_INSET;
+  const apart = Math.min(PORT_GAP, (2 * reach) / Math.max(1, own.length - 1));
+  const even = box.x + (own.indexOf(link) - (own.length - 1) / 2) * apart;
+  const slack = own.length === 1 ? reach : Math.min(apart / 2 - 5, reach - Math.abs(even - box.x));
+  return Math.abs(neighbour(link) - even) <= slack ? neighbour(link) : even;
 }
 
 function loopAt(box: Item, tops: readonly Band[]): PlacedEdge {

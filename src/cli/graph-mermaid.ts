@@ -10,6 +10,8 @@ const SHAPES: Readonly<Record<OutlineNode["kind"], readonly [open: string, close
   approval: ["{{", "}}"],
   parallel: ["[\\", "\\]"],
   phase: ["[", "]"],
+  wait: ["(", ")"],
+  child: ["[[", "]]"],
   end: ["((", "))"],
 };
 

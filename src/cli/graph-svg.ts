@@ -45,7 +45,7 @@ export function svgOf(outline: Outline, way: RunWay | null, { title, note }: Cap
   );
   const layout = layOut(outline.start, boxes, shapes);
   const width = Math.ceil(
-    Math.max(layout.width, widthOf(title, 16) + 48, widthOf(note, SMALL_SIZE) + 48, way === null ? 0 : 430),
+    Math.max(layout.width, widthOf(title, 16) + 48, widthOf(note, SMALL_SIZE) + 48, way === null ? 0 : 260),
   );
   const legend = way === null ? 0 : LEGEND;
   const height = Math.ceil(layout.height + HEADER + legend);
@@ -128,6 +128,7 @@ function shapeOf(
     case "effect":
       return `${rect(3)}<path d="M${x + 6} ${y}V${y + height}M${right - 6} ${y}V${y + height}" ${frame} fill-opacity="0"/>`;
     case "agent":
+    case "wait":
     case "end":
       return rect(height / 2);
     case "parallel":

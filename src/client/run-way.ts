@@ -158,7 +158,9 @@ export function wayTaken(entries: readonly Entry[]): { readonly outline: Outline
 }
 
 function kindOf(call: TimelineStep | TimelineWait | TimelineChild): Outline["nodes"][number]["kind"] {
-  return "kind" in call && call.kind === "approval" ? "approval" : "step";
+  if ("child" in call) return "child";
+  if (!("kind" in call)) return "step";
+  return call.kind === "approval" ? "approval" : "wait";
 }
 
 function statusOf({ status, endedAt }: TimelineStep | TimelineWait | TimelineChild): NodeStatus {

@@ -13,7 +13,17 @@ export interface OutlineNode {
   /** The name of a step: the key that its calls have in the journal. Ends of a run have a "/" in front. */
   readonly id: string;
   readonly label: string;
-  readonly kind: "step" | "evaluator" | "agent" | "effect" | "approval" | "parallel" | "phase" | "end";
+  readonly kind:
+    | "step"
+    | "evaluator"
+    | "agent"
+    | "effect"
+    | "approval"
+    | "parallel"
+    | "phase"
+    | "wait"
+    | "child"
+    | "end";
   /** What it may do beside going on: "retry", "wait" … */
   readonly marks?: readonly string[];
   /** The phase that it belongs to. */
