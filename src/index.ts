@@ -13,7 +13,9 @@ export type {
 export type { CallbackFailure, CallbackReceipt, Callbacks } from "./client/callbacks.ts";
 export type { Debounce } from "./client/debounce.ts";
 export type { EffectRecord } from "./client/ledger.ts";
-export { type Choice, Pawl, type PawlOptions } from "./client/pawl.ts";
+export { Pawl, type PawlOptions } from "./client/pawl.ts";
+export type { Choice } from "./client/resolve.ts";
+export type { RewriteOptions } from "./client/rewrite.ts";
 export type {
   CancelOptions,
   CancelOutcome,
@@ -63,10 +65,11 @@ export type {
 export type { EffectOptions, EffectSpec, NeededApproval } from "./core/effect.ts";
 export { type CategoryRule, ERROR_CATEGORIES, type ErrorCategory, errorCategory } from "./core/error-category.ts";
 export type { ConcurrencyLimit, RateLimit } from "./core/flow-control.ts";
-export type { EffectClass, Entry, EntryType, Parked } from "./core/journal.ts";
+export type { Graph, GraphEdge, GraphNode } from "./core/graph.ts";
+export type { EffectClass, Entry, EntryType, Parked, RewriteCause, Uses } from "./core/journal.ts";
+export type { MachinePosition } from "./core/machine-position.ts";
 export type { NoProgress } from "./core/no-progress.ts";
 export type { ApprovalNotification, IncompleteNotification, Notification, Notifier } from "./core/notification.ts";
-export type { MachinePosition, Outline, OutlineEdge, OutlineNode } from "./core/outline.ts";
 export type { Retry, RetryOptions } from "./core/retry.ts";
 export type { RetryBudgetOptions } from "./core/retry-budget.ts";
 export type { Misfire, Overlap } from "./core/schedule.ts";

@@ -36,7 +36,7 @@ const folder = createProject({ "flows.ts": FLOWS });
 const graph = (...args: string[]) => hosted(folder, ["graph", "flows.ts", ...args]);
 interface Drawn {
   readonly way: { readonly nodes: Record<string, string>; readonly edges: string[][] } | null;
-  readonly outline: { readonly nodes: { readonly id: string; readonly label: string }[] };
+  readonly graph: { readonly nodes: { readonly id: string; readonly label: string }[] };
 }
 const drawn = async (...args: string[]) => JSON.parse((await graph(...args, "--json")).stdout) as Drawn;
 const edges = ({ way }: Drawn) => way?.edges.map(([from, to]) => `${from} > ${to}`);
@@ -127,8 +127,8 @@ describe("pawl graph", () => {
   });
 
   it("draws what a run of a plain workflow has done, in order", async () => {
-    const { outline, way } = await drawn("plain", "plain");
-    expect(outline.nodes.map(({ label }) => label)).toEqual(["one", 'two "quoted" <b>', "go"]);
+    const { graph: taken, way } = await drawn("plain", "plain");
+    expect(taken.nodes.map(({ label }) => label)).toEqual(["one", 'two "quoted" <b>', "go"]);
     expect(Object.values(way?.nodes ?? {})).toEqual(["done", "done", "current"]);
     expect((await graph("plain", "plain")).stdout).toContain("two #quot;quoted#quot; #lt;b#gt;");
     expect((await graph("plain", "plain", "--format", "svg")).stdout).toContain("two &quot;quoted&quot; &lt;b&gt;");

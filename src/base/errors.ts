@@ -21,6 +21,7 @@ export type ErrorCode =
   | "corrupt_value"
   | "corrupted_journal"
   | "deadline_exceeded"
+  | "definition_changed"
   | "determinism_hazard"
   | "duplicate_workflow"
   | "foreign_await"
@@ -43,6 +44,7 @@ export type ErrorCode =
   | "replay_drift"
   | "replay_stalled"
   | "retry_budget_exceeded"
+  | "run_busy"
   | "run_ended"
   | "run_not_found"
   | "run_parked"
@@ -57,6 +59,7 @@ export type ErrorCode =
   | "unknown_outcome"
   | "unknown_workflow"
   | "unsafe_retry"
+  | "version_mismatch"
   | "wait_timeout";
 
 export interface PawlErrorOptions {

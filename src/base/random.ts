@@ -36,6 +36,11 @@ export function seededRandom(seed: string): SeededRandom {
   };
 }
 
+/** A hash of a text in 32 hex digits: it finds differences, and is no secret. */
+export function textHash(text: string): string {
+  return hash(text).map(hex32).join("");
+}
+
 /** The hash cyrb128 (by bryc, public domain): four lanes that feed each other, one pass over the UTF-16 units. */
 function hash(text: string): [number, number, number, number] {
   let h1 = 1779033703;

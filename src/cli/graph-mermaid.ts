@@ -1,8 +1,8 @@
-// Outlines as Mermaid flowcharts, for pages that draw them.
+// Graphs as Mermaid flowcharts, for pages that draw them.
 import { edgeId, type NodeStatus, type RunWay } from "../client/run-way.ts";
-import type { Outline, OutlineNode } from "../core/outline.ts";
+import type { Graph, GraphNode } from "../core/graph.ts";
 
-const SHAPES: Readonly<Record<OutlineNode["kind"], readonly [open: string, close: string]>> = {
+const SHAPES: Readonly<Record<GraphNode["kind"], readonly [open: string, close: string]>> = {
   step: ["[", "]"],
   evaluator: ["[/", "/]"],
   agent: ["([", "])"],
@@ -24,18 +24,18 @@ const CLASSES: Readonly<Record<NodeStatus, string>> = {
 };
 
 /** A flowchart; with a way, what was come by is coloured and its edges are thick. */
-export function mermaidOf(outline: Outline, way: RunWay | null): string {
-  const ids = new Map(outline.nodes.map(({ id }, i) => [id, `n${i}`]));
-  const nodes = outline.nodes.map((node) => nodeLine(node, ids.get(node.id) ?? ""));
-  const edges = outline.edges.map(({ from, to, label }) => {
+export function mermaidOf(graph: Graph, way: RunWay | null): string {
+  const ids = new Map(graph.nodes.map(({ id }, i) => [id, `n${i}`]));
+  const nodes = graph.nodes.map((node) => nodeLine(node, ids.get(node.id) ?? ""));
+  const edges = graph.edges.map(({ from, to, label }) => {
     const arrow = way?.edges.has(edgeId({ from, to })) === true ? "==>" : "-->";
     return `  ${ids.get(from)} ${arrow}${label === undefined ? "" : `|"${escaped(label)}"|`} ${ids.get(to)}`;
   });
-  return ["flowchart TD", ...grouped(outline, nodes), ...edges, ...(way === null ? [] : painted(way, ids))].join("\n");
+  return ["flowchart TD", ...grouped(graph, nodes), ...edges, ...(way === null ? [] : painted(way, ids))].join("\n");
 }
 
 /** Steps of one phase stand together. */
-function grouped({ nodes }: Outline, lines: readonly string[]): string[] {
+function grouped({ nodes }: Graph, lines: readonly string[]): string[] {
   const groups = [...new Set(nodes.map(({ group }) => group))];
   return groups.flatMap((group, i) => {
     const own = lines.filter((_, at) => nodes[at]?.group === group);
@@ -43,7 +43,7 @@ function grouped({ nodes }: Outline, lines: readonly string[]): string[] {
   });
 }
 
-function nodeLine({ label, kind, marks }: OutlineNode, id: string): string {
+function nodeLine({ label, kind, marks }: GraphNode, id: string): string {
   const [open, close] = SHAPES[kind];
   const able = marks === undefined ? "" : `<br/><small>${escaped(marks.join(", "))}</small>`;
   return `  ${id}${open}"${escaped(label)}${able}"${close}`;

@@ -1,6 +1,6 @@
-// Outlines as SVG: a picture that needs nothing but a browser.
+// Graphs as SVG: a picture that needs nothing but a browser.
 import { edgeId, type NodeStatus, type RunWay } from "../client/run-way.ts";
-import type { Outline, OutlineEdge, OutlineNode } from "../core/outline.ts";
+import type { Graph, GraphEdge, GraphNode } from "../core/graph.ts";
 import { type EdgeShape, type Layout, layOut, type PlacedEdge, type Point } from "./graph-layout.ts";
 
 interface Paint {
@@ -34,16 +34,16 @@ export interface Caption {
   readonly note: string;
 }
 
-export function svgOf(outline: Outline, way: RunWay | null, { title, note }: Caption): string {
-  const boxes = outline.nodes.map((node) => ({ id: node.id, ...sizeOf(node) }));
-  const shapes = outline.edges.map(
+export function svgOf(graph: Graph, way: RunWay | null, { title, note }: Caption): string {
+  const boxes = graph.nodes.map((node) => ({ id: node.id, ...sizeOf(node) }));
+  const shapes = graph.edges.map(
     ({ from, to, label }): EdgeShape => ({
       from,
       to,
       labelWidth: label === undefined ? 0 : widthOf(label, SMALL_SIZE) + 10,
     }),
   );
-  const layout = layOut(outline.start, boxes, shapes);
+  const layout = layOut(graph.start, boxes, shapes);
   const width = Math.ceil(
     Math.max(layout.width, widthOf(title, 16) + 48, widthOf(note, SMALL_SIZE) + 48, way === null ? 0 : 260),
   );
@@ -57,8 +57,8 @@ export function svgOf(outline: Outline, way: RunWay | null, { title, note }: Cap
     `<text x="24" y="26" font-size="16" font-weight="600" fill="#111827">${escaped(title)}</text>`,
     `<text x="24" y="43" font-size="${SMALL_SIZE}" fill="#6b7280">${escaped(note)}</text>`,
     `<g transform="translate(${left} ${HEADER})">`,
-    ...edgesOf(outline, way, layout),
-    ...outline.nodes.map((node) => boxOf(node, layout.boxes.get(node.id)!, paintOf(node, way))),
+    ...edgesOf(graph, way, layout),
+    ...graph.nodes.map((node) => boxOf(node, layout.boxes.get(node.id)!, paintOf(node, way))),
     "</g>",
     ...(way === null ? [] : legendOf(way, height - 14)),
     "</svg>",
@@ -66,7 +66,7 @@ export function svgOf(outline: Outline, way: RunWay | null, { title, note }: Cap
   ].join("\n");
 }
 
-function sizeOf({ label, kind, marks, group }: OutlineNode): { readonly width: number; readonly height: number } {
+function sizeOf({ label, kind, marks, group }: GraphNode): { readonly width: number; readonly height: number } {
   if (kind === "end") return { width: widthOf(shortened(label), SMALL_SIZE + 1) + 28, height: 26 };
   const small = Math.max(widthOf(captionOf(kind, group), SMALL_SIZE), widthOf(marks?.join(" · ") ?? "", SMALL_SIZE));
   return {
@@ -75,17 +75,17 @@ function sizeOf({ label, kind, marks, group }: OutlineNode): { readonly width: n
   };
 }
 
-function captionOf(kind: OutlineNode["kind"], group: string | undefined): string {
+function captionOf(kind: GraphNode["kind"], group: string | undefined): string {
   return group === undefined ? kind : `${group} · ${kind}`;
 }
 
-function paintOf({ id }: OutlineNode, way: RunWay | null): Paint & { readonly status: NodeStatus | null } {
+function paintOf({ id }: GraphNode, way: RunWay | null): Paint & { readonly status: NodeStatus | null } {
   const status = way?.nodes.get(id) ?? null;
   if (status !== null) return { ...PAINTS[status], status };
   return { ...(way === null ? PLAIN : NOT_TAKEN), status };
 }
 
-function boxOf(node: OutlineNode, { x, y }: Point, paint: Paint & { readonly status: NodeStatus | null }): string {
+function boxOf(node: GraphNode, { x, y }: Point, paint: Paint & { readonly status: NodeStatus | null }): string {
   const { width, height } = sizeOf(node);
   const { label, kind, marks, group } = node;
   const top = y - height / 2;
@@ -109,14 +109,7 @@ function boxOf(node: OutlineNode, { x, y }: Point, paint: Paint & { readonly sta
 }
 
 /** Gates have corners cut off, actions outside a double side, ends and agents are round. */
-function shapeOf(
-  kind: OutlineNode["kind"],
-  x: number,
-  y: number,
-  width: number,
-  height: number,
-  frame: string,
-): string {
+function shapeOf(kind: GraphNode["kind"], x: number, y: number, width: number, height: number, frame: string): string {
   const right = x + width;
   const rect = (radius: number) =>
     `<rect x="${x}" y="${y}" width="${width}" height="${height}" rx="${radius}" ${frame}/>`;
@@ -138,7 +131,7 @@ function shapeOf(
   }
 }
 
-function edgesOf({ edges }: Outline, way: RunWay | null, layout: Layout): string[] {
+function edgesOf({ edges }: Graph, way: RunWay | null, layout: Layout): string[] {
   const drawn = edges.map((edge, i) => {
     const isTaken = way?.edges.has(edgeId(edge)) === true;
     return { isTaken, text: edgeOf(edge, layout.edges[i]!, isTaken, way !== null) };
@@ -150,7 +143,7 @@ function edgesOf({ edges }: Outline, way: RunWay | null, layout: Layout): string
 }
 
 function edgeOf(
-  { label }: OutlineEdge,
+  { label }: GraphEdge,
   { points, label: at, isLoop }: PlacedEdge,
   isTaken: boolean,
   hasWay: boolean,

@@ -3,7 +3,7 @@ import { extname } from "node:path";
 import type { Command } from "commander";
 import { PawlError } from "../base/errors.ts";
 import { type RunWay, wayOf, wayTaken } from "../client/run-way.ts";
-import type { Outline } from "../core/outline.ts";
+import { type Graph, graphOfPhases, type PhaseList } from "../core/graph.ts";
 import type { Workflow } from "../core/workflow.ts";
 import { action, addCommand, type Call, withClient } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
@@ -20,7 +20,7 @@ interface GraphOptions {
 
 /** What is drawn. */
 interface Drawing {
-  readonly outline: Outline;
+  readonly graph: Graph;
   readonly way: RunWay | null;
   readonly run: string | null;
 }
@@ -56,9 +56,19 @@ function formatOf({ format, out }: GraphOptions): "mermaid" | "svg" {
   });
 }
 
-function drawingOf({ name, definition }: Workflow, file: string): Drawing {
-  const { outline } = definition;
-  if (outline !== undefined) return { outline, way: null, run: null };
+/** What is known of its way: a machine says it in its definition, phases in their plan. */
+function graphOf(workflow: Workflow): Graph | null {
+  const { graph } = workflow.definition;
+  const { plan } = workflow as { readonly plan?: { readonly outline?: Partial<PhaseList> } };
+  if (graph !== undefined) return graph;
+  const phases = plan?.outline?.phases;
+  return Array.isArray(phases) ? graphOfPhases({ phases }) : null;
+}
+
+function drawingOf(workflow: Workflow, file: string): Drawing {
+  const { name } = workflow;
+  const graph = graphOf(workflow);
+  if (graph !== null) return { graph, way: null, run: null };
   throw new PawlError(
     "invalid_argument",
     `Workflow "${name}" is a plain function: nothing is known of its way before it runs. Name a run: pawl graph ${file} ${name} RUN.`,
@@ -66,7 +76,8 @@ function drawingOf({ name, definition }: Workflow, file: string): Drawing {
   );
 }
 
-function drawingOfRun(call: Call<GraphOptions>, { name, definition }: Workflow, text: string): Promise<Drawing> {
+function drawingOfRun(call: Call<GraphOptions>, workflow: Workflow, text: string): Promise<Drawing> {
+  const { name } = workflow;
   return withClient(call, async (pawl) => {
     const run = pawl.get(await findRun(pawl, text));
     const status = await run.status();
@@ -79,25 +90,25 @@ function drawingOfRun(call: Call<GraphOptions>, { name, definition }: Workflow, 
         },
       );
     const entries = await run.journal();
-    const { outline } = definition;
-    if (outline === undefined) return { ...wayTaken(entries), run: run.id };
-    return { outline, way: wayOf(outline, entries), run: run.id };
+    const graph = graphOf(workflow);
+    if (graph === null) return { ...wayTaken(entries), run: run.id };
+    return { graph, way: wayOf(graph, entries), run: run.id };
   });
 }
 
-function draw(format: "mermaid" | "svg", { name, version }: Workflow, { outline, way, run }: Drawing): string {
-  if (format === "mermaid") return `${mermaidOf(outline, way)}\n`;
-  return svgOf(outline, way, { title: `${name} ${version}`, note: run === null ? "" : `run ${run}` });
+function draw(format: "mermaid" | "svg", { name, version }: Workflow, { graph, way, run }: Drawing): string {
+  if (format === "mermaid") return `${mermaidOf(graph, way)}\n`;
+  return svgOf(graph, way, { title: `${name} ${version}`, note: run === null ? "" : `run ${run}` });
 }
 
-function show({ options, out }: Call<GraphOptions>, { outline, way, run }: Drawing, text: string): void {
+function show({ options, out }: Call<GraphOptions>, { graph, way, run }: Drawing, text: string): void {
   if (options.out !== undefined) write(options.out, text);
   if (out.isJson) {
     const taken =
       way === null
         ? null
         : { nodes: Object.fromEntries(way.nodes), edges: [...way.edges].map((edge) => edge.split("\n")) };
-    out.json({ run, outline, way: taken, ...(options.out === undefined ? { text } : { file: options.out }) });
+    out.json({ run, graph, way: taken, ...(options.out === undefined ? { text } : { file: options.out }) });
   } else if (options.out === undefined) process.stdout.write(text);
   else out.print(`The graph is in ${clean(options.out)}.`);
 }

@@ -8,11 +8,10 @@ import { PawlError } from "../base/errors.ts";
 import { assertName, createIds, type Ids } from "../base/ids.ts";
 import { utf8Length } from "../base/utf8.ts";
 import type { Log } from "../core/context.ts";
-import { ENDS, type Entry, type Resolved } from "../core/journal.ts";
+import { ENDS, type Entry } from "../core/journal.ts";
 import { DEFAULTS, LIMITS } from "../core/limits.ts";
 import type { Notifier } from "../core/notification.ts";
 import { assertNoSchedule } from "../core/slot-run.ts";
-import { BUDGET_DECISION } from "../core/spending.ts";
 import type { Store } from "../core/store.ts";
 import { isTerminal, publicStatus } from "../core/transition.ts";
 import { openEntry, sealValue } from "../core/values.ts";
@@ -20,26 +19,27 @@ import type { Workflow } from "../core/workflow.ts";
 import { Registry } from "../worker/registry.ts";
 import { Worker, type WorkerOptions } from "../worker/worker.ts";
 import { Approvals } from "./approvals.ts";
-import { assertRaise, raiseForOthers } from "./budgets.ts";
 import { callbackSecrets } from "./callback-secrets.ts";
 import { Callbacks } from "./callbacks.ts";
 import { Changes } from "./changes.ts";
 import { consoleLog, harmless } from "./console-log.ts";
-import { assertSameCancel, assertSameDecision, sealDecision, stepOf } from "./decision.ts";
+import { assertSameCancel } from "./decision.ts";
 import { forkCommit, forkPoint, readableStart, retryPoint } from "./fork.ts";
 import { type Machine, machineOf } from "./machine.ts";
 import { notifyWorkflow } from "./notify-workflow.ts";
 import { DEFAULT_STORE, storeOf } from "./open-store.ts";
+import { type Choice, resolveRun } from "./resolve.ts";
+import { type RewriteOptions, rewriteRun } from "./rewrite.ts";
 import {
   type CancelOptions,
   type CancelOutcome,
-  parkOf,
   type Run,
   RunHandle,
   type RunSource,
   type RunSummary,
   resultOf,
   rowOf,
+  runHasEnded,
   runNotFound,
   type SignalOptions,
 } from "./run.ts";
@@ -70,6 +70,11 @@ export interface PawlOptions {
   readonly poll?: Duration;
   /** How long finished runs are kept: 30 days, failed and cancelled ones 90. `false`: for ever. */
   readonly retention?: { readonly succeeded?: Duration; readonly failed?: Duration } | false;
+  /**
+   * How long runs may find no worker with their version, while this process has another one of their workflow, before they are parked for somebody to
+   * decide. Default 5 min: time enough for a rolling deployment.
+   */
+  readonly versionGrace?: Duration;
   /** Drain and hand runs back on SIGINT and SIGTERM. Default true for a process with workflows. */
   readonly handleSignals?: boolean;
   /** Where people are told of approvals. Give them to every process that has workflows. */
@@ -79,8 +84,6 @@ export interface PawlOptions {
   /** A name for people; ownership never depends on it. Default: the host's name. */
   readonly name?: string;
 }
-
-export type Choice = string | { readonly choice: string; readonly value?: unknown; readonly step?: string };
 
 type StartInput<I> = undefined extends I ? [input?: I, options?: StartOptions] : [input: I, options?: StartOptions];
 
@@ -181,6 +184,8 @@ export class Pawl {
       pollMs,
       sweepMs: DEFAULTS.sweepMs,
       housekeepingMs: DEFAULTS.housekeepingMs,
+      versionGraceMs:
+        options.versionGrace === undefined ? DEFAULTS.versionGraceMs : toMs(options.versionGrace, "versionGrace"),
       retention:
         retention === false
           ? null
@@ -363,39 +368,13 @@ export class Pawl {
   /** Decides about a parked run; `run.status()` lists the choices. */
   async resolve(id: string, choice: Choice): Promise<void> {
     this.#assertOpen();
-    const decision = typeof choice === "string" ? { choice } : choice;
-    const [wait] = (await this.store.waits({ run: id })).filter((one) => one.kind === "decision");
-    const row = await rowOf(id, this.store);
-    if (wait === undefined || wait.detail === null) {
-      throw new PawlError(
-        "invalid_argument",
-        `Run ${id} is ${row.state}, not parked: there is nothing to decide. \`pawl why ${id}\` tells what it does.`,
-        { fields: { run: id, state: row.state } },
-      );
-    }
-    const park = parkOf(id, wait.detail);
-    const { choices } = park;
-    const isBudget = park.reason === "budget_exceeded";
-    if (!choices.includes(decision.choice)) {
-      throw new PawlError(
-        "invalid_argument",
-        `"${decision.choice}" is no choice for run ${id}. Choose one of: ${choices.join(", ")}.`,
-        { fields: { run: id, choices } },
-      );
-    }
-    if (decision.choice === "cancel" || decision.choice === "abort") return void (await this.cancel(id));
-    if (decision.choice === "compensate") return void (await this.cancel(id, { compensate: true }));
-    if (isBudget && decision.choice === "raise") assertRaise(id, park, decision.value);
-    // One decision per park: a second caller's is the same message.
-    const messageId = `decision-${row.head}`;
-    const resolved: Resolved = { choice: decision.choice, value: decision.value };
-    const name = isBudget ? BUDGET_DECISION : await stepOf(this.#source, id, park, decision.step);
-    const data = sealDecision(this.#codec, id, messageId, resolved);
-    const delivery = await this.store.deliver({ to: id, id: messageId, kind: "decision", name, data });
-    if (delivery === "ended") throw runHasEnded(id, `the decision "${decision.choice}"`);
-    if (delivery === "duplicate") await assertSameDecision(this.#source, id, messageId, resolved);
-    if (isBudget && decision.choice === "raise") await raiseForOthers(this.#source, id, park, resolved);
-    this.#worker.hint();
+    await resolveRun({ ...this.#source, sent: () => this.#worker.hint() }, id, choice);
+  }
+
+  /** Makes a run that nobody works on go on from another state, as a new generation: recorded, with who did it and why. */
+  async rewrite(id: string, options: RewriteOptions): Promise<void> {
+    this.#assertOpen();
+    await rewriteRun(this.#ports, id, options);
   }
 
   /** Starts a run of a workflow at each slot, durably. The same definition again changes nothing, another one replaces it. */
@@ -477,14 +456,6 @@ function reasonOf({ reason = "" }: CancelOptions): string {
     "too_large",
     `The reason takes more than ${LIMITS.reasonBytes} bytes. Give a sentence, and keep the rest elsewhere.`,
     { fields: { path: "reason", maxBytes: LIMITS.reasonBytes } },
-  );
-}
-
-function runHasEnded(id: string, what: string): PawlError {
-  return new PawlError(
-    "run_ended",
-    `Run ${id} has ended; ${what} was not delivered. \`pawl show ${id}\` tells how it ended.`,
-    { fields: { run: id } },
   );
 }
 

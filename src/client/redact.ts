@@ -15,8 +15,8 @@ type Json = Record<string, unknown>;
 
 /** Where the values of users are in a payload. Types that are not here are one whole value. */
 const FIELDS: Readonly<Record<string, readonly string[]>> = {
-  "run.started": ["input"],
-  "run.continued": ["input", "state"],
+  "run.started": ["input", "adopted"],
+  "run.continued": ["input", "state", "adopted", "by", "reason"],
   "run.cancelling": ["reason"],
   "run.parked": ["message", "detail"],
   "run.resolved": ["value"],
@@ -51,7 +51,7 @@ const FIELDS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Fields that must stay text for the entry to keep its shape. */
-const TEXTS = new Set(["run.cancelling reason", "run.parked message"]);
+const TEXTS = new Set(["run.cancelling reason", "run.parked message", "run.continued by", "run.continued reason"]);
 
 export function redactEntry(entry: ExportedEntry, redact: Redact): ExportedEntry {
   const { type, key, value } = entry;

@@ -1,8 +1,11 @@
 // The way of a run
-// Which nodes of an outline a run has come by, folded from its journal: what it has done, where it is, and what it has skipped.
+// Which nodes of an graph a run has come by, folded from its journal: what it has done, where it is, and what it has skipped.
+
+import type { Graph, GraphEdge } from "../core/graph.ts";
 import type { Entry, StatePatched, StepFailed } from "../core/journal.ts";
 import { isStepSuccess } from "../core/journal.ts";
-import { MACHINE_KEY, type MachinePosition, type Outline, type OutlineEdge } from "../core/outline.ts";
+import { MACHINE_KEY, type MachinePosition } from "../core/machine-position.ts";
+import { UNDO_SUFFIX } from "../core/undoable-call.ts";
 import type { TimelineChild, TimelineStep, TimelineWait } from "./timeline.ts";
 import { type Timeline, timeline } from "./timeline.ts";
 
@@ -15,29 +18,31 @@ export interface RunWay {
 }
 
 /** Names have no line breaks. */
-export function edgeId({ from, to }: Pick<OutlineEdge, "from" | "to">): string {
+export function edgeId({ from, to }: Pick<GraphEdge, "from" | "to">): string {
   return `${from}\n${to}`;
 }
 
 const PHASE_KEY = "pawl.phase.";
+/** What a key has behind the name of its step: of another use of the name, or of another try. */
+const COUNTERS = /(:\d+)?(#\d+)?$/;
 
-/** The way through an outline. */
-export function wayOf(outline: Outline, entries: readonly Entry[]): RunWay {
-  const walk = new Walk(outline);
+/** The way through an graph. */
+export function wayOf(graph: Graph, entries: readonly Entry[]): RunWay {
+  const walk = new Walk(graph);
   for (const entry of entries) walk.take(entry);
   return walk.result();
 }
 
 class Walk {
-  readonly #outline: Outline;
+  readonly #graph: Graph;
   readonly #nodes = new Map<string, NodeStatus>();
   readonly #edges = new Set<string>();
   /** The node that was come by last. */
   #last: string | null = null;
   #isUndoing = false;
 
-  constructor(outline: Outline) {
-    this.#outline = outline;
+  constructor(graph: Graph) {
+    this.#graph = graph;
   }
 
   result(): RunWay {
@@ -58,7 +63,8 @@ class Walk {
     if (!key.startsWith(PHASE_KEY)) return;
     const { status, skipped } = (value ?? {}) as { readonly status?: string; readonly skipped?: unknown };
     const node = key.slice(PHASE_KEY.length);
-    if (skipped !== undefined) this.#mark(node, "skipped");
+    // What is skipped is gone past.
+    if (skipped !== undefined) this.#began(node, "skipped");
     else if (status === "failed") this.#mark(node, "failed");
   }
 
@@ -75,23 +81,23 @@ class Walk {
 
   /** A call of a step that has a node of its own, as branches and phases do. */
   #called(type: Entry["type"], key: string, payload: unknown): void {
-    const isUndo = key.endsWith("/undo");
-    const name = (isUndo ? key.slice(0, -"/undo".length) : key).replace(/#\d+$/, "");
-    if (!this.#outline.nodes.some(({ id }) => id === name)) return;
+    const isUndo = key.endsWith(UNDO_SUFFIX);
+    const name = (isUndo ? key.slice(0, -UNDO_SUFFIX.length) : key).replace(COUNTERS, "");
+    if (!this.#graph.nodes.some(({ id }) => id === name)) return;
     if (isUndo) {
       if (type === "effect.compensated") this.#mark(name, "undone");
     } else if (isCall(type)) this.#began(name);
     else if (isStepSuccess(type) || type === "approval.decided") {
-      if (name !== this.#last || this.#outline.kind === "phases") this.#mark(name, "done");
+      if (name !== this.#last || this.#graph.kind === "phases") this.#mark(name, "done");
     } else if (type === "step.failed" && (payload as StepFailed).retryAt === null) this.#mark(name, "failed");
   }
 
-  #began(name: string): void {
-    if (this.#nodes.get(name) === "current") return;
-    this.#mark(name, "current");
+  #began(name: string, status: NodeStatus = "current"): void {
+    if (this.#nodes.get(name) === status) return;
+    this.#mark(name, status);
     if (this.#last !== null) this.#pass(this.#last, name);
     // In a machine it is a branch of the step that the run is at, and stays there.
-    if (this.#outline.kind === "phases") this.#last = name;
+    if (this.#graph.kind === "phases") this.#last = name;
   }
 
   #mark(node: string, status: NodeStatus): void {
@@ -110,7 +116,7 @@ class Walk {
   #ended(end: string): void {
     if (this.#last === null) return;
     this.#mark(this.#last, "done");
-    if (!this.#outline.nodes.some(({ id }) => id === end)) return;
+    if (!this.#graph.nodes.some(({ id }) => id === end)) return;
     this.#mark(end, "done");
     this.#pass(this.#last, end);
   }
@@ -121,7 +127,7 @@ class Walk {
   }
 
   #edgesFrom(node: string | null): string[] {
-    return this.#outline.edges.filter(({ from }) => from === node).map(({ to }) => to);
+    return this.#graph.edges.filter(({ from }) => from === node).map(({ to }) => to);
   }
 }
 
@@ -133,11 +139,11 @@ function isCall(type: Entry["type"]): boolean {
 const MOST_CALLS = 100;
 
 /** What a run has done, one call after the other: for workflows whose way is known from their runs alone. */
-export function wayTaken(entries: readonly Entry[]): { readonly outline: Outline; readonly way: RunWay } {
+export function wayTaken(entries: readonly Entry[]): { readonly graph: Graph; readonly way: RunWay } {
   const line = timeline(entries);
   const calls = [...line.steps, ...line.waits, ...line.children].sort((a, b) => a.seq - b.seq);
   const shown = calls.slice(0, MOST_CALLS);
-  const nodes: Outline["nodes"][number][] = shown.map((call) => ({
+  const nodes: Graph["nodes"][number][] = shown.map((call) => ({
     id: String(call.seq),
     label: call.key,
     kind: kindOf(call),
@@ -152,12 +158,12 @@ export function wayTaken(entries: readonly Entry[]): { readonly outline: Outline
   }
   const edges = nodes.slice(1).map((node, i) => ({ from: nodes[i]!.id, to: node.id }));
   return {
-    outline: { kind: "machine", start: nodes[0]?.id ?? "", nodes, edges },
+    graph: { kind: "machine", start: nodes[0]?.id ?? "", nodes, edges },
     way: { nodes: status, edges: new Set(edges.map(edgeId)) },
   };
 }
 
-function kindOf(call: TimelineStep | TimelineWait | TimelineChild): Outline["nodes"][number]["kind"] {
+function kindOf(call: TimelineStep | TimelineWait | TimelineChild): Graph["nodes"][number]["kind"] {
   if ("child" in call) return "child";
   if (!("kind" in call)) return "step";
   return call.kind === "approval" ? "approval" : "wait";
@@ -168,7 +174,7 @@ function statusOf({ status, endedAt }: TimelineStep | TimelineWait | TimelineChi
   return endedAt === null && status !== "detached" ? "current" : "done";
 }
 
-function endOf({ status }: Timeline): { readonly node: Outline["nodes"][number]; readonly status: NodeStatus } | null {
+function endOf({ status }: Timeline): { readonly node: Graph["nodes"][number]; readonly status: NodeStatus } | null {
   if (status === "unfinished") return null;
   const label = status === "succeeded" ? "completed" : status;
   return { node: { id: "/end", label, kind: "end" }, status: status === "succeeded" ? "done" : "failed" };

@@ -213,6 +213,14 @@ export function runNotFound(id: string): PawlError {
   );
 }
 
+export function runHasEnded(id: string, what: string): PawlError {
+  return new PawlError(
+    "run_ended",
+    `Run ${id} has ended; ${what} was not delivered. \`pawl show ${id}\` tells how it ended.`,
+    { fields: { run: id } },
+  );
+}
+
 export function summaryOf(row: RunRow): RunSummary {
   return {
     id: row.id,

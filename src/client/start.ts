@@ -11,6 +11,7 @@ import { needsOf } from "../core/flow-control.ts";
 import type { Host } from "../core/host.ts";
 import type { Entry, RunStarted } from "../core/journal.ts";
 import { DEFAULTS } from "../core/limits.ts";
+import { pinned } from "../core/pins.ts";
 import { validate, validateNow } from "../core/schema.ts";
 import { assertNoSchedule } from "../core/slot-run.ts";
 import type { OpenTransaction } from "../core/sql.ts";
@@ -41,6 +42,8 @@ export interface StartOptions {
   readonly budget?: BudgetOptions;
   /** Only for a workflow given by name that this process does not know. */
   readonly version?: string;
+  /** What was done before this run began, for one that is taken over from elsewhere: its body sees it as `ctx.run.adopted`. */
+  readonly adopted?: unknown;
 }
 
 export interface StartPorts {
@@ -103,7 +106,12 @@ function startChecked(ports: StartPorts, target: Target, input: unknown, options
   const plan = budgetPlan(options.budget, "the start") ?? target.workflow?.definition.budget ?? undefined;
   const budgets = plan === undefined ? undefined : budgetsFor(id, plan, create.readyAt);
   draft.create(create);
-  draft.appendText(now, "run.started", null, startedText(name, version, text, id, deadline, budgets));
+  const more = {
+    ...(budgets !== undefined && { budgets }),
+    ...(options.adopted !== undefined && { adopted: decodePayload(encodePayload(options.adopted, "adopted")) }),
+    ...(target.workflow !== null && pinned(target.workflow.definition)),
+  };
+  draft.appendText(now, "run.started", null, startedText(name, version, text, id, deadline, more));
   if (options.debounce !== undefined)
     return startInBurst(ports, draft, {
       ...quietOf(options.debounce),
@@ -122,7 +130,7 @@ function startChecked(ports: StartPorts, target: Target, input: unknown, options
     input: decodePayload(text),
     seed: id,
     deadline,
-    ...(budgets !== undefined && { budgets }),
+    ...more,
   };
   const entry: Entry = { seq: 0, at: draft.chain.at, type: "run.started", key: null, payload };
   return ports.worker.begin(id, target.workflow as Workflow, create, draft, entry);
@@ -171,9 +179,11 @@ function startedText(
   input: string,
   seed: string,
   deadline: number,
-  budgets: RunStarted["budgets"],
+  more: Partial<RunStarted>,
 ): string {
-  const rest = budgets === undefined ? "" : `,"budgets":${encodePayload(budgets, "budgets")}`;
+  const rest = Object.entries(more)
+    .map(([field, value]) => `,"${field}":${encodePayload(value, field)}`)
+    .join("");
   return `{"workflow":${JSON.stringify(workflow)},"version":${JSON.stringify(version)},"input":${input},"seed":${JSON.stringify(seed)},"deadline":${deadline}${rest}}`;
 }
 

@@ -432,8 +432,15 @@ function markText(kind: TimelineMark["kind"], key: string | null, payload: unkno
     case "escalated":
       return escalatedText(key, payload as ApprovalEscalated);
     case "continued":
-      return `as generation ${(payload as Continued).generation}`;
+      return continuedText(payload as Continued);
   }
+}
+
+/** The next generation, and who has made it if it was not the body. */
+function continuedText({ generation, cause, version, by, reason }: Continued): string {
+  const next = `as generation ${generation}`;
+  if (cause === undefined) return next;
+  return `${next} by ${cause}${version === undefined ? "" : ` to ${version}`}, ${by}: ${reason}`;
 }
 
 function escalatedText(key: string | null, { event, level, action, from, to, waitedMs }: ApprovalEscalated): string {

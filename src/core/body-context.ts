@@ -30,7 +30,7 @@ import { needsOf } from "./flow-control.ts";
 import { assertInOrder } from "./foreign-calls.ts";
 import type { Frame } from "./host.ts";
 import { childId } from "./issue.ts";
-import type { CallType } from "./journal.ts";
+import type { CallType, Uses } from "./journal.ts";
 import { KeyScope } from "./key-scope.ts";
 import { STEP_TIMEOUTS_MS } from "./limits.ts";
 import { mapItems } from "./map-items.ts";
@@ -441,6 +441,8 @@ const NAME_OF: Readonly<Record<CallType, string>> = {
   "callback.opened": "name of ctx.callback",
 };
 
+const NO_USES: Uses = {};
+
 function factsOf(pass: Pass): RunFacts {
   const { row } = pass;
   const schedule = slotOf(row.tags);
@@ -454,6 +456,8 @@ function factsOf(pass: Pass): RunFacts {
     ...(row.key === null ? {} : { key: row.key }),
     ...(row.deadline === null ? {} : { deadline: new Date(row.deadline) }),
     ...(schedule === null ? {} : { schedule }),
+    ...(pass.pins.adopted === undefined ? {} : { adopted: pass.pins.adopted }),
+    uses: pass.pins.uses ?? NO_USES,
   };
 }
 

@@ -2,6 +2,7 @@ import type { ApprovalRecord, Approved, ApproveOptions } from "./approval.ts";
 import type { Amounts, BudgetOptions } from "./budget.ts";
 import type { Callback } from "./callback.ts";
 import type { EffectOptions, EffectSpec } from "./effect.ts";
+import type { Uses } from "./journal.ts";
 import type { NoProgress } from "./no-progress.ts";
 import type { Duration, Retry } from "./retry.ts";
 import type { SchemaOutput, StandardSchema } from "./schema.ts";
@@ -96,6 +97,10 @@ export interface RunFacts {
   readonly tags: readonly string[];
   /** The schedule that has started this run, and the time that it was due: use it instead of the time when the run began. */
   readonly schedule?: { readonly name: string; readonly slot: Date };
+  /** What is said to have been done before this generation of the run began: by an import, an edit or a migration. */
+  readonly adopted?: unknown;
+  /** The versions of prompts, policies, models and tools that the run was started with, whatever the workflow says since. */
+  readonly uses: Uses;
 }
 
 type StartInput<I> = undefined extends I ? [input?: I, options?: CallOptions] : [input: I, options?: CallOptions];

@@ -9,6 +9,7 @@ import { LIMITS } from "./limits.ts";
 import { notifyIncomplete } from "./notification.ts";
 import type { Pass } from "./pass.ts";
 import type { PassEnd, PassPorts } from "./pass-ports.ts";
+import { pinned } from "./pins.ts";
 import { freed } from "./rest.ts";
 import { validateNow } from "./schema.ts";
 import { settleOpen } from "./spending.ts";
@@ -198,14 +199,16 @@ function tellParent(draft: Draft, row: RunRow, parent: ParentLink, ports: Pick<P
 }
 
 /** What the next generation starts with; refuses what cannot be recorded. */
-export function continuedText({ generation, notes, body, workflow }: Pass, input: unknown): string {
-  const hasBudgets = body.budgets.length > 0 || workflow.definition.budget !== null;
+export function continuedText({ generation, notes, body, workflow, pins }: Pass, input: unknown): string {
+  const { budget, structure } = workflow.definition;
+  const hasBudgets = body.budgets.length > 0 || budget !== null;
   const continued: Continued = {
     generation: generation + 1,
     input,
     state: notes.state,
     cost: notes.costs,
     ...(hasBudgets && { budgets: body.budgets }),
+    ...pinned({ structure, uses: pins.uses }),
   };
   encodePayload(input, "input of continueAs");
   return encodeRecord(continued, "run state and input of continueAs");

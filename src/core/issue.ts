@@ -10,6 +10,7 @@ import { Draft } from "./draft.ts";
 import type { Host } from "./host.ts";
 import type { CallType, ChildStarted, Entry, RunStarted, SignalAwaited, StepStarted, TimerSet } from "./journal.ts";
 import type { Pass } from "./pass.ts";
+import { pinned } from "./pins.ts";
 import { reserve } from "./spending.ts";
 import { adoptReserved } from "./spending-state.ts";
 import type { NewRun } from "./store.ts";
@@ -136,6 +137,7 @@ function firstEntry(pass: Pass, call: ChildCall, create: NewRun, at: number) {
     seed: call.child,
     deadline: create.deadline,
     ...childBudgets(pass, call, at),
+    ...pinned(call.spec.workflow.definition),
   };
   draft.append(at, "run.started", null, started);
   const [entry] = draft.take().commit.entries;

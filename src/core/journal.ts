@@ -84,7 +84,16 @@ export interface RunStarted {
   readonly deadline: number | null;
   /** Those that hold for the run, outermost first. Absent: the workflow's, if it has one. */
   readonly budgets?: readonly Budget[];
+  /** What is said to have been done before the run began: it was taken over from elsewhere. */
+  readonly adopted?: unknown;
+  /** The structural hash of the definition that it began with. Absent: the definition has none, or nobody knew it. */
+  readonly structure?: string;
+  /** The versions of what the definition uses, pinned for the run. */
+  readonly uses?: Uses;
 }
+
+/** Versions by name, by kind: prompts, policies, models, tools, or whatever else a workflow depends on. */
+export type Uses = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
 /** `null` stands for the first attempt of a step without input. */
 export type StepStarted = null | {
@@ -203,13 +212,38 @@ export interface Continued {
   /** Run state and cost as they stood: replay begins here, without the entries that made them. */
   readonly state: Readonly<Record<string, unknown>>;
   readonly cost: Readonly<Record<string, number>>;
-  /** In a fork, what the generation drew from when it was recorded (P10). */
+  /** In a fork, what the generation drew from when it was recorded (P10); after a rewrite, what the one before it drew from. */
   readonly seed?: string;
   /** The generation before it never began: a start of the same burst has taken its place. */
   readonly replaces?: true;
   /** With `replaces`: of the start that has taken the place. */
   readonly deadline?: number;
   readonly budgets?: readonly Budget[];
+  /** What is said to have been done before this generation began. */
+  readonly adopted?: unknown;
+  /** Of the definition that the generation begins with. */
+  readonly structure?: string;
+  readonly uses?: Uses;
+  /** It was not the body that ended the generation before: what it goes on from was written from outside. */
+  readonly cause?: RewriteCause;
+  /** With `cause`: the version from here on, if it is another one. */
+  readonly version?: string;
+  /** With `cause`: who did it, and why. */
+  readonly by?: string;
+  readonly reason?: string;
+}
+
+/** Why a run goes on from something that its own journal does not lead to. */
+export type RewriteCause = "import" | "edit" | "migration" | "accept";
+
+/** Newer code has taken the run over; or, with the same version twice, it is the first to know its structure and what it uses. */
+export interface VersionChanged {
+  readonly from: string;
+  readonly to: string;
+  /** The structural hashes of both. Absent: neither has one. */
+  readonly structure?: { readonly from: string | null; readonly to: string | null };
+  /** Pinned here, because whoever started the run did not know the definition. */
+  readonly uses?: Uses;
 }
 
 export interface Parked {
@@ -223,12 +257,15 @@ export type ParkReason =
   | "budget_exceeded"
   | "commit_refused"
   | "corrupted_journal"
+  | "definition_changed"
   | "foreign_await"
+  | "migration_pending"
   | "poisoned"
   | "replay_drift"
   | "replay_stalled"
   | "secret_missing"
-  | "unknown_outcome";
+  | "unknown_outcome"
+  | "version_mismatch";
 
 export interface Resolved {
   readonly choice: string;

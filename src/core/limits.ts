@@ -30,6 +30,10 @@ export const LIMITS = {
   claimBatch: 64,
   /** How many lines of waiting runs one claim compares; of more than that, it goes through some each time, in turn. */
   linesPerClaim: 500,
+  /** Runs without a worker of their version that one look parks, of each version. */
+  parkBatch: 200,
+  /** Parked runs that one look goes through, to see whether this worker can go on with them. */
+  settleBatch: 200,
   /** Progress reports of one run are written at most this often. */
   progressEveryMs: 200,
   /** Page size of lists, and the most that may be asked for. */
@@ -78,6 +82,8 @@ export const DEFAULTS = {
   sweepMs: 5000,
   /** How often to look for orphans and for runs past their retention. */
   housekeepingMs: 60_000,
+  /** How long runs may find no worker with their version before they are parked: a rolling deployment is no mismatch. 5 minutes. */
+  versionGraceMs: 300_000,
   drainMs: 10_000,
   /** 30 and 90 days. */
   retention: { succeededMs: 2_592_000_000, failedMs: 7_776_000_000 },

@@ -27,6 +27,7 @@ import { OpenCalls } from "./open-calls.ts";
 import { Outgoing } from "./outgoing.ts";
 import type { PassEnd, PassInput, PassPorts } from "./pass-ports.ts";
 import { askForMail, wakeupOf } from "./pass-wakeup.ts";
+import { type Pins, pinsOf } from "./pins.ts";
 import { Progress } from "./progress.ts";
 import { recoverSteps } from "./recovery.ts";
 import { Replay } from "./replay.ts";
@@ -44,6 +45,7 @@ export class Pass implements TurnTaker {
   readonly row: RunRow;
   readonly workflow: Workflow;
   readonly generation: number;
+  readonly pins: Pins;
   readonly ports: PassPorts;
   readonly frame: Frame;
   readonly draft: Draft;
@@ -75,6 +77,7 @@ export class Pass implements TurnTaker {
     this.row = input.row;
     this.workflow = input.workflow;
     this.generation = input.generation;
+    this.pins = pinsOf(input.entries, input.workflow.definition);
     this.ports = ports;
     const scope = new KeyScope("");
     this.frame = { where: "body", run: this.id, pass: this, scope, guard: input.workflow.definition.guard };

@@ -48,9 +48,9 @@ export interface Store {
   nextWake(): Promise<number | null>;
   /**
    * Loads one run this worker already owns (P23), or takes one nobody owns, whatever its version (P19); `null` if it cannot be had. One that needs
-   * a slot and has begun is taken only to be cancelled.
+   * a slot and has begun is taken only to be cancelled, or with `slotless` by somebody who will not let its body run.
    */
-  take(worker: string, run: string): Promise<ClaimedRun | null>;
+  take(worker: string, run: string, options?: { readonly slotless?: boolean }): Promise<ClaimedRun | null>;
   /** The runs a worker owns; with `news`, only those that have unread mail or an unseen cancel. */
   owned(worker: string, options: { readonly news: boolean }): Promise<Mail[]>;
 
@@ -77,6 +77,8 @@ export interface Store {
   key(space: string, key: string): Promise<KeyRow | null>;
   counters(prefix: string): Promise<CounterRow[]>;
 
+  /** Of these workflows, each version that unfinished runs have which nobody owns and which wait for no person, with some of those runs (P34). */
+  unclaimed(query: UnclaimedQuery): Promise<UnclaimedRow[]>;
   /** Unfinished runs that nothing will ever wake (I10). */
   orphans(): Promise<OrphanRow[]>;
   /** Makes orphans claimable again; returns how many. */
@@ -126,10 +128,14 @@ export interface ProcessIdentity {
   readonly pidNamespace: string | null;
 }
 
-/** A workflow version that a worker can run: all runs of the same major.minor whose patch is not newer (P34). */
+/** A workflow version that a worker can run: all runs of the same major.minor whose patch is not newer (P34), unless `policy` says something else. */
 export interface Handle {
   readonly workflow: string;
   readonly version: string;
+  /** Only runs of this very version; or runs of any version. */
+  readonly policy?: "exact" | "ignore";
+  /** Versions that it can bring a run up from: "1.3" stands for all of 1.3. */
+  readonly migrates?: readonly string[];
   /** How many runs may hold one slot of this workflow. Absent: any number. The last handle of a workflow counts. */
   readonly concurrency?: number;
   /** How many runs of one rate of this workflow may begin in any span of `perMs`. */
@@ -457,6 +463,18 @@ export interface RunQuery {
   /** Runs created before the run at this cursor, newest first. */
   readonly before?: string;
   readonly limit: number;
+}
+
+export interface UnclaimedQuery {
+  readonly workflows: readonly string[];
+  /** How many runs of each version are named at most. */
+  readonly limit: number;
+}
+
+export interface UnclaimedRow {
+  readonly workflow: string;
+  readonly version: string;
+  readonly runs: readonly string[];
 }
 
 export interface OrphanRow {

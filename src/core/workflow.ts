@@ -7,11 +7,14 @@ import { type BudgetOptions, type BudgetPlan, budgetPlan } from "./budget.ts";
 import type { StepPolicy } from "./call.ts";
 import type { Context } from "./context.ts";
 import { type ConcurrencyLimit, type FlowControl, flowControl, type RateLimit } from "./flow-control.ts";
+import type { Graph } from "./graph.ts";
+import type { Uses } from "./journal.ts";
 import { DEFAULTS, STEP_TIMEOUTS_MS } from "./limits.ts";
-import type { Outline } from "./outline.ts";
+import { type Migration, migrationsOf } from "./migration.ts";
 import { type Duration, type Retry, retryPolicy } from "./retry.ts";
 import { type RetryBudget, type RetryBudgetOptions, retryBudget } from "./retry-budget.ts";
 import type { SchemaInput, SchemaOutput, StandardSchema } from "./schema.ts";
+import { structureOf, usesOf } from "./structure.ts";
 
 /** What a body may do about clocks, randomness and timers of its own: tell, refuse, or nothing. */
 export type Guard = "warn" | "error" | "off";
@@ -47,7 +50,21 @@ export interface WorkflowOptions<I = unknown> {
   readonly breakers?: Readonly<Record<string, BreakerOptions>>;
   /** How many runs may begin in any span of time, over all workers: `{ limit: 100, per: "1m" }`, with `key` for each key. */
   readonly rate?: RateLimit<I>;
+  /**
+   * The versions of what it uses besides its own code, by kind and name: `{ prompts: { review: "3" }, models: { writer: "m-2" } }`. A run keeps those
+   * that it was started with: `ctx.run.uses`. Default: none.
+   */
+  readonly uses?: Uses;
+  /**
+   * Which runs this version may go on with: "semver" (default), those of the same major.minor whose patch is not newer; "exact", those of this very
+   * version; "ignore", any.
+   */
+  readonly versionPolicy?: VersionPolicy;
+  /** Functions that bring the state of runs from other versions to this one. They run only if somebody decides so. Default: none. */
+  readonly migrations?: readonly Migration[];
 }
+
+export type VersionPolicy = "semver" | "exact" | "ignore";
 
 export type Handler<I, O> = (ctx: Context, input: I) => Promise<O> | O;
 
@@ -78,10 +95,13 @@ export interface Definition {
   readonly budget: BudgetPlan | null;
   readonly retryBudget: RetryBudget | null;
   readonly breakers: Breakers | null;
-  /** A digest of what the definition is made of: steps, kinds, routing, gates. `null`: nothing is known of it without running it. */
+  readonly uses: Uses | null;
+  readonly versionPolicy: VersionPolicy;
+  readonly migrations: readonly Migration[];
+  /** What a run that was begun with it may be compared by; `null` where there is nothing but code. */
   readonly structure: string | null;
-  /** Its way, as far as it is known without a run. */
-  readonly outline?: Outline;
+  /** The ways that a run may take, where they are known without one. */
+  readonly graph?: Graph;
 }
 
 /**
@@ -116,6 +136,7 @@ export function workflow(nameOrOptions: string | WorkflowOptions<never>, handler
 
 function definitionOf(options: WorkflowOptions<never>, handler: Handler<unknown, unknown>): Definition {
   const timeoutMs = options.timeout === undefined ? null : toMs(options.timeout, "timeout");
+  const uses = usesOf(options.uses, options.name);
   return {
     handler,
     input: options.input,
@@ -134,8 +155,22 @@ function definitionOf(options: WorkflowOptions<never>, handler: Handler<unknown,
     budget: budgetPlan(options.budget, `workflow "${options.name}"`) ?? null,
     retryBudget: options.retryBudget === undefined ? null : retryBudget(options.name, options.retryBudget),
     breakers: options.breakers === undefined ? null : breakerPolicies(options.name, options.breakers),
-    structure: null,
+    uses,
+    versionPolicy: versionPolicyOf(options),
+    migrations: migrationsOf(options.migrations, options.name),
+    structure: structureOf(null, uses),
   };
+}
+
+const VERSION_POLICIES: readonly VersionPolicy[] = ["semver", "exact", "ignore"];
+
+function versionPolicyOf({ name, versionPolicy = "semver" }: WorkflowOptions<never>): VersionPolicy {
+  if (VERSION_POLICIES.includes(versionPolicy)) return versionPolicy;
+  throw new PawlError(
+    "invalid_argument",
+    `\`versionPolicy\` of workflow "${name}" is ${JSON.stringify(versionPolicy)}. Give one of ${VERSION_POLICIES.map((one) => `"${one}"`).join(", ")}.`,
+    { fields: { field: "versionPolicy" } },
+  );
 }
 
 const OWNER_LENGTH = 200;

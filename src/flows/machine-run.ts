@@ -11,7 +11,7 @@ import type { Context, StepInfo } from "../core/context.ts";
 import { decodePayload, encodePayload } from "../core/draft.ts";
 import type { EffectSpec } from "../core/effect.ts";
 import { ownCancel } from "../core/endings.ts";
-import { MACHINE_KEY, type MachinePosition } from "../core/outline.ts";
+import { MACHINE_KEY, type MachinePosition } from "../core/machine-position.ts";
 import type { MachinePlan, PlannedStep } from "./machine-plan.ts";
 import {
   type AnyTransition,

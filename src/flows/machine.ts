@@ -1,6 +1,7 @@
 import type { SchemaInput, SchemaOutput, StandardSchema } from "../core/schema.ts";
+import { withStructure } from "../core/structure.ts";
 import { type Workflow, type WorkflowOptions, workflow } from "../core/workflow.ts";
-import { outlineOf, structureOf } from "./machine-outline.ts";
+import { graphOf, shapeOfMachine } from "./machine-graph.ts";
 import { type Escalation, type MachinePlan, planOf } from "./machine-plan.ts";
 import { MachineRun } from "./machine-run.ts";
 import { type MachineStep, STEPS, type Steps } from "./machine-step.ts";
@@ -70,6 +71,7 @@ export function machine(
     initial: state as MachinePlan["initial"],
   };
   const plan = planOf(base, define(STEPS as never));
-  const made = workflow<never, unknown>(rest, (ctx, input) => new MachineRun(ctx, plan).play(input)) as Workflow;
-  return { ...made, definition: { ...made.definition, structure: structureOf(plan), outline: outlineOf(plan) } };
+  const plain = workflow<never, unknown>(rest, (ctx, input) => new MachineRun(ctx, plan).play(input)) as Workflow;
+  const made = withStructure(plain, shapeOfMachine(plan));
+  return { ...made, definition: { ...made.definition, graph: graphOf(plan) } };
 }

@@ -1,27 +1,20 @@
-import { parseVersion } from "../base/semver.ts";
 import type { Handle } from "../core/store.ts";
+import { type VersionLine, versionLine } from "../core/version-line.ts";
 
-/** Versions of one line differ in their patch only; a worker runs every patch of its line up to its own (P34). */
-export interface VersionLine {
-  readonly line: string;
-  readonly patch: number;
+export { isHandled, versionLine } from "../core/version-line.ts";
+
+/** Stands for the lines of all versions. */
+const ANY_LINE = "*";
+
+/** What claims in SQL ask with: a line up to a patch, one patch of a line ("1.3="), or everything. */
+export function claimedLine({ version, policy }: Pick<Handle, "version" | "policy">): VersionLine {
+  const { line, patch } = versionLine(version);
+  if (policy === "ignore") return { line: ANY_LINE, patch };
+  return policy === "exact" ? { line: `${line}=`, patch } : { line, patch };
 }
 
-export function versionLine(version: string): VersionLine {
-  if (last !== null && version === last.version) return last;
-  const { major, minor, patch } = parseVersion(version);
-  last = { version, line: `${major}.${minor}`, patch };
-  return last;
-}
-
-// Runs that are started one after the other are mostly of one version.
-let last: (VersionLine & { readonly version: string }) | null = null;
-
-/** Whether a worker with these handles may claim a run of this workflow and version. */
-export function isHandled(handles: readonly Handle[], workflow: string, version: string): boolean {
-  const run = versionLine(version);
-  return handles.some((handle) => {
-    const ours = versionLine(handle.version);
-    return handle.workflow === workflow && ours.line === run.line && run.patch <= ours.patch;
-  });
+/** Whether a run in table `runs` is covered by what `claimedLine` gave, as SQL. */
+export function isClaimedSql(handle: string): string {
+  return `(${handle}.line = runs.line and runs.patch <= ${handle}.patch
+      or ${handle}.line = runs.line || '=' and runs.patch = ${handle}.patch or ${handle}.line = '${ANY_LINE}')`;
 }

@@ -180,7 +180,9 @@ class Replayed {
 
   #compareEnd(end: Entry, derived: Entry): ReplayResult {
     const recorded = this.#run.entries.find(({ seq }) => seq === end.seq)?.value;
-    const isSame = end.type === derived.type && isSameValue(withoutSeed(recorded), JSON.parse(encode(derived.payload)));
+    const isSame =
+      end.type === derived.type &&
+      isSameValue(withoutOrigin(recorded), withoutOrigin(JSON.parse(encode(derived.payload))));
     return isSame ? this.#report.reproduced() : this.#report.otherEnd(end, derived);
   }
 
@@ -200,10 +202,16 @@ class Replayed {
   }
 }
 
-/** Splits a journal before each entry that begins a generation. One that never began, because another has replaced it, is left out. */
+/**
+ * Splits a journal before each entry that begins a generation. One that never began, because another has replaced it, is left out; so is one that
+ * was ended from outside, perhaps because no code follows it any more.
+ */
 function generationsOf(entries: readonly Entry[]): Generation[] {
   const starts = entries.flatMap(({ type }, index) => (index === 0 || type === "run.continued" ? [index] : []));
-  const isReplaced = (n: number) => (entries[starts[n + 1] ?? -1]?.payload as Continued | undefined)?.replaces === true;
+  const isReplaced = (n: number) => {
+    const next = entries[starts[n + 1] ?? -1]?.payload as Continued | undefined;
+    return next?.replaces === true || next?.cause !== undefined;
+  };
   return starts.flatMap((start, n) => {
     if (isReplaced(n)) return [];
     const next = starts[n + 1];
@@ -219,10 +227,10 @@ function isEnding(type: string): boolean {
   return type === "run.continued" || /^run\.(succeeded|failed|cancelled)$/.test(type);
 }
 
-/** Only in a fork it says what an inherited generation drew from (P10). */
-function withoutSeed(value: unknown): unknown {
+/** What a generation drew from is recorded in a fork alone (P10), and its structure belongs to the code that it was recorded with. */
+function withoutOrigin(value: unknown): unknown {
   if (typeof value !== "object" || value === null || !("generation" in value)) return value;
-  const { seed: _, ...rest } = value as Record<string, unknown>;
+  const { seed: _, structure: __, ...rest } = value as Record<string, unknown>;
   return rest;
 }
 

@@ -11,9 +11,11 @@ import { LIMITS } from "../core/limits.ts";
 import { notifyIncomplete } from "../core/notification.ts";
 import { Pass } from "../core/pass.ts";
 import type { PassPorts } from "../core/pass-ports.ts";
+import { structureIn, versionChange } from "../core/pins.ts";
 import type { ClaimedRun, InboxRow, Needs, RunCommit } from "../core/store.ts";
 import { isUndoable } from "../core/undoable-call.ts";
 import { openJournal } from "../core/values.ts";
+import { parkedChange } from "../core/version-mismatch.ts";
 import { readMail } from "../core/wakeup-delivery.ts";
 import type { Workflow } from "../core/workflow.ts";
 
@@ -85,10 +87,28 @@ export function loadRun(
       "unknown_workflow",
       `Workflow "${claimed.row.workflow}" ${claimed.row.version} is not registered here.`,
     );
+  const changed = definitionChange(claimed, workflow, entries);
+  if (changed !== null) {
+    if (decision !== undefined) draft.consume(decision.row.id);
+    return parked(draft, claimed, ports, changed);
+  }
   const needs = unmetNeeds(claimed, workflow, entries);
   if (needs !== null) return { kind: "needy", needs };
   const inbox = mendTrimmed(claimed, entries, draft, ports);
   return { kind: "pass", pass: passOf({ ...claimed, inbox }, workflow, entries, draft, ports, readAt, decision) };
+}
+
+/** The code says that it is what the run began with, and is not. What is cancelled is undone by whatever code is there. */
+function definitionChange(
+  { run, row, cancel }: ClaimedRun,
+  workflow: Workflow,
+  entries: readonly Entry[],
+): Parked | null {
+  const { version, definition } = workflow;
+  const saved = structureIn(entries);
+  if (saved === null || version !== row.version || saved === definition.structure) return null;
+  if (definition.versionPolicy === "ignore" || cancel !== null) return null;
+  return parkedChange({ run, workflow: workflow.name, version, saved, current: definition.structure });
 }
 
 function isPoison({ row }: ClaimedRun): boolean {
@@ -202,10 +222,9 @@ function passOf(
   const { row, wake, cancel, inbox } = claimed;
   // One that was taken, not claimed, still has the state it was left in.
   if (row.state !== "running") draft.row({ state: "running" });
-  if (workflow.version !== row.version) {
-    draft.append(ports.clock.now(), "version.changed", null, { from: row.version, to: workflow.version });
-    draft.row({ version: workflow.version });
-  }
+  const change = versionChange(row.version, workflow, entries);
+  if (change !== null) draft.append(ports.clock.now(), "version.changed", null, change);
+  if (workflow.version !== row.version) draft.row({ version: workflow.version });
   const from = Math.max(
     0,
     entries.findLastIndex((entry) => entry.type === "run.continued"),

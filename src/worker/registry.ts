@@ -1,5 +1,6 @@
 import { PawlError } from "../base/errors.ts";
 import { compareVersions, parseVersion, sameMinor } from "../base/semver.ts";
+import { type MigrationPlan, planFrom } from "../core/migration.ts";
 import type { Handle } from "../core/store.ts";
 import type { Workflow } from "../core/workflow.ts";
 
@@ -20,15 +21,29 @@ export class Registry {
     return this.#workflows.get(name)?.at(-1);
   }
 
-  /** What can run a run of this version: the same major.minor, and no older patch (P34). */
+  /** What can run a run of this version: the same major.minor and no older patch (P34), unless its policy says something else. */
   forRun(name: string, version: string): Workflow | undefined {
     const newest = this.newest(name);
     if (newest?.version === version) return newest;
-    const wanted = parseVersion(version);
-    return this.#workflows.get(name)?.findLast((one) => {
-      const offered = parseVersion(one.version);
-      return sameMinor(offered, wanted) && offered.patch >= wanted.patch;
-    });
+    const known = this.#workflows.get(name);
+    return (
+      known?.findLast((one) => isMadeFor(one, version)) ??
+      known?.findLast((one) => one.definition.versionPolicy === "ignore")
+    );
+  }
+
+  /** The way from this version to the newest one here that migrations lead to. */
+  migrationFrom(name: string, version: string): MigrationPlan | null {
+    for (const workflow of this.#workflows.get(name)?.toReversed() ?? []) {
+      const plan = planFrom(workflow, version);
+      if (plan !== null) return plan;
+    }
+    return null;
+  }
+
+  /** The names of all workflows. */
+  get names(): readonly string[] {
+    return [...this.#workflows.keys()];
   }
 
   #add(workflow: Workflow): void {
@@ -51,10 +66,19 @@ export class Registry {
   }
 }
 
-function handleOf({ name, version, definition: { flow } }: Workflow): Handle {
+function isMadeFor({ version, definition }: Workflow, wanted: string): boolean {
+  if (definition.versionPolicy === "exact") return version === wanted;
+  const [ours, theirs] = [parseVersion(version), parseVersion(wanted)];
+  return sameMinor(ours, theirs) && ours.patch >= theirs.patch;
+}
+
+export function handleOf({ name, version, definition }: Workflow): Handle {
+  const { flow, versionPolicy, migrations } = definition;
   return {
     workflow: name,
     version,
+    ...(versionPolicy !== "semver" && { policy: versionPolicy }),
+    ...(migrations.length > 0 && { migrates: [...new Set(migrations.map(({ from }) => from))] }),
     ...(flow?.concurrency != null && { concurrency: flow.concurrency.limit }),
     ...(flow?.rate != null && { rate: { limit: flow.rate.limit, perMs: flow.rate.perMs } }),
   };

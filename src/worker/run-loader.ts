@@ -15,6 +15,8 @@ import { isParked, loadRun, parkRefused } from "./load-run.ts";
 import type { PassTable } from "./pass-table.ts";
 import type { Registry } from "./registry.ts";
 import type { ScheduleKeeper } from "./schedule-keeper.ts";
+import { TakeOver } from "./take-over.ts";
+import { VersionKeeper } from "./version-keeper.ts";
 
 export interface RunLoaderParts {
   readonly store: Store;
@@ -25,6 +27,9 @@ export interface RunLoaderParts {
   readonly claims: Claims;
   readonly ports: PassPorts;
   readonly schedules: ScheduleKeeper;
+  readonly versionGraceMs: number;
+  /** Registered with the store, and dead owners were looked for. */
+  ready(): Promise<void>;
   isStopping(): boolean;
   /** Something about this run has changed, durably. */
   changed(run: string): void;
@@ -45,8 +50,19 @@ export class RunLoader {
   /** Of each question that is not answered yet: what was loaded since. */
   readonly #asking = new Set<Set<string>>();
 
+  /** Writes to runs that nobody works on. */
+  readonly takeOver: TakeOver;
+  readonly versions: VersionKeeper;
+
   constructor(parts: RunLoaderParts) {
     this.#parts = parts;
+    this.takeOver = new TakeOver({
+      ...parts,
+      // Nothing of it will run: it needs no slot.
+      take: (worker, run) => this.#takeAs(worker, run, true),
+      hold: (run, body) => this.#hold(run, body),
+    });
+    this.versions = new VersionKeeper({ ...parts, takeOver: this.takeOver });
   }
 
   /** Asks the store for runs, and leaves out those that the answer is too late for (RL1). */
@@ -207,9 +223,20 @@ export class RunLoader {
     return lease.id === null || isStopping() ? null : this.#takeAs(lease.id, run);
   }
 
-  async #takeAs(worker: string, run: string): Promise<ClaimedRun | null> {
+  /** Keeps it from being loaded while it is written to. */
+  async #hold<T>(run: string, body: () => Promise<T>): Promise<T> {
+    this.#held.add(run);
+    try {
+      return await body();
+    } finally {
+      this.#held.delete(run);
+    }
+  }
+
+  /** Loads one of this worker's, or takes one that nobody owns. */
+  async #takeAs(worker: string, run: string, slotless = false): Promise<ClaimedRun | null> {
     const [claimed = null] = await this.ask(async () => {
-      const taken = await this.#parts.store.take(worker, run);
+      const taken = await this.#parts.store.take(worker, run, { slotless });
       return taken === null ? [] : [taken];
     });
     return claimed;

@@ -16,21 +16,29 @@ export interface SweeperOptions {
   identity(): ProcessIdentity;
 }
 
+/** What else is done when it has looked. */
+export interface SweeperDuties {
+  /** Runs may be claimed that nobody could have claimed before. */
+  released(): void;
+  swept(): Promise<void>;
+  tidied(): Promise<void>;
+}
+
 export class Sweeper {
   readonly #store: Store;
   readonly #lease: Lease;
   readonly #options: SweeperOptions;
-  readonly #released: () => void;
+  readonly #duties: SweeperDuties;
   readonly #sweep: Loop;
   readonly #housekeeping: Loop;
 
-  constructor(store: Store, lease: Lease, options: SweeperOptions, released: () => void) {
+  constructor(store: Store, lease: Lease, options: SweeperOptions, duties: SweeperDuties) {
     this.#store = store;
     this.#lease = lease;
     this.#options = options;
-    this.#released = released;
+    this.#duties = duties;
     const { sweepMs, housekeepingMs, leaseMs } = options;
-    this.#sweep = new Loop(store.leaseClock, Math.min(sweepMs, leaseMs), () => this.#guarded(() => this.sweep()));
+    this.#sweep = new Loop(store.leaseClock, Math.min(sweepMs, leaseMs), () => this.#guarded(() => this.#round()));
     this.#housekeeping = new Loop(store.leaseClock, housekeepingMs, () => this.#guarded(() => this.#keepHouse()));
   }
 
@@ -44,6 +52,11 @@ export class Sweeper {
     await Promise.all([this.#sweep.stop(), this.#housekeeping.stop()]);
   }
 
+  async #round(): Promise<void> {
+    await this.sweep();
+    await this.#duties.swept();
+  }
+
   /** Fences the dead and releases their runs. */
   async sweep(): Promise<void> {
     const mine = this.#options.identity();
@@ -51,7 +64,7 @@ export class Sweeper {
     const gone = others.filter((worker) => isPlainlyDead(worker.process, mine));
     const silent = others.filter((worker) => !gone.includes(worker) && this.#isSilent(worker));
     const released = (await this.#fence(gone, false)) + (await this.#fence(silent, true));
-    if (released > 0) this.#released();
+    if (released > 0) this.#duties.released();
   }
 
   /** One that was found silent may have been heard of since: then it stays. */
@@ -80,8 +93,9 @@ export class Sweeper {
           .join(", ")}. Please report this.`,
       );
       await this.#store.adopt(orphans.map((one) => one.run));
-      this.#released();
+      this.#duties.released();
     }
+    await this.#duties.tidied();
     await this.#purge();
   }
 

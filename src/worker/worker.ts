@@ -6,7 +6,6 @@
 //   W2. Memory and store are compared with each heartbeat: what is owned and not held is loaded (P23).
 //   W3. After an unknown outcome a pass lives on exactly if its run was moved and its head is what was acknowledged or the end of its
 //       batch in flight (P17).
-import { backoffMs } from "../base/backoff.ts";
 import type { Codec } from "../base/envelope.ts";
 import { hasCode, messageOf } from "../base/errors.ts";
 import { Alarms } from "../core/alarms.ts";
@@ -37,7 +36,10 @@ import { ScheduleKeeper } from "./schedule-keeper.ts";
 import { SelfFence } from "./self-fence.ts";
 import { startRefusal } from "./start-refusal.ts";
 import { Sweeper } from "./sweeper.ts";
+import type { TakeOver } from "./take-over.ts";
 import { Transactor } from "./transactor.ts";
+import type { VersionKeeper } from "./version-keeper.ts";
+import { waitOut, waitUntil } from "./waiting.ts";
 
 export interface WorkerOptions {
   readonly name: string;
@@ -48,6 +50,7 @@ export interface WorkerOptions {
   readonly pollMs: number;
   readonly sweepMs: number;
   readonly housekeepingMs: number;
+  readonly versionGraceMs: number;
   readonly retention: { readonly succeededMs: number; readonly failedMs: number } | null;
   readonly codec: Codec;
   readonly host: Host;
@@ -139,7 +142,11 @@ export class Worker {
       guarded: (what, body) => this.#guarded(what, body),
     });
     this.#mail = new Loop(store.leaseClock, options.pollMs, () => this.#guarded("read mail", () => this.#readMail()));
-    this.#sweeper = new Sweeper(store, this.#lease, options, () => void this.#claims.tick());
+    this.#sweeper = new Sweeper(store, this.#lease, options, {
+      released: () => void this.#claims.tick(),
+      swept: () => this.versions.settle(),
+      tidied: () => this.versions.parkStranded(),
+    });
     this.ports = this.#makePorts();
     this.#loader = new RunLoader({
       store,
@@ -150,11 +157,21 @@ export class Worker {
       claims: this.#claims,
       ports: this.ports,
       schedules: new ScheduleKeeper({ store, codec: options.codec, host: options.host, log }),
+      versionGraceMs: options.versionGraceMs,
+      ready: () => this.#ready(),
       isStopping: () => this.#isStopping,
       changed: (run) => events.changed(run),
       guarded: (what, body) => this.#guarded(what, body),
       guardedNow: (what, body) => this.#guardedNow(what, body),
     });
+  }
+
+  get takeOver(): TakeOver {
+    return this.#loader.takeOver;
+  }
+
+  get versions(): VersionKeeper {
+    return this.#loader.versions;
   }
 
   get id(): string | null {
@@ -281,10 +298,14 @@ export class Worker {
 
   /** Takes a run that nobody is working on, to end it without its body (P19). False: it cannot be had. */
   async cancelWithoutBody(run: string): Promise<boolean | "bodied"> {
-    await this.start();
-    // Its owner may be dead, and nobody else there to find out.
-    await this.#sweeper.sweep();
+    await this.#ready();
     return this.#loader.cancelWithoutBody(run);
+  }
+
+  /** May take runs: registered, and where an owner is dead and nobody else was there to find out, that is found. */
+  async #ready(): Promise<void> {
+    await this.start();
+    await this.#sweeper.sweep();
   }
 
   /** Writes to a run that has not begun, without beginning it. */
@@ -331,8 +352,6 @@ export class Worker {
     this.#mailReader.forget(pass);
   }
 
-  // Commits
-
   #verdict(pass: Pass, verdict: Verdict, started: Started): void {
     if (pass.isOver) return;
     if (verdict.kind === "applied") {
@@ -352,19 +371,8 @@ export class Worker {
     void this.#guarded("reload", () => this.#loader.afterRefusal(pass.id, verdict, !pass.isLive));
   }
 
-  async #unavailable(error: unknown, failures: number): Promise<void> {
-    if (failures === 1 || failures % 20 === 0) {
-      this.#options.log.error(
-        `The store cannot be written to; runs wait and go on by themselves when it can. ${messageOf(error)}`,
-        { failures },
-      );
-    }
-    const ms = backoffMs(
-      Math.min(failures, 10),
-      { baseMs: 20, factor: 2, capMs: 1000, jitter: true },
-      this.#options.random,
-    );
-    await new Promise<void>((resolve) => this.#store.leaseClock.after(Math.max(5, ms), resolve));
+  #unavailable(error: unknown, failures: number): Promise<void> {
+    return waitOut(this.#store.leaseClock, this.#options, error, failures);
   }
 
   /** What a lost answer may have given this worker is loaded now, not with the next heartbeat (P23). */
@@ -372,8 +380,6 @@ export class Worker {
     void this.#claims.tick();
     void this.#guarded("compare with the store", () => this.#compareWithStore());
   }
-
-  // Mail
 
   async #readMail(): Promise<void> {
     const worker = this.#lease.id;
@@ -385,8 +391,6 @@ export class Worker {
     if (this.#isStopping || this.committer.isPaused || this.#selfFence.isUnderWay) return;
     await this.#loader.compareWithStore();
   }
-
-  // What passes ask for
 
   #makePorts(): PassPorts {
     const { host, codec, log, random, callbackSecrets } = this.#options;
@@ -487,13 +491,7 @@ export class Worker {
     this.#options.log.error(`Worker ${this.#lease.id} could not ${what}; it will try again. ${messageOf(error)}`);
   }
 
-  async #until(isTrue: () => boolean, timeoutMs: number): Promise<void> {
-    const end = this.#store.leaseClock.monotonic() + timeoutMs;
-    for (let round = 0; !isTrue() && this.#store.leaseClock.monotonic() < end; round++) {
-      await new Promise<void>((resolve) => {
-        if (round < 50) this.#options.host.immediate(resolve);
-        else this.#store.leaseClock.after(2, resolve);
-      });
-    }
+  #until(isTrue: () => boolean, timeoutMs: number): Promise<void> {
+    return waitUntil(isTrue, timeoutMs, this.#store.leaseClock, this.#options.host);
   }
 }

@@ -434,6 +434,7 @@ describe.each(STORES)("what a run says of itself on %s", (store) => {
       tags: ["t"],
       attempt: 1,
       deadline: new Date(world.clock.now() + 14 * DAY),
+      uses: {},
     });
   });
 });

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { jsonCodec } from "../../src/base/envelope.ts";
 import type { Pawl } from "../../src/client/pawl.ts";
 import type { Run } from "../../src/client/run.ts";
-import type { MachinePosition } from "../../src/core/outline.ts";
+import type { MachinePosition } from "../../src/core/machine-position.ts";
 import { openEntry } from "../../src/core/values.ts";
 import { machine } from "../../src/flows/machine.ts";
 import type { AgentOutcome, Steps } from "../../src/flows/machine-step.ts";

@@ -65,10 +65,10 @@ function take(run: MemoryRun, worker: string): void {
 }
 
 /** Loads a run of this worker, or takes one that nobody owns without counting it as a claim: no body will run (P19). */
-export function takeOne(tables: Tables, worker: string, id: string): ClaimedRun | null {
+export function takeOne(tables: Tables, worker: string, id: string, isSlotless = false): ClaimedRun | null {
   const run = tables.runs.get(id);
   if (run === undefined || isOver(run) || !tables.workers.has(worker)) return null;
-  if (run.row.owner === null && isStandingInLine(run)) return null;
+  if (run.row.owner === null && !isSlotless && isStandingInLine(run)) return null;
   if (run.row.owner === null) patchRow(run, { owner: worker, readyAt: null, wakeAt: null });
   return run.row.owner === worker ? claimedRun(run) : null;
 }

@@ -11,7 +11,7 @@ import { claim, mailOf, nextWake, takeOne } from "./claim.ts";
 import { commit, holderOf } from "./commit.ts";
 import { deliver } from "./deliver.ts";
 import { adopt, orphans } from "./orphans.ts";
-import { listCounters, listRuns, listState, listWaits, purge, readJournal } from "./queries.ts";
+import { listCounters, listRuns, listState, listUnclaimed, listWaits, purge, readJournal } from "./queries.ts";
 import { emptyTables, hasUnseenCancel, type Tables, unreadOf } from "./tables.ts";
 import { fence, heartbeat, listOwners, listWorkers, type Moment, ownedBy, register, retire } from "./workers.ts";
 
@@ -74,9 +74,9 @@ export function storeOver(tables: Tables, options: MemoryStoreOptions): Store {
     async nextWake() {
       return nextWake(tables, clock.now());
     },
-    async take(worker, run) {
+    async take(worker, run, { slotless } = {}) {
       assertStorable(worker, run);
-      return takeOne(tables, worker, run);
+      return takeOne(tables, worker, run, slotless);
     },
     async owned(worker, { news }) {
       const hasNews = (run: Parameters<typeof unreadOf>[0]) => unreadOf(run).length > 0 || hasUnseenCancel(run);
@@ -131,6 +131,10 @@ export function storeOver(tables: Tables, options: MemoryStoreOptions): Store {
       return listCounters(tables, prefix);
     },
 
+    async unclaimed(query) {
+      assertStorable(...query.workflows);
+      return listUnclaimed(tables, query);
+    },
     async orphans() {
       return orphans(tables);
     },

@@ -1,7 +1,18 @@
 import { PawlError } from "../../base/errors.ts";
 import { countersOf } from "../../core/counters.ts";
 import type { StoredEntry } from "../../core/journal.ts";
-import type { CounterRow, PurgeRequest, RunQuery, RunRow, StateRow, WaitQuery, WaitRow } from "../../core/store.ts";
+import type {
+  CounterRow,
+  PurgeRequest,
+  RunQuery,
+  RunRow,
+  StateRow,
+  UnclaimedQuery,
+  UnclaimedRow,
+  WaitQuery,
+  WaitRow,
+} from "../../core/store.ts";
+import { versionLine } from "../version-line.ts";
 import { forgetStarts } from "./limits.ts";
 import { byText, copyData, copyEntry, inCreationOrder, isOver, type MemoryRun, type Tables } from "./tables.ts";
 
@@ -34,6 +45,26 @@ function matches(row: RunRow, query: RunQuery): boolean {
   if (query.slot !== undefined && (row.slot !== query.slot || row.owner === null)) return false;
   if (query.createdAfter !== undefined && row.createdAt <= query.createdAfter) return false;
   return query.createdBefore === undefined || row.createdAt < query.createdBefore;
+}
+
+/** Versions by line and patch, runs by age. */
+export function listUnclaimed(tables: Tables, { workflows, limit }: UnclaimedQuery): UnclaimedRow[] {
+  const free = [...tables.runs.values()].sort(inCreationOrder).filter((run) => {
+    return run.row.owner === null && run.row.state !== "parked" && !isOver(run);
+  });
+  return [...new Set(workflows)].flatMap((workflow) => {
+    const versions = new Map<string, string[]>();
+    for (const { row } of free)
+      if (row.workflow === workflow) versions.set(row.version, [...(versions.get(row.version) ?? []), row.id]);
+    return [...versions]
+      .sort(([a], [b]) => byLine(a, b))
+      .map(([version, runs]) => ({ workflow, version, runs: runs.slice(0, limit) }));
+  });
+}
+
+function byLine(a: string, b: string): number {
+  const [one, other] = [versionLine(a), versionLine(b)];
+  return byText(one.line, other.line) || one.patch - other.patch;
 }
 
 export function readJournal(

@@ -2,7 +2,7 @@
 import type { StoredEntry } from "../../core/journal.ts";
 import type { ClaimedRun, ClaimRequest } from "../../core/store.ts";
 import type { OwnedRuns } from "../owned-runs.ts";
-import { versionLine } from "../version-line.ts";
+import { claimedLine } from "../version-line.ts";
 import type { Row } from "./driver.ts";
 import type { Link } from "./link.ts";
 import { entryRow, mailQuery, mailRows, runRow } from "./rows.ts";
@@ -21,10 +21,10 @@ const MARKS = Array.from({ length: 12 }, (_, i) => `$${i + 1}`).join(", ");
 export async function claim(from: Claiming, request: ClaimRequest): Promise<ClaimedRun[]> {
   const { worker, handles, limit, suspect } = request;
   if (limit < 1) return [];
-  const lines = handles.map(({ version }) => versionLine(version));
+  const lines = handles.map(claimedLine);
   const link = from.link();
   const rows = await link.query(
-    `select number as n, line_slot as slot, line_rate as rate from ${from.schema}.claim_1(${MARKS})`,
+    `select number as n, line_slot as slot, line_rate as rate from ${from.schema}.claim_2(${MARKS})`,
     [
       worker,
       from.now(),
@@ -51,9 +51,14 @@ export async function claim(from: Claiming, request: ClaimRequest): Promise<Clai
   );
 }
 
-export async function take(from: Claiming, worker: string, run: string): Promise<ClaimedRun | null> {
+export async function take(
+  from: Claiming,
+  worker: string,
+  run: string,
+  isSlotless = false,
+): Promise<ClaimedRun | null> {
   const link = from.link();
-  const [row] = await link.query(`select ${from.schema}.take_1($1, $2) as n`, [worker, run]);
+  const [row] = await link.query(`select ${from.schema}.take_2($1, $2, $3) as n`, [worker, run, isSlotless]);
   const n = (row?.["n"] ?? null) as number | null;
   const [taken = null] = n === null ? [] : await load(from, link, worker, [n]);
   return taken;

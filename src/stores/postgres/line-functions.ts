@@ -6,7 +6,7 @@
 //   L2. Whoever lets runs in holds one lock, over all lines: it counts, and takes, while nobody else can. Whoever frees a slot needs no lock.
 //   L3. That lock is waited for with rows locked, so nobody waits for a row while holding it: rows that are locked are passed over.
 import { LIMITS } from "../../core/limits.ts";
-import { ASK, ASKED, CLAIM, IN_LINE, ready, SOUND, SUSPECT } from "./claim-functions.ts";
+import { ASK, ASKED, CLAIM, type Generation, IN_LINE, NO_LINE, ready, SOUND, SUSPECT } from "./claim-functions.ts";
 
 /** A limit of the last handle of the workflow that a slot or a rate names first. */
 const limitOf = (
@@ -17,10 +17,10 @@ const limitOf = (
 
 const THIS_LINE = "slot = q.slot and rate = q.rate and slot <> ''";
 
-function lined(s: string): string {
+function lined(s: string, g: Generation): string {
   return `
     /* Who may be let in, from each line as many as it has room for. A row without a number: there are more lines, and this look ended here. */
-    create function ${s}.lined_1(p_now double precision, ${ASKED})
+    create function ${s}.lined_${g}(p_now double precision, ${ASKED})
     returns table (number bigint, priority double precision, since double precision, slot text, rate text, is_suspect boolean,
       slot_room double precision, rate_room double precision, span double precision) language plpgsql as $$
     #variable_conflict use_column
@@ -65,17 +65,17 @@ function lined(s: string): string {
         continue when v_rates <= 0;
         return query
           select l.n, l.priority, l.ready_at, v_slot, v_rate, l.is_suspect, v_slots, v_rates, v_span from (
-            (select n, priority, ready_at, false as is_suspect from (${ready(s, SOUND, THIS_LINE)} limit least(p_limit, v_slots, v_rates)::bigint) as sound)
+            (select n, priority, ready_at, false as is_suspect from (${ready(s, SOUND, THIS_LINE, g)} limit least(p_limit, v_slots, v_rates)::bigint) as sound)
             union all
-            (select n, priority, ready_at, true from (${ready(s, SUSPECT, THIS_LINE)} limit case when p_suspect then 1 else 0 end) as suspect)
+            (select n, priority, ready_at, true from (${ready(s, SUSPECT, THIS_LINE, g)} limit case when p_suspect then 1 else 0 end) as suspect)
           ) as l;
       end loop;
     end $$;`;
 }
 
-function claimLined(s: string): string {
+function claimLined(s: string, g: Generation): string {
   return `
-    create function ${s}.claim_lined_1(p_worker text, p_now double precision, ${ASKED})
+    create function ${s}.claim_lined_${g}(p_worker text, p_now double precision, ${ASKED})
     returns table (number bigint, line_slot text, line_rate text) language plpgsql as $$
     declare
       r record;
@@ -87,13 +87,13 @@ function claimLined(s: string): string {
     begin
       perform pg_advisory_xact_lock(hashtextextended('${s}.lines', 0));
       for r in
-        with sound as (${ready(s, SOUND)} limit p_limit for no key update skip locked),
-        suspect as (${ready(s, SUSPECT)} limit case when p_suspect then 1 else 0 end for no key update skip locked),
+        with sound as (${ready(s, SOUND, NO_LINE, g)} limit p_limit for no key update skip locked),
+        suspect as (${ready(s, SUSPECT, NO_LINE, g)} limit case when p_suspect then 1 else 0 end for no key update skip locked),
         found as (
           select n, priority, ready_at, '' as slot, '' as rate, false as is_suspect, null::double precision as slot_room,
             null::double precision as rate_room, null::double precision as span from sound
           union all select n, priority, ready_at, '', '', true, null, null, null from suspect
-          union all select * from ${s}.lined_1(p_now, ${ASK})
+          union all select * from ${s}.lined_${g}(p_now, ${ASK})
         ) select * from found order by priority desc nulls last, ready_at, n
       loop
         if r.n is null then
@@ -147,5 +147,10 @@ function nextStart(s: string): string {
 }
 
 export function lineFunctions(s: string): string {
-  return [lined, claimLined, nextStart].map((part) => part(s)).join("\n");
+  return [lined(s, 1), claimLined(s, 1), nextStart(s)].join("\n");
+}
+
+/** What came with handles that say more than a line. */
+export function laterLineFunctions(s: string): string {
+  return [lined(s, 2), claimLined(s, 2)].join("\n");
 }

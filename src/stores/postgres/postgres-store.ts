@@ -20,7 +20,7 @@ import type { PgPool } from "./pooled-client.ts";
 import { Queries } from "./queries.ts";
 import { StoreClock } from "./store-clock.ts";
 import { transact } from "./transact.ts";
-import { adopt, inspect, orphans, purge } from "./upkeep.ts";
+import { adopt, inspect, orphans, purge, unclaimed } from "./upkeep.ts";
 import { Workers } from "./workers.ts";
 
 export interface PostgresStoreOptions {
@@ -157,7 +157,7 @@ export function postgresStore(database: string | PgPool, options: PostgresStoreO
       const [row] = await shared().read(`select ${s}.next_wake_1($1) as time`, [now()]);
       return (row?.["time"] ?? null) as number | null;
     },
-    take: (worker, run) => take(claiming, worker, run),
+    take: (worker, run, { slotless } = {}) => take(claiming, worker, run, slotless),
     owned: (worker, { news }) => (news ? workers.news(worker) : workers.mail(worker)),
 
     async commit(request) {
@@ -189,6 +189,7 @@ export function postgresStore(database: string | PgPool, options: PostgresStoreO
     key: (space, key) => queries.key(space, key),
     counters: (prefix) => queries.counters(prefix),
 
+    unclaimed: (query) => unclaimed(shared(), s, query),
     orphans: () => orphans(shared(), s),
     async adopt(runs) {
       const adopted = await adopt(shared(), s, runs, now());

@@ -1,10 +1,18 @@
-import type { OrphanRow, PurgeRequest, StoreReport } from "../../core/store.ts";
+import type { OrphanRow, PurgeRequest, StoreReport, UnclaimedQuery, UnclaimedRow } from "../../core/store.ts";
 import type { Link } from "./link.ts";
 import { LATEST_SCHEMA } from "./schema.ts";
 
 export async function orphans(link: Link, s: string): Promise<OrphanRow[]> {
   const rows = await link.read(`select run, state, why from ${s}.orphans_1()`);
   return rows.map(({ run, state, why }) => ({ run, state, why }) as OrphanRow);
+}
+
+export async function unclaimed(link: Link, s: string, query: UnclaimedQuery): Promise<UnclaimedRow[]> {
+  const rows = await link.read(`select workflow, version, runs from ${s}.unclaimed_1($1, $2)`, [
+    [...new Set(query.workflows)],
+    query.limit,
+  ]);
+  return rows.map(({ workflow, version, runs }) => ({ workflow, version, runs }) as UnclaimedRow);
 }
 
 export async function adopt(link: Link, s: string, runs: readonly string[], now: number | null): Promise<number> {

@@ -7,7 +7,7 @@ import { LIMITS } from "../../core/limits.ts";
 import type { ClaimedRun, ClaimRequest, Handle } from "../../core/store.ts";
 import { isTerminal } from "../../core/transition.ts";
 import type { OwnedRuns } from "../owned-runs.ts";
-import { versionLine } from "../version-line.ts";
+import { claimedLine, isClaimedSql } from "../version-line.ts";
 import { isRegistered } from "./commit.ts";
 import type { Connection, Row } from "./connection.ts";
 import { type Line, type Lines, Room } from "./lines.ts";
@@ -34,7 +34,7 @@ const readyWhere = (claims: string, slot: string) => `with handles (workflow, li
   select n, priority, ready_at from runs
   where ready_at is not null and ${claims} and ${slot} and owner is null and state not in ('succeeded', 'failed', 'cancelled')
     and exists (select 1 from handles
-      where handles.workflow = runs.workflow and handles.line = runs.line and runs.patch <= handles.patch)
+      where handles.workflow = runs.workflow and ${isClaimedSql("handles")})
   order by priority desc, ready_at, n limit ?2 offset ?3`;
 const IS_SOUND = `claims < ${LIMITS.deathsAmongOthers}`;
 const IS_SUSPECT = `claims >= ${LIMITS.deathsAmongOthers}`;
@@ -193,9 +193,9 @@ function candidate(db: Connection, place: Row): Claimed | null {
 
 function handlesText(handles: readonly Handle[]): string {
   return JSON.stringify(
-    handles.map(({ workflow, version }) => {
-      const { line, patch } = versionLine(version);
-      return [workflow, line, patch];
+    handles.map((handle) => {
+      const { line, patch } = claimedLine(handle);
+      return [handle.workflow, line, patch];
     }),
   );
 }
@@ -204,18 +204,25 @@ const TAKE = "update runs set owner = ?, ready_at = null, wake_at = null where n
 const FIND = `select ${RUN_COLUMNS}, unread from runs where id = ?`;
 
 /** Loads a run of this worker, or takes one that nobody owns without counting it as a claim: no body will run (P19). */
-export async function take(db: Connection, owned: OwnedRuns, worker: string, id: string): Promise<ClaimedRun | null> {
-  const taken = await db.write(() => takeNow(db, worker, id));
+export async function take(
+  db: Connection,
+  owned: OwnedRuns,
+  worker: string,
+  id: string,
+  isSlotless = false,
+): Promise<ClaimedRun | null> {
+  const taken = await db.write(() => takeNow(db, worker, id, isSlotless));
   if (taken !== null) owned.remember(id, { n: taken.n, owner: worker, head: taken.run.head, isBare: false });
   return taken?.run ?? null;
 }
 
-function takeNow(db: Connection, worker: string, id: string): Claimed | null {
+function takeNow(db: Connection, worker: string, id: string, isSlotless: boolean): Claimed | null {
   const row = db.get(FIND, id);
   if (row === undefined || !isRegistered(db, worker)) return null;
   const { owner, state, slot, cancel } = runRow(row);
   if (isTerminal(state) || (owner !== null && owner !== worker)) return null;
-  if (owner === null && slot !== null && cancel === null && state !== "accepted") return null;
+  const isInLine = slot !== null && cancel === null && state !== "accepted";
+  if (owner === null && isInLine && !isSlotless) return null;
   const n = row.n as number;
   if (owner === null) db.run(TAKE, worker, n);
   return { n, run: load(db, n) };

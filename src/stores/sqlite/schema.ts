@@ -178,6 +178,14 @@ export const MIGRATIONS: readonly Migration[] = [
       create index starts_until on starts (until);
     `,
   },
+  {
+    // Which versions runs have that nobody owns. Those that are claimed on the spot and end without a wait are never in it.
+    version: 3,
+    sql: `
+      create index runs_unclaimed on runs (workflow, line, patch)
+        where owner is null and state not in ('parked', 'succeeded', 'failed', 'cancelled');
+    `,
+  },
 ];
 
 export const LATEST_SCHEMA: number = MIGRATIONS.at(-1)?.version ?? 0;

@@ -19,6 +19,7 @@ import { Presence } from "./presence.ts";
 import { purge } from "./purge.ts";
 import { listCounters, listRuns, listStateRows, listWaits, readInbox, readJournal, readRun } from "./queries.ts";
 import { enlist, transact } from "./transact.ts";
+import { listUnclaimed } from "./unclaimed.ts";
 import { mailOfOwned, newsOf } from "./workers.ts";
 
 export interface SqliteStoreOptions {
@@ -78,7 +79,7 @@ export function sqliteStore(file: string, options: SqliteStoreOptions = {}): Sto
 
     claim: (request) => claim(db, owned, lines, request, clock),
     nextWake: () => db.read(() => nextWake(db, lines, clock.now())),
-    take: (worker, run) => take(db, owned, worker, run),
+    take: (worker, run, { slotless } = {}) => take(db, owned, worker, run, slotless),
     owned: (worker, { news }) => db.snapshot(() => (news ? newsOf(db, worker) : mailOfOwned(db, worker))),
 
     commit: (request) => commit(db, owned, request, clock),
@@ -100,6 +101,7 @@ export function sqliteStore(file: string, options: SqliteStoreOptions = {}): Sto
     key: (space, key) => db.read(() => holderOf(db, space, key)),
     counters: (prefix) => db.read(() => listCounters(db, prefix)),
 
+    unclaimed: (query) => db.snapshot(() => listUnclaimed(db, query)),
     orphans: () => orphans(db),
     adopt: (runs) => db.write(() => adopt(db, runs, clock.now())),
     purge: (request) => db.write(() => purge(db, request, clock.now())),

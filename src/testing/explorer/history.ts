@@ -2,7 +2,8 @@
 // One run of a workflow from its start to its end, or from a moment of an earlier history, with what goes wrong on the way. After each blow
 // a new engine finds what is left, asks for the run again and makes the script again, as a client that was restarted would.
 import { hasCode, PawlError } from "../../base/errors.ts";
-import type { Choice, Pawl } from "../../client/pawl.ts";
+import type { Pawl } from "../../client/pawl.ts";
+import type { Choice } from "../../client/resolve.ts";
 import { parkOf, type Run } from "../../client/run.ts";
 import type { Parked } from "../../core/journal.ts";
 import type { OrphanRow, RunRow } from "../../core/store.ts";

@@ -176,6 +176,7 @@ export class MortalEngine {
       owned: call(store.owned),
       run: call(store.run),
       journal: call(store.journal),
+      unclaimed: call(store.unclaimed),
       orphans: call(store.orphans),
       adopt: call(store.adopt),
       purge: call(store.purge),

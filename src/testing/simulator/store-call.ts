@@ -39,6 +39,7 @@ export const METHODS: Readonly<Record<Method, boolean>> = {
   state: false,
   key: false,
   counters: false,
+  unclaimed: false,
   orphans: false,
   adopt: true,
   purge: true,

@@ -1,0 +1,67 @@
+// Deciding about a parked run
+// One decision per park: it waits in the run's inbox until its owner records it with what follows from it.
+import { PawlError } from "../base/errors.ts";
+import type { Parked, Resolved } from "../core/journal.ts";
+import { BUDGET_DECISION } from "../core/spending.ts";
+import { assertRaise, raiseForOthers } from "./budgets.ts";
+import { assertSameDecision, sealDecision, stepOf } from "./decision.ts";
+import { parkOf, type RunSource, rowOf, runHasEnded } from "./run.ts";
+
+/** One of the choices that `run.status()` lists, with what belongs to it. */
+export type Choice = string | { readonly choice: string; readonly value?: unknown; readonly step?: string };
+
+export interface ResolvePorts extends RunSource {
+  /** A message has reached a run. */
+  sent(): void;
+}
+
+interface Decision {
+  readonly choice: string;
+  readonly value?: unknown;
+  readonly step?: string;
+}
+
+export async function resolveRun(ports: ResolvePorts, id: string, choice: Choice): Promise<void> {
+  const decision: Decision = typeof choice === "string" ? { choice } : choice;
+  const park = await openParkOf(ports, id);
+  assertChoice(id, park, decision.choice);
+  if (decision.choice === "cancel" || decision.choice === "abort") return void (await ports.cancel(id));
+  if (decision.choice === "compensate") return void (await ports.cancel(id, { compensate: true }));
+  await decide(ports, id, park, decision);
+}
+
+async function openParkOf({ store }: ResolvePorts, id: string): Promise<Parked> {
+  const [wait] = (await store.waits({ run: id })).filter((one) => one.kind === "decision");
+  if (wait !== undefined && wait.detail !== null) return parkOf(id, wait.detail);
+  const { state } = await rowOf(id, store);
+  throw new PawlError(
+    "invalid_argument",
+    `Run ${id} is ${state}, not parked: there is nothing to decide. \`pawl why ${id}\` tells what it does.`,
+    { fields: { run: id, state } },
+  );
+}
+
+function assertChoice(id: string, { choices }: Parked, choice: string): void {
+  if (choices.includes(choice)) return;
+  throw new PawlError(
+    "invalid_argument",
+    `"${choice}" is no choice for run ${id}. Choose one of: ${choices.join(", ")}.`,
+    { fields: { run: id, choices } },
+  );
+}
+
+async function decide(ports: ResolvePorts, id: string, park: Parked, decision: Decision): Promise<void> {
+  const isRaise = park.reason === "budget_exceeded" && decision.choice === "raise";
+  if (isRaise) assertRaise(id, park, decision.value);
+  const { head } = await rowOf(id, ports.store);
+  // One decision per park: a second caller's is the same message.
+  const messageId = `decision-${head}`;
+  const resolved: Resolved = { choice: decision.choice, value: decision.value };
+  const name = park.reason === "budget_exceeded" ? BUDGET_DECISION : await stepOf(ports, id, park, decision.step);
+  const data = sealDecision(ports.codec, id, messageId, resolved);
+  const delivery = await ports.store.deliver({ to: id, id: messageId, kind: "decision", name, data });
+  if (delivery === "ended") throw runHasEnded(id, `the decision "${decision.choice}"`);
+  if (delivery === "duplicate") await assertSameDecision(ports, id, messageId, resolved);
+  if (isRaise) await raiseForOthers(ports, id, park, resolved);
+  ports.sent();
+}

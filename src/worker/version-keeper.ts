@@ -1,0 +1,236 @@
+// The version keeper
+// Looks after runs whose version no worker has: parks them for somebody to decide, takes up parked ones whose version is back, and migrates those
+// that somebody wants migrated.
+//
+//   VK1. A version counts as missing only after this worker has found no live worker for it for a whole grace time: a rolling deployment is no
+//        mismatch. What it has seen is forgotten with the process.
+//   VK2. Only runs that nobody owns are written to, each in one commit, by whoever has taken it (P18, P19).
+//   VK3. No code of another version is called but migrations, and those only if somebody has decided so.
+import { messageOf, PawlError } from "../base/errors.ts";
+import { Draft, encodeRecord } from "../core/draft.ts";
+import { writePark } from "../core/endings.ts";
+import type { Entry, Parked, Resolved } from "../core/journal.ts";
+import { DEFAULTS, LIMITS } from "../core/limits.ts";
+import { adoptedOf, type MigrationPlan, migrate, savedRun } from "../core/migration.ts";
+import { NOTIFY_WORKFLOW } from "../core/notification.ts";
+import type { PassPorts } from "../core/pass-ports.ts";
+import { pinned } from "../core/pins.ts";
+import { rewriteCommit } from "../core/rewrite.ts";
+import { validateNow } from "../core/schema.ts";
+import { SCHEDULE_WORKFLOW } from "../core/slot-run.ts";
+import type { ClaimedRun, RunCommit, Store, UnclaimedRow, WaitRow } from "../core/store.ts";
+import { openJournal } from "../core/values.ts";
+import { isHandled } from "../core/version-line.ts";
+import { type Mismatch, parkedMismatch } from "../core/version-mismatch.ts";
+import { openPark } from "./load-run.ts";
+import type { Registry } from "./registry.ts";
+import type { TakenOver, TakeOver } from "./take-over.ts";
+
+export interface VersionKeeperParts {
+  readonly store: Store;
+  readonly registry: Registry;
+  readonly ports: PassPorts;
+  readonly takeOver: TakeOver;
+  readonly versionGraceMs: number;
+  isStopping(): boolean;
+}
+
+export class VersionKeeper {
+  readonly #parts: VersionKeeperParts;
+  /** Since when no live worker was found for a version of a workflow, on the lease clock. */
+  readonly #missingSince = new Map<string, number>();
+  #lookedAt = Number.NEGATIVE_INFINITY;
+  /** Where the last look at parked runs has ended, if there were more than one look takes. */
+  #after: Pick<WaitRow, "run" | "key"> | null = null;
+
+  constructor(parts: VersionKeeperParts) {
+    this.#parts = parts;
+  }
+
+  /** Parks runs that have found no worker for too long (VK1). */
+  async parkStranded(): Promise<void> {
+    const { store, registry, versionGraceMs } = this.#parts;
+    const now = store.leaseClock.monotonic();
+    if (now - this.#lookedAt < Math.min(versionGraceMs / 2, DEFAULTS.housekeepingMs)) return;
+    this.#lookedAt = now;
+    const own = registry.names.filter((name) => name !== SCHEDULE_WORKFLOW && name !== NOTIFY_WORKFLOW);
+    const rows = await store.unclaimed({ workflows: own, limit: LIMITS.parkBatch });
+    const stranded = rows.length === 0 ? [] : await this.#strandedOf(rows);
+    this.#forgetOthers(stranded);
+    for (const row of stranded) {
+      const since = this.#missingSince.get(nameOf(row)) ?? now;
+      this.#missingSince.set(nameOf(row), since);
+      if (now - since >= versionGraceMs) await this.#parkAll(row);
+    }
+  }
+
+  async #strandedOf(rows: readonly UnclaimedRow[]): Promise<UnclaimedRow[]> {
+    const { store, registry } = this.#parts;
+    const live = (await store.workers()).filter(({ leaseLeftMs }) => leaseLeftMs > 0);
+    const handles = [...registry.handles, ...live.flatMap((worker) => worker.handles)];
+    return rows.filter(({ workflow, version }) => !isHandled(handles, workflow, version));
+  }
+
+  #forgetOthers(stranded: readonly UnclaimedRow[]): void {
+    const names = new Set(stranded.map(nameOf));
+    for (const name of [...this.#missingSince.keys()]) if (!names.has(name)) this.#missingSince.delete(name);
+  }
+
+  async #parkAll({ workflow, version, runs }: UnclaimedRow): Promise<void> {
+    const { registry, takeOver, isStopping } = this.#parts;
+    const current = registry.newest(workflow)?.version;
+    for (const run of runs) {
+      if (current === undefined || isStopping()) return;
+      await takeOver.writeNow(run, (claimed) => this.#park(claimed, { run, workflow, saved: version, current }));
+    }
+  }
+
+  /** Somebody may have been faster, or brought it to another version. */
+  #park(claimed: ClaimedRun, mismatch: Mismatch): RunCommit | null {
+    const { state, version } = claimed.row;
+    if (state === "parked" || version !== mismatch.saved) return null;
+    return this.#parkedAs(claimed, parkedMismatch(mismatch), this.#parts.ports.clock.now());
+  }
+
+  #parkedAs(claimed: ClaimedRun, park: Parked, now: number): RunCommit {
+    const { ports } = this.#parts;
+    ports.log.warn(park.message, { run: claimed.run, reason: park.reason });
+    const draft = this.#draftOf(claimed);
+    writePark(draft, claimed.row, now, park);
+    return draft.take().commit;
+  }
+
+  #draftOf({ run, head, journal }: ClaimedRun): Draft {
+    const last = journal.at(-1);
+    const { host, codec } = this.#parts.ports;
+    return new Draft(run, { head, hash: last?.hash ?? run, at: last?.at ?? 0 }, host, codec);
+  }
+
+  /** Goes through runs that wait for a decision: takes up those that this worker can run after all, and migrates what is to be migrated. */
+  async settle(): Promise<void> {
+    const { store, isStopping } = this.#parts;
+    const limit = LIMITS.settleBatch;
+    const waits = await store.waits({ kind: "decision", limit, ...(this.#after !== null && { after: this.#after }) });
+    this.#after = waits.length < limit ? null : (waits.at(-1) ?? null);
+    for (const wait of waits) {
+      if (isStopping()) return;
+      if (wait.name === "migration_pending") await this.#migratePending(wait);
+      else if (this.#canGoOn(wait)) await this.#takeUp(wait.run);
+    }
+  }
+
+  /** What it was parked for is there now. */
+  #canGoOn({ workflow, name, detail }: WaitRow): boolean {
+    const { registry } = this.#parts;
+    const { version, saved } = detailOf(detail);
+    if (name === "version_mismatch") return saved !== null && registry.forRun(workflow, saved) !== undefined;
+    if (name !== "definition_changed" || version === null) return false;
+    const code = registry.forRun(workflow, version);
+    return code !== undefined && code.definition.structure === saved;
+  }
+
+  /** As if somebody had decided so; whoever has decided before is first. */
+  async #takeUp(run: string): Promise<void> {
+    const { store, ports } = this.#parts;
+    const row = await store.run(run);
+    if (row === null || row.state !== "parked" || row.owner !== null || row.readyAt !== null) return;
+    const id = `decision-${row.head}`;
+    const decision: Resolved = { choice: "old", value: { by: "a worker that has its definition" } };
+    const data = ports.codec.seal(encodeRecord(decision, "decision"), { run, seq: -1, field: `inbox:${id}` });
+    await store.deliver({ to: run, id, kind: "decision", name: "", data });
+    ports.mailed();
+  }
+
+  async #migratePending({ run, workflow, detail }: WaitRow): Promise<void> {
+    const { registry, ports } = this.#parts;
+    const { saved, by } = detailOf(detail);
+    if (saved === null || registry.migrationFrom(workflow, saved) === null) return;
+    try {
+      await this.migrate(run, { by: by ?? "unknown", reason: "It was decided to migrate it." });
+    } catch (error) {
+      ports.log.error(`Run ${run} could not be migrated: ${messageOf(error)}`, { run });
+      await this.#askAgain(run, messageOf(error));
+    }
+  }
+
+  /** Whoever wants it migrated has to know that it did not work. */
+  async #askAgain(run: string, why: string): Promise<void> {
+    const { takeOver, ports } = this.#parts;
+    await takeOver.writeNow(run, (claimed) => {
+      const park = openPark(this.#entriesOf(claimed));
+      const { saved, current } = (park?.detail ?? {}) as { saved?: string; current?: string };
+      const { workflow, version } = claimed.row;
+      const again = parkedMismatch({ run, workflow, saved: saved ?? version, current: current ?? "another version" });
+      const message = `${again.message}\nThe migration that was tried has failed: ${why}`;
+      return this.#parkedAs(claimed, { ...again, message }, ports.clock.now());
+    });
+  }
+
+  /** Brings a run to the newest version here that migrations lead to; throws what they throw, and if there are none. */
+  async migrate(run: string, who: { readonly by: string; readonly reason: string }): Promise<TakenOver> {
+    return this.#parts.takeOver.writeNow(run, (claimed) => this.#migrated(claimed, who));
+  }
+
+  #migrated(claimed: ClaimedRun, who: { readonly by: string; readonly reason: string }): RunCommit {
+    const { registry, ports } = this.#parts;
+    const { workflow: name, version } = claimed.row;
+    const plan = registry.migrationFrom(name, version);
+    if (plan === null) throw migrationMissing(claimed.run, name, version, registry.newest(name)?.version ?? null);
+    const { workflow } = plan;
+    const given = resultOf(claimed, plan, this.#entriesOf(claimed));
+    const what = `The input that a migration of workflow "${name}" gives`;
+    const adopted = adoptedOf(given);
+    const rewriting = {
+      ...who,
+      cause: "migration" as const,
+      version: workflow.version,
+      ...("input" in given && { input: validateNow(workflow.definition.input, given.input, what) }),
+      ...(given.state !== undefined && { state: given.state }),
+      ...(adopted !== undefined && { adopted }),
+      ...pinned(workflow.definition),
+    };
+    return rewriteCommit(claimed, rewriting, workflow, ports);
+  }
+
+  #entriesOf({ row, journal }: ClaimedRun): Entry[] {
+    const { host, codec } = this.#parts.ports;
+    return openJournal(host, codec, row, journal, false);
+  }
+}
+
+function resultOf({ run, row }: ClaimedRun, plan: MigrationPlan, entries: readonly Entry[]) {
+  return migrate(plan, savedRun(run, row.version, entries));
+}
+
+/** Nothing leads from one version to the other. */
+export function migrationMissing(run: string, workflow: string, saved: string, current: string | null): PawlError {
+  const line = saved.split(".").slice(0, 2).join(".");
+  const to = current ?? "the new version";
+  return new PawlError(
+    "version_mismatch",
+    `Run ${run} cannot be migrated: workflow "${workflow}" has no migration from ${saved} to ${to}. Give it one: migrations: [{ from: "${line}", to: "${current ?? "2.0.0"}", migrate({ input, state }) { … } }]; or edit the run by hand with \`pawl state edit\`.`,
+    { fields: { run, workflow, saved, current } },
+  );
+}
+
+function nameOf({ workflow, version }: UnclaimedRow): string {
+  return `${workflow} ${version}`;
+}
+
+interface ParkDetail {
+  readonly saved: string | null;
+  readonly version: string | null;
+  readonly by: string | null;
+}
+
+/** What a wait says of its park; nothing where that cannot be read. */
+function detailOf(text: string | null): ParkDetail {
+  const textAt = (record: Record<string, unknown>, key: string) =>
+    typeof record[key] === "string" ? (record[key] as string) : null;
+  try {
+    const { detail } = JSON.parse(text ?? "null") as { readonly detail: Record<string, unknown> };
+    return { saved: textAt(detail, "saved"), version: textAt(detail, "version"), by: textAt(detail, "by") };
+  } catch {
+    return { saved: null, version: null, by: null };
+  }
+}
