@@ -23,8 +23,8 @@ export function edgeId({ from, to }: Pick<GraphEdge, "from" | "to">): string {
 }
 
 const PHASE_KEY = "pawl.phase.";
-/** What a key has behind the name of its step: of another use of the name, or of another try. */
-const COUNTERS = /(:\d+)?(#\d+)?$/;
+/** What a key has behind the name of its step: of another use of the name, of another try, or of another generation. */
+const COUNTERS = /([:.]\d+)?(#\d+)?$/;
 
 /** The way through an graph. */
 export function wayOf(graph: Graph, entries: readonly Entry[]): RunWay {

@@ -9,6 +9,8 @@ export interface MachinePosition {
   readonly completed: readonly string[];
   /** What the current step has decided and what is still waited for. */
   readonly pending?: unknown;
+  /** How often each step has done its work. */
+  readonly uses: Readonly<Record<string, number>>;
   /** How many proposals of agents were refused so far. */
   readonly rejected?: number;
 }

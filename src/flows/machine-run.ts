@@ -4,6 +4,8 @@
 //   MR1. The current step is always in the run's state (`pawl.machine`), written in the commit of the outcome that led to it.
 //   MR2. Nothing of a transition counts that the plan does not allow: the state stays as it was.
 //   MR3. The state is a fold of recorded patches. Functions get copies of it.
+//   MR4. A generation that was made by an edit or a migration goes on at the step in its state. What is done once more there has a key of its own, or
+//        the outside would take it for what an earlier generation did (P10).
 import { hasCode, PawlError, RetryableError, TerminalError } from "../base/errors.ts";
 import type { ApprovalRecord, ApproveOptions } from "../core/approval.ts";
 import type { CompensationScope } from "../core/compensation.ts";
@@ -41,9 +43,12 @@ export class MachineRun {
   readonly #ctx: Context;
   readonly #plan: MachinePlan;
   #state: State = {};
-  #at: Position = { step: "", completed: [] };
+  #at: Position = { step: "", completed: [], uses: {} };
   readonly #approvals = new Map<string, ApprovalRecord>();
+  /** Keys of the effects of this generation, in the order in which they were planned. */
   readonly #effects: string[] = [];
+  #uses: Readonly<Record<string, number>> = {};
+  #isResumed = false;
 
   constructor(ctx: Context, plan: MachinePlan) {
     this.#ctx = ctx;
@@ -71,8 +76,12 @@ export class MachineRun {
       if (known === undefined) this.#ctx.set(field, value);
     }
     this.#read(Object.keys(fields));
-    if (saved !== undefined) this.#at = saved;
-    else this.#publish({ step: start, completed: [] });
+    if (saved === undefined) return this.#publish({ step: start, completed: [] });
+    // What somebody has written by hand need not say more than the step.
+    const { completed = [], uses = {} }: Partial<Position> = saved;
+    this.#at = { ...saved, completed, uses };
+    this.#uses = uses;
+    this.#isResumed = true;
   }
 
   #read(fields: readonly string[]): void {
@@ -127,6 +136,14 @@ export class MachineRun {
     }
   }
 
+  /** Calls by the name of the step, or one that no earlier generation has used (MR4). */
+  async #call<T>(step: string, call: (name: string) => Promise<T>): Promise<T> {
+    const uses = (this.#uses[step] ?? 0) + 1;
+    const done = await call(this.#isResumed && uses > 1 ? `${step}.${uses}` : step);
+    this.#uses = { ...this.#uses, [step]: uses };
+    return done;
+  }
+
   #runCode(planned: PlannedStep, { spec }: StepOf<"step" | "evaluator">): Promise<AnyTransition> {
     const { run, next: _next, can: _can, ...options } = spec;
     const situation = this.#situation;
@@ -135,7 +152,7 @@ export class MachineRun {
       if (decided.transition === "retry") throw later(decided.reason, decided.delay);
       return decided;
     };
-    return this.#ctx.step(planned.name, work, options);
+    return this.#call(planned.name, (own) => this.#ctx.step(own, work, options));
   }
 
   async #runEffect(planned: PlannedStep, { spec }: StepOf<"effect">): Promise<AnyTransition> {
@@ -163,8 +180,10 @@ export class MachineRun {
       ...(idempotent !== undefined && { idempotent }),
       ...(needs !== undefined && { needs: this.#needed(name, needs) }),
     };
-    this.#effects.push(keyFor(name, this.#effects));
-    const value = await this.#ctx.effect(name, effect, options);
+    const value = await this.#call(name, (own) => {
+      this.#effects.push(keyFor(own, this.#effects));
+      return this.#ctx.effect(own, effect, options);
+    });
     return accept(this.#situation, planned, spec.decide(copyOf(this.#state), value));
   }
 
@@ -226,7 +245,8 @@ export class MachineRun {
       return outcome;
     };
     for (;;) {
-      const given: unknown = await this.#ctx.step(planned.name, work, { kind: "model", ...options });
+      const call = (own: string) => this.#ctx.step<unknown>(own, work, { kind: "model", ...options });
+      const given = await this.#call(planned.name, call);
       const reason = refusalOf(planned, step, given);
       if (reason === null) return this.#decide(planned, step, given as AgentOutcome<unknown>);
       rejected.push({ proposal: given, reason });
@@ -296,9 +316,9 @@ export class MachineRun {
     return null;
   }
 
-  #publish(position: Position): void {
-    this.#at = position;
-    this.#ctx.set(MACHINE_KEY, position);
+  #publish(position: Omit<Position, "uses">): void {
+    this.#at = { ...position, uses: this.#uses };
+    this.#ctx.set(MACHINE_KEY, this.#at);
   }
 
   /** What is waited for is part of where the run is. */

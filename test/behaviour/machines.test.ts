@@ -139,7 +139,7 @@ describe.each(STORES)("a machine on %s", (store) => {
       status: "waiting",
       stopReason: null,
     });
-    expect(data["pawl.machine"]).toEqual({ step: "ask", completed: ["draft"] });
+    expect(data["pawl.machine"]).toEqual({ step: "ask", completed: ["draft"], uses: { draft: 1 } });
     const [approval] = (await pawl.approvals.list({ run: "r" })).approvals;
     expect(waits).toMatchObject([{ kind: "approval", name: approval?.id }]);
     expect(await run.effects()).toMatchObject([
@@ -572,7 +572,7 @@ describe.each(STORES)("a machine on %s", (store) => {
 
   it("T-16 parallel steps lose nothing of each other: their patches are merged by the rules of the fields", async () => {
     const { world, run } = await begin(parallelOf({}));
-    expect((await run.status()).data["pawl.machine"]).toEqual({ step: "fork", completed: [] });
+    expect((await run.status()).data["pawl.machine"]).toEqual({ step: "fork", completed: [], uses: {} });
     const pawl = await world.restart([parallelOf({})]);
     await decide(pawl, "approved", "ann");
     expect(await pawl.get("r").result()).toBe("a0 asked b0");
@@ -630,6 +630,64 @@ describe.each(STORES)("a machine on %s", (store) => {
       fields: { reason: "changed_action" },
     });
     expect(done).toEqual(["paid"]);
+  });
+
+  it("P10 C-23 S2-40 another generation goes on at the step in its state; what it does again has another key", async () => {
+    const keys: string[] = [];
+    const rests: string[] = [];
+    const flow = machineOf("again", (make) => ({
+      again: make.effect({
+        next: ["rest"],
+        idempotent: true,
+        do: (_state, { key }) => void keys.push(key),
+        decide: ({ n }) => ({ transition: "continue", next: "rest", patch: { n: n + 1 } }),
+      }),
+      rest: make.step({
+        next: ["again", "end"],
+        can: ["wait"],
+        run: ({ n }, { key }) => {
+          rests.push(key);
+          return { transition: "wait", signal: "go", next: n < 3 ? "again" : "end", patch: { log: [`${n}`] } };
+        },
+      }),
+      end: end(make),
+    }));
+    const { world, pawl, run } = await begin(flow);
+    await run.signal("go");
+    await world.settle();
+    const { data } = await run.status();
+    expect(data).toMatchObject({
+      n: 2,
+      "pawl.machine": { step: "rest", uses: { again: 2, rest: 2 }, pending: { signal: "go" } },
+    });
+    await pawl.rewrite("r", { cause: "edit", by: "ann", reason: "a typo", state: { ...data, input: "edited" } });
+    await world.settle();
+    // It waits where it waited, without its step being run again.
+    expect(await run.status()).toMatchObject({
+      waits: [{ kind: "signal" }],
+      data: { log: ["1", "2"], input: "edited" },
+    });
+    await run.signal("go");
+    await world.settle();
+    await run.signal("go");
+    expect(await run.result()).toBe("1 2 3");
+    expect([new Set(keys).size, new Set(rests).size]).toEqual([3, 3]);
+    expect((await run.effects()).map(({ effect }) => effect)).toEqual(["again", "again#2", "again.3"]);
+  });
+
+  it("S2-40 a machine whose state names a step that it does not have fails with the name of it", async () => {
+    const flow = machineOf("ask", (make) => ({
+      ask: make.approval({ action: () => ({ tool: "t", arguments: 1 }), approvers: ["ann"], approved: "end" }),
+      end: end(make),
+    }));
+    const { pawl, run } = await begin(flow);
+    const { data } = await run.status();
+    const state = { ...data, "pawl.machine": { step: "gone" } };
+    await pawl.rewrite("r", { cause: "edit", by: "ann", reason: "a test", state });
+    expect(await errorOf(run.result())).toMatchObject({
+      code: "illegal_transition",
+      fields: { run: "r", step: "gone" },
+    });
   });
 
   it("S2-40 a loop keeps its list of completed steps short, and counts its effects", async () => {
