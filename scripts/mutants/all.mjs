@@ -8,6 +8,7 @@ import { effectMutants } from "./effects.mjs";
 import { flowMutants } from "./flow.mjs";
 import { guardMutants } from "./guards.mjs";
 import { lintMutants } from "./lint.mjs";
+import { machineMutants } from "./machines.mjs";
 import { ownershipMutants } from "./ownership.mjs";
 import { postgresMutants } from "./postgres.mjs";
 import { storeMutants } from "./stores.mjs";
@@ -26,4 +27,5 @@ export const mutants = [
   ...guardMutants,
   ...lintMutants,
   ...budgetMutants,
+  ...machineMutants,
 ];

@@ -264,7 +264,10 @@ export class MachineRun {
     if (outcome.outcome === "refusal")
       return spec.onRefusal === undefined ? stop("refused", reason) : checked(spec.onRefusal(state, reason));
     if (spec.onEscalation !== undefined) return checked(spec.onEscalation(state, reason));
-    return this.#plan.escalation === null ? stop("escalated", reason) : { transition: "escalate", reason };
+    // Nobody waits for one branch while the others go on.
+    const isBranch = this.#at.step !== planned.name;
+    if (this.#plan.escalation === null || isBranch) return stop("escalated", reason);
+    return { transition: "escalate", reason };
   }
 
   /** All at once, on the same state; the first that fails ends the run. */

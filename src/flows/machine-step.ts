@@ -108,7 +108,10 @@ export interface AgentStep<S, N extends string, C extends AfterWord, O, T>
   decide(state: S, value: T, proposal: NoInfer<N> | null): Decided<S, N, C, O>;
   /** Decides what follows from a refusal. Default: the run fails with "refused". */
   onRefusal?(state: S, reason: string): Decided<S, N, C, O>;
-  /** Decides what follows from an escalation. Default: the people of the machine's `escalation` are asked; without any, the run fails with "escalated". */
+  /**
+   * Decides what follows from an escalation. Default: the people of the machine's `escalation` are asked; without any, and in a branch, the run fails
+   * with "escalated".
+   */
   onEscalation?(state: S, reason: string): Decided<S, N, C, O>;
   /** How many proposals may be refused before the run fails. Default 3. */
   readonly proposals?: number;
@@ -118,6 +121,7 @@ export interface AgentStep<S, N extends string, C extends AfterWord, O, T>
 export interface ParallelStep<N extends string> {
   /** Each works on the same state; what they change is merged in this order. */
   readonly branches: readonly N[];
+  /** Where it goes on when all have done their work. */
   readonly next: N;
 }
 

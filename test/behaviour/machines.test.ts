@@ -526,6 +526,21 @@ describe.each(STORES)("a machine on %s", (store) => {
     for (const [i, [, status]] of OUTCOMES.entries()) expect(await runs[i]?.status()).toMatchObject(status);
   });
 
+  it("S2-5 an agent that escalates in a branch does not become success: the run fails", async () => {
+    const flow = machineOf("fork", (make) => ({
+      fork: make.parallel({ branches: ["a", "b"], next: "end" }),
+      a: make.agent({
+        next: ["end"],
+        run: () => ({ outcome: "escalation", reason: "unclear" }),
+        decide: () => ({ transition: "continue", next: "end" }),
+      }),
+      b: make.step({ next: ["end"], run: () => ({ transition: "continue", next: "end" }) }),
+      end: end(make),
+    }));
+    const { run } = await begin(flow);
+    expect(await run.status()).toMatchObject({ status: "failed", stopReason: "escalated" });
+  });
+
   it("S2-3 a run resumes without the conversation that led to it, and has nothing of it in its state", async () => {
     const conversation: string[] = [];
     const flow = machineOf("think", (make) => ({
