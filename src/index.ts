@@ -68,6 +68,7 @@ export type { ConcurrencyLimit, RateLimit } from "./core/flow-control.ts";
 export type { Graph, GraphEdge, GraphNode } from "./core/graph.ts";
 export type { EffectClass, Entry, EntryType, Parked, RewriteCause, Uses } from "./core/journal.ts";
 export type { MachinePosition } from "./core/machine-position.ts";
+export type { MigratedRun, Migration, SavedRun, SavedStep } from "./core/migration.ts";
 export type { NoProgress } from "./core/no-progress.ts";
 export type { ApprovalNotification, IncompleteNotification, Notification, Notifier } from "./core/notification.ts";
 export type { Retry, RetryOptions } from "./core/retry.ts";
@@ -88,7 +89,14 @@ export type {
 export type { Store } from "./core/store.ts";
 export type { PublicStatus, RunState } from "./core/transition.ts";
 export type { Detected, UndoInfo } from "./core/undoable-call.ts";
-export { type Guard, type Handler, type Workflow, type WorkflowOptions, workflow } from "./core/workflow.ts";
+export {
+  type Guard,
+  type Handler,
+  type VersionPolicy,
+  type Workflow,
+  type WorkflowOptions,
+  workflow,
+} from "./core/workflow.ts";
 export { type MachineDefinition, type MachineOptions, machine } from "./flows/machine.ts";
 export type { Escalation } from "./flows/machine-plan.ts";
 export type {

@@ -233,7 +233,7 @@ describe("pawl run", () => {
     expect((await pawl(folder, "run", "shop.ts", "order", "--id", "o1")).code).toBe(0);
   });
 
-  it("refuses a run of another version", async () => {
+  it("S0-40 E-1 refuses a run of another version, with both versions and the three choices", async () => {
     const folder = project();
     await pawl(folder, "run", "shop.ts", "order", input("o1", "approve"), "--id", "o1", "--no-wait");
     const newer = readFileSync(join(folder, "shop.ts"), "utf8").replace(
@@ -252,7 +252,7 @@ describe("pawl run", () => {
       join(folder, ".pawl/pawl.db"),
     );
     expect(code).toBe(2);
-    expect(stderr).toContain("Run o1 belongs to order 1.0.0");
+    expect(stderr).toMatch(/Run o1 .* 1\.0\.0.* 2\.0\.0[\s\S]*1\. "old"[\s\S]*2\. "fresh"[\s\S]*3\. "migrate"/);
   });
 });
 

@@ -53,8 +53,9 @@ const limits = fc.record(
   },
   { requiredKeys: [] },
 );
+const policy = fc.constantFrom({}, {}, { policy: "exact" }, { policy: "ignore" });
 const handles = fc.array(
-  fc.tuple(fc.record({ workflow, version }), limits).map(([handle, limit]) => ({ ...handle, ...limit })),
+  fc.tuple(fc.record({ workflow, version }), limits, policy).map((parts) => Object.assign({}, ...parts) as Handle),
   { maxLength: 3 },
 );
 const slot = fc.constantFrom("order", "order/a", "invoice/a");
@@ -430,6 +431,7 @@ async function everything(store: Store): Promise<unknown> {
     await store.owners(),
     await store.counters(""),
     await store.orphans(),
+    await store.unclaimed({ workflows: ["order", "invoice"], limit: 5 }),
     await store.nextWake(),
   ];
 }

@@ -25,6 +25,7 @@ import { addSchedules } from "./schedules.ts";
 import { addShow } from "./show.ts";
 import { addSignal } from "./signal.ts";
 import { addStart } from "./start.ts";
+import { addState } from "./state.ts";
 import { addTest } from "./test.ts";
 import { addWhy } from "./why.ts";
 import { addWorker } from "./worker.ts";
@@ -33,7 +34,7 @@ import { addWorkers } from "./workers.ts";
 const GROUPS: readonly (readonly [title: string, commands: readonly ((program: Command) => void)[]])[] = [
   ["Run workflows:", [addInit, addRun, addWorker, addStart]],
   ["Look:", [addLs, addShow, addWhy, addJournal, addEffects, addGraph, addExport]],
-  ["Act on a run:", [addSignal, addCancel, addRetry, addFork, addResolve]],
+  ["Act on a run:", [addSignal, addCancel, addRetry, addFork, addResolve, addState]],
   ["Approvals:", [addApprovals, addApprove, addDeny, addRequestChanges]],
   ["Callbacks:", [addAnswer, addRevoke]],
   ["Schedules:", [addSchedules]],

@@ -1,4 +1,7 @@
 import type { Command } from "commander";
+import { readProperty } from "../base/errors.ts";
+import type { Pawl } from "../client/pawl.ts";
+import type { Resolved } from "../core/journal.ts";
 import { action, addCommand, withClient } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
 import { noteIfNobodyWorks } from "./inheritor.ts";
@@ -36,11 +39,20 @@ export function addResolve(program: Command): void {
             .then(() => true);
           const isDone = await unlessNobodyCan(pawl, run, resolving);
           if (out.isJson) out.json({ run, choice });
-          else out.print(`Decided for run ${run}: ${clean(choice)}.`);
+          else out.print(`Decided for run ${run}: ${clean(choice)}.${await successorNote(pawl, run, choice)}`);
           if (isDone === null) await noteNobodyUndoes(out, url, pawl, run);
-          else if (!STOPS.includes(choice)) await noteIfNobodyWorks(out, url, pawl, run);
+          else if (!STOPS.includes(choice) && choice !== "fresh") await noteIfNobodyWorks(out, url, pawl, run);
           return EXIT.ok;
         }),
       ),
     );
+}
+
+/** Which run has taken the place of one that was started afresh. */
+async function successorNote(pawl: Pawl, run: string, choice: string): Promise<string> {
+  if (choice !== "fresh") return "";
+  const resolved = (await pawl.get(run).journal()).findLast(({ type }) => type === "run.resolved");
+  const { value } = (resolved?.payload ?? {}) as Partial<Resolved>;
+  const successor = readProperty(value, "run");
+  return typeof successor === "string" ? ` It goes on as run ${successor}.` : "";
 }

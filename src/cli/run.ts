@@ -3,8 +3,10 @@ import { PawlError } from "../base/errors.ts";
 import type { Pawl } from "../client/pawl.ts";
 import type { Run } from "../client/run.ts";
 import { isTerminal } from "../core/transition.ts";
+import { versionMismatch } from "../core/version-mismatch.ts";
 import type { Workflow } from "../core/workflow.ts";
 import { isHandled } from "../stores/version-line.ts";
+import { handleOf } from "../worker/registry.ts";
 import { action, addCommand, withPawl } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
 import { type Errand, follow } from "./follow.ts";
@@ -86,12 +88,8 @@ async function knownRun(pawl: Pawl, { workflow, key, id }: Request): Promise<Run
 async function assertWorkable(pawl: Pawl, id: string, workflows: readonly Workflow[], file: string): Promise<void> {
   const row = await pawl.store.run(id);
   if (row === null || isTerminal(row.state)) return;
-  if (workflows.some(({ name: workflow, version }) => isHandled([{ workflow, version }], row.workflow, row.version)))
-    return;
+  if (isHandled(workflows.map(handleOf), row.workflow, row.version)) return;
   const { workflow, version } = row;
-  throw new PawlError(
-    "invalid_argument",
-    `Run ${id} belongs to ${workflow} ${version}, and no workflow in ${file} may go on with it. Give a file that has that version, or a later patch of it.`,
-    { fields: { run: id, workflow, version } },
-  );
+  const current = pick(workflows, workflow, file).version;
+  throw versionMismatch({ run: id, workflow, saved: version, current });
 }

@@ -368,7 +368,7 @@ export class Pawl {
   /** Decides about a parked run; `run.status()` lists the choices. */
   async resolve(id: string, choice: Choice): Promise<void> {
     this.#assertOpen();
-    await resolveRun({ ...this.#source, sent: () => this.#worker.hint() }, id, choice);
+    await resolveRun({ ...this.#source, starting: this.#ports, sent: () => this.#worker.hint() }, id, choice);
   }
 
   /** Makes a run that nobody works on go on from another state, as a new generation: recorded, with who did it and why. */

@@ -1,16 +1,21 @@
 // Deciding about a parked run
 // One decision per park: it waits in the run's inbox until its owner records it with what follows from it.
-import { PawlError } from "../base/errors.ts";
+import { PawlError, readProperty } from "../base/errors.ts";
 import type { Parked, Resolved } from "../core/journal.ts";
 import { BUDGET_DECISION } from "../core/spending.ts";
 import { assertRaise, raiseForOthers } from "./budgets.ts";
 import { assertSameDecision, sealDecision, stepOf } from "./decision.ts";
+import { startFresh } from "./fresh.ts";
+import { migrateRun } from "./migrate.ts";
 import { parkOf, type RunSource, rowOf, runHasEnded } from "./run.ts";
+import type { StartPorts } from "./start.ts";
 
 /** One of the choices that `run.status()` lists, with what belongs to it. */
 export type Choice = string | { readonly choice: string; readonly value?: unknown; readonly step?: string };
 
 export interface ResolvePorts extends RunSource {
+  /** What a new run, or another generation of this one, is made with. */
+  readonly starting: StartPorts;
   /** A message has reached a run. */
   sent(): void;
 }
@@ -27,7 +32,22 @@ export async function resolveRun(ports: ResolvePorts, id: string, choice: Choice
   assertChoice(id, park, decision.choice);
   if (decision.choice === "cancel" || decision.choice === "abort") return void (await ports.cancel(id));
   if (decision.choice === "compensate") return void (await ports.cancel(id, { compensate: true }));
+  if (ABOUT_VERSIONS.has(park.reason) && decision.choice === "fresh")
+    return void (await startFresh(ports.starting, await rowOf(id, ports.store), { force: isForced(decision) }));
+  if (ABOUT_VERSIONS.has(park.reason) && decision.choice === "migrate")
+    return migrateRun(ports.starting, await rowOf(id, ports.store), park, whoSays(decision));
   await decide(ports, id, park, decision);
+}
+
+const ABOUT_VERSIONS: ReadonlySet<string> = new Set(["version_mismatch", "definition_changed", "migration_pending"]);
+
+function isForced({ value }: Decision): boolean {
+  return readProperty(value, "force") === true;
+}
+
+function whoSays({ value }: Decision): string {
+  const by = readProperty(value, "by");
+  return typeof by === "string" && by !== "" ? by : "somebody";
 }
 
 async function openParkOf({ store }: ResolvePorts, id: string): Promise<Parked> {

@@ -21,6 +21,7 @@ import type { Workflow } from "../core/workflow.ts";
 import type { Registry } from "../worker/registry.ts";
 import type { Worker } from "../worker/worker.ts";
 import { type Burst, type Debounce, quietOf, startDebounced } from "./debounce.ts";
+import { workable } from "./found-run.ts";
 
 export interface StartOptions {
   /** The run's id. A second start with it and the same input is the same run; with other input a conflict. */
@@ -211,13 +212,13 @@ function targetHere(known: Workflow): Target {
 
 async function targetElsewhere(ports: StartPorts, name: string, options: StartOptions): Promise<Target> {
   assertName("workflow name", name);
-  const version = options.version ?? (await newestElsewhere(ports.store, name));
+  const version = options.version ?? (await versionElsewhere(ports.store, name));
   parseVersion(version);
   return { name, version, deadlineMs: DEFAULTS.runDeadlineMs, workflow: null };
 }
 
 /** A client asks the workers that are alive which version they run. */
-async function newestElsewhere(store: Store, name: string): Promise<string> {
+export async function versionElsewhere(store: Store, name: string): Promise<string> {
   const handles = (await store.workers())
     .flatMap((worker) => worker.handles)
     .filter((handle) => handle.workflow === name);
@@ -289,14 +290,14 @@ async function existing(
   options: StartOptions,
 ): Promise<string> {
   if (verdict.kind === "refused" && verdict.why === "key") {
-    if (verdict.holder.digest === ports.host.digest(text)) return verdict.holder.run;
+    if (verdict.holder.digest === ports.host.digest(text)) return workable(ports, verdict.holder.run);
     throw conflict(verdict.holder.run, `key "${options.key}"`);
   }
   if (verdict.kind === "refused" && verdict.why === "exists") {
     // Nobody else has an id that was made here: this start was written, and its answer was lost (I2).
     if (options.id === undefined) return verdict.holder.id;
     const isSame = verdict.holder.workflow === workflow && (await inputText(ports, verdict.holder)) === text;
-    if (isSame) return verdict.holder.id;
+    if (isSame) return workable(ports, verdict.holder.id);
     throw conflict(verdict.holder.id, `id "${options.id}"`);
   }
   throw new PawlError(

@@ -1,5 +1,5 @@
 import { PawlError } from "../base/errors.ts";
-import { compareVersions, parseVersion, sameMinor } from "../base/semver.ts";
+import { compareVersions, isVersion, parseVersion, sameMinor } from "../base/semver.ts";
 import { type MigrationPlan, planFrom } from "../core/migration.ts";
 import type { Handle } from "../core/store.ts";
 import type { Workflow } from "../core/workflow.ts";
@@ -72,13 +72,20 @@ function isMadeFor({ version, definition }: Workflow, wanted: string): boolean {
   return sameMinor(ours, theirs) && ours.patch >= theirs.patch;
 }
 
-export function handleOf({ name, version, definition }: Workflow): Handle {
+/** Where ways begin that lead to this version. */
+function startsOf(workflow: Workflow): string[] {
+  const starts = new Set(workflow.definition.migrations.map(({ from }) => from));
+  return [...starts].filter((from) => planFrom(workflow, isVersion(from) ? from : `${from}.0`) !== null);
+}
+
+export function handleOf(workflow: Workflow): Handle {
+  const { name, version, definition } = workflow;
   const { flow, versionPolicy, migrations } = definition;
   return {
     workflow: name,
     version,
     ...(versionPolicy !== "semver" && { policy: versionPolicy }),
-    ...(migrations.length > 0 && { migrates: [...new Set(migrations.map(({ from }) => from))] }),
+    ...(migrations.length > 0 && { migrates: startsOf(workflow) }),
     ...(flow?.concurrency != null && { concurrency: flow.concurrency.limit }),
     ...(flow?.rate != null && { rate: { limit: flow.rate.limit, perMs: flow.rate.perMs } }),
   };

@@ -21,7 +21,6 @@ export interface SweeperDuties {
   /** Runs may be claimed that nobody could have claimed before. */
   released(): void;
   swept(): Promise<void>;
-  tidied(): Promise<void>;
 }
 
 export class Sweeper {
@@ -95,7 +94,6 @@ export class Sweeper {
       await this.#store.adopt(orphans.map((one) => one.run));
       this.#duties.released();
     }
-    await this.#duties.tidied();
     await this.#purge();
   }
 

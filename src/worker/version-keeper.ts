@@ -47,8 +47,13 @@ export class VersionKeeper {
     this.#parts = parts;
   }
 
-  /** Parks runs that have found no worker for too long (VK1). */
-  async parkStranded(): Promise<void> {
+  async look(): Promise<void> {
+    await this.#settle();
+    await this.#parkStranded();
+  }
+
+  /** Parks runs that have found no worker for too long (VK1). Asked for less often than the rest: nothing depends on the minute. */
+  async #parkStranded(): Promise<void> {
     const { store, registry, versionGraceMs } = this.#parts;
     const now = store.leaseClock.monotonic();
     if (now - this.#lookedAt < Math.min(versionGraceMs / 2, DEFAULTS.housekeepingMs)) return;
@@ -107,7 +112,7 @@ export class VersionKeeper {
   }
 
   /** Goes through runs that wait for a decision: takes up those that this worker can run after all, and migrates what is to be migrated. */
-  async settle(): Promise<void> {
+  async #settle(): Promise<void> {
     const { store, isStopping } = this.#parts;
     const limit = LIMITS.settleBatch;
     const waits = await store.waits({ kind: "decision", limit, ...(this.#after !== null && { after: this.#after }) });
@@ -168,7 +173,7 @@ export class VersionKeeper {
 
   /** Brings a run to the newest version here that migrations lead to; throws what they throw, and if there are none. */
   async migrate(run: string, who: { readonly by: string; readonly reason: string }): Promise<TakenOver> {
-    return this.#parts.takeOver.writeNow(run, (claimed) => this.#migrated(claimed, who));
+    return this.#parts.takeOver.write(run, (claimed) => this.#migrated(claimed, who));
   }
 
   #migrated(claimed: ClaimedRun, who: { readonly by: string; readonly reason: string }): RunCommit {

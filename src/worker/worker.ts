@@ -144,8 +144,7 @@ export class Worker {
     this.#mail = new Loop(store.leaseClock, options.pollMs, () => this.#guarded("read mail", () => this.#readMail()));
     this.#sweeper = new Sweeper(store, this.#lease, options, {
       released: () => void this.#claims.tick(),
-      swept: () => this.versions.settle(),
-      tidied: () => this.versions.parkStranded(),
+      swept: () => this.versions.look(),
     });
     this.ports = this.#makePorts();
     this.#loader = new RunLoader({

@@ -113,7 +113,7 @@ describe("a connection that is cut", () => {
     const run = await client.start("counting", 0, { version: "1.0.0" });
     let isLost = false;
     wire.watch((sent) => {
-      if (!sent.includes("claim_1")) return "pass";
+      if (!sent.includes("claim_2")) return "pass";
       isLost = true;
       return "lose answer";
     });

@@ -87,7 +87,7 @@ function claimAt(now: string, workflows: readonly string[], limit = "null"): str
   const each = (value: string) => `array[${workflows.map(() => value).join(", ")}]`;
   const handles = `array[${workflows.map((name) => `'${name}'`).join(", ")}], ${each("'1.0'")}, ${each("0")}::bigint[]`;
   const limits = `${each(limit)}::float8[], ${each(limit)}::float8[], ${each("1000")}::float8[]`;
-  return `select ${S}.claim_1('w1', ${now}, ${handles}, 10, true, ${limits}, '', '')`;
+  return `select ${S}.claim_2('w1', ${now}, ${handles}, 10, true, ${limits}, '', '')`;
 }
 
 const document = (part: object) => JSON.stringify([part]);
@@ -99,7 +99,8 @@ const HOT: readonly (readonly [what: string, text: string, values: readonly PgVa
   ["a claim of a line", claimAt("0", ["limited"], "2"), []],
   ["timers that are due", claimAt("1e13 + 100", ["w1"]), []],
   ["the next timer", `select ${S}.next_wake_1(0)`, []],
-  ["a take", `select ${S}.take_1('w1', 'asleep77')`, []],
+  ["a take", `select ${S}.take_2('w1', 'asleep77', false)`, []],
+  ["the versions of runs that nobody owns", `select * from ${S}.unclaimed_1('{w1,w2,nobody}', 100)`, []],
   ["a delivery", `select ${S}.deliver_1('asleep9', 'new', 'signal', 's', '1', null, 0)`, []],
   ["a cancel", `select ${S}.deliver_1('asleep9', 'new', 'cancel', 's', '1', null, 0)`, []],
   [

@@ -17,6 +17,7 @@ import { Lines } from "./lines.ts";
 import { adopt, orphans } from "./orphans.ts";
 import { purge } from "./purge.ts";
 import { listRuns, listStateRows, listWaits, readInbox, readJournal, readRun } from "./queries.ts";
+import { listUnclaimed } from "./unclaimed.ts";
 import { fence, heartbeat, listOwners, listWorkers, mailOfOwned, newsOf, register, retire } from "./workers.ts";
 
 /** A table read from end to end, without an index that holds only the rows in question. */
@@ -91,6 +92,7 @@ it("P36 the hot path and the upkeep walk no table", async () => {
     listWorkers(db, () => 1, null);
     listOwners(db);
     await orphans(db);
+    listUnclaimed(db, { workflows: ["order"], limit: 3 });
     adopt(db, ["r"], 1);
     fence(db, { workers: ["w1"], successor: newWorker("w2") }, moment, () => true);
     fence(db, { workers: ["w2"] }, moment, () => true);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { StoredEntry } from "../../core/journal.ts";
-import type { Store } from "../../core/store.ts";
+import type { Handle, Store } from "../../core/store.ts";
 import {
   appending,
   apply,
@@ -9,6 +9,7 @@ import {
   claimRequest,
   creation,
   entry,
+  newRun,
   newWorker,
   rowOf,
   type StoreCase,
@@ -34,6 +35,26 @@ export const claimCases: readonly StoreCase[] = [
     assert.deepEqual(claimed.row, await store.run("r"));
     const { owner, state, readyAt, claims, createdAt } = claimed.row;
     assert.deepEqual([owner, state, readyAt, claims, createdAt], ["w1", "running", null, 1, clock.now()]);
+  }),
+
+  storeCase("P34 C-10 a handle covers a line up to its patch, one version alone, or any", async ({ store }) => {
+    const versions = ["1.2.0", "1.2.1", "1.2.2", "1.3.0", "2.2.1"];
+    await apply(store, ...versions.map((version) => creation(version, { version })));
+    const { workflow } = newRun();
+    const handled = async (handle: Omit<Handle, "workflow">) => {
+      const ids = await claimIds(store, { handles: [{ workflow, ...handle }] });
+      await store.retire("w1");
+      await store.register(newWorker("w1"));
+      return ids;
+    };
+    assert.deepEqual(await handled({ version: "1.2.1", policy: "exact" }), ["1.2.1"]);
+    assert.deepEqual(await handled({ version: "9.9.9", policy: "exact" }), []);
+    assert.deepEqual(await handled({ version: "9.9.9", policy: "ignore" }), versions);
+    assert.deepEqual(await handled({ version: "1.2.1" }), ["1.2.0", "1.2.1"]);
+    assert.deepEqual(
+      await claimIds(store, { handles: [{ workflow: "other", version: "1.2.1", policy: "ignore" }] }),
+      [],
+    );
   }),
 
   storeCase("I9 a run is handed out once", async ({ store }) => {

@@ -135,6 +135,15 @@ export const limitCases: readonly StoreCase[] = [
     assert.equal((await store.take("w1", "r"))?.row.owner, "w1");
   }),
 
+  storeCase("P19 a run that needs a slot is taken by whoever will not let it run", async ({ store }) => {
+    await createAll(store, ["r"]);
+    assert.deepEqual(await claimIds(store, limited(1)), ["r"]);
+    await apply(store, suspending("r", 1));
+    assert.equal(await store.take("w1", "r", { slotless: false }), null);
+    assert.equal((await store.take("w1", "r", { slotless: true }))?.row.owner, "w1");
+    assert.equal(await store.take("ghost", "r", { slotless: true }), null);
+  }),
+
   storeCase("P28 at most one suspect is claimed, in lines as well", async ({ store }) => {
     await createAll(store, ["a"], "order/a");
     await createAll(store, ["b", "c"], "order/b");

@@ -31,6 +31,42 @@ async function orphanIds(store: Store): Promise<string[]> {
 }
 
 export const upkeepCases: readonly StoreCase[] = [
+  storeCase("P34 names the versions of runs that nobody owns and that wait for no person", async ({ store }) => {
+    await apply(
+      store,
+      creation("a", { version: "1.10.0" }),
+      creation("b", { version: "1.2.1" }),
+      creation("c", { version: "1.2.0" }),
+      creation("d", { version: "1.2.1", readyAt: 9e15 }),
+      creation("e", { version: "1.2.1" }),
+      creation("owned", { version: "3.0.0", claimed: true }),
+      creation("parked", { version: "4.0.0", claimed: true }),
+      creation("done", { version: "5.0.0", claimed: true }),
+      creation("asleep", { version: "6.0.0", claimed: true }),
+      creation("other", { workflow: "other", version: "7.0.0" }),
+    );
+    await apply(
+      store,
+      suspending("parked", 1, { row: { state: "parked", release: true } }),
+      ending("done", 1),
+      suspending("asleep", 1, { row: { state: "waiting", release: true, wakeAt: 9e15 } }),
+    );
+    const { workflow } = newRun();
+    const found = await store.unclaimed({ workflows: [workflow, "nobody", workflow], limit: 2 });
+    assert.deepEqual(found, [
+      { workflow, version: "1.10.0", runs: ["a"] },
+      { workflow, version: "1.2.0", runs: ["c"] },
+      { workflow, version: "1.2.1", runs: ["b", "d"] },
+      { workflow, version: "6.0.0", runs: ["asleep"] },
+    ]);
+    assert.deepEqual(await store.unclaimed({ workflows: [], limit: 2 }), []);
+    // A version that is changed is found under its new name.
+    await claimIds(store, { handles: [{ workflow, version: "1.10.0" }] });
+    await apply(store, suspending("a", 1, { row: { state: "waiting", release: true, version: "1.11.0" } }));
+    const [first] = await store.unclaimed({ workflows: [workflow], limit: 1 });
+    assert.deepEqual(first, { workflow, version: "1.11.0", runs: ["a"] });
+  }),
+
   storeCase("I10 runs that are ready, due, owned, parked or finished are no orphans", async ({ store }) => {
     await apply(store, creation("ready"), creation("later", { readyAt: 9e15 }), creation("owned", { claimed: true }));
     await apply(
