@@ -1,5 +1,4 @@
 import type { Command } from "commander";
-import { PawlError } from "../base/errors.ts";
 import type { Pawl } from "../client/pawl.ts";
 import type { Run } from "../client/run.ts";
 import { isTerminal } from "../core/transition.ts";
@@ -90,6 +89,6 @@ async function assertWorkable(pawl: Pawl, id: string, workflows: readonly Workfl
   if (row === null || isTerminal(row.state)) return;
   if (isHandled(workflows.map(handleOf), row.workflow, row.version)) return;
   const { workflow, version } = row;
-  const current = pick(workflows, workflow, file).version;
+  const current = pickWorkflow(workflows, workflow, file).version;
   throw versionMismatch({ run: id, workflow, saved: version, current });
 }
