@@ -149,7 +149,7 @@ export const machineMutants = [
   },
   {
     rule: "M-1",
-    name: "an effect that was compensated is executed",
+    name: "an effect that was executed is planned again",
     changes: [
       {
         file: "src/core/state-machines.ts",
@@ -157,7 +157,7 @@ export const machineMutants = [
         to: 'executed: ["compensated", "planned"],',
       },
     ],
-    killers: [{ file: "src/core/state-machines.test.ts", title: "M-1 the machine of a effect" }],
+    killers: [{ file: "src/core/state-machines.test.ts", title: "M-1 the states of each effect" }],
   },
   {
     rule: "M-1",
@@ -169,6 +169,6 @@ export const machineMutants = [
         to: "return from === to ? true :",
       },
     ],
-    killers: [{ file: "src/core/state-machines.test.ts", title: "M-1 the machine of a run" }],
+    killers: [{ file: "src/core/state-machines.test.ts", title: "M-1 the states of each run" }],
   },
 ];

@@ -57,3 +57,40 @@ it("I6 S2-35 S2-36 S2-44 T-16 a machine that books in parallel, retries, waits a
   expect(approved.toString()).toMatch(/^ok: /);
   expect(approved.outcome).toMatch(/^succeeded/);
 });
+
+it("I6 S2-36 S2-45 S2-48 a machine that undoes one action, or cancels itself, does so once, wherever it crashes", async () => {
+  const outside = recorder();
+  const stopping = machine({ name: "stopping", state: (how: "one" | "cancel") => ({ how }) }, ({ step, effect }) => {
+    const booking = <N extends string>(name: string, next: N) =>
+      effect({
+        next: [next],
+        idempotent: true,
+        do: (_state, { key }) => outside.record(`book ${name}`, {}, key),
+        undo: (_value, { key }) => outside.record(`release ${name}`, {}, key),
+        decide: () => ({ transition: "continue", next }),
+      });
+    return {
+      start: "a",
+      steps: {
+        a: booking("a", "b"),
+        b: booking("b", "stop"),
+        stop: step({
+          can: ["compensate", "cancel"],
+          run: ({ how }) =>
+            how === "one"
+              ? { transition: "compensate", reason: "not this one", action: "a" }
+              : { transition: "cancel", reason: "not needed", compensate: true },
+        }),
+      },
+    };
+  });
+  const released = () => outside.effects.map(({ name }) => name).filter((name) => name.startsWith("release"));
+  const one = await crashEverywhere(stopping, "one", { recorder: outside, modes: ["kill"] });
+  expect(one.toString()).toMatch(/^ok: /);
+  expect(one.outcome).toMatch(/^failed/);
+  expect(released()).toEqual(["release a"]);
+  const cancelled = await crashEverywhere(stopping, "cancel", { recorder: outside, modes: ["kill"] });
+  expect(cancelled.toString()).toMatch(/^ok: /);
+  expect(cancelled.outcome).toMatch(/^cancelled/);
+  expect(released()).toEqual(["release b", "release a"]);
+});
