@@ -10,7 +10,7 @@ import { type ManualClock, manualClock } from "../src/base/clock.ts";
 import { PawlError } from "../src/base/errors.ts";
 import type { EntryType, StoredEntry } from "../src/core/journal.ts";
 import type { Isolation, Sql } from "../src/core/sql.ts";
-import type { NewRun, RunCommit, RunQuery, Sealed, Store, Verdict } from "../src/core/store.ts";
+import type { Handle, NewRun, RunCommit, RunQuery, Sealed, Store, Verdict } from "../src/core/store.ts";
 import { RUN_STATES } from "../src/core/transition.ts";
 import { memoryStore } from "../src/stores/memory/memory-store.ts";
 import { sqliteStore } from "../src/stores/sqlite/sqlite-store.ts";

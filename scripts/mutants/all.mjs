@@ -13,6 +13,7 @@ import { ownershipMutants } from "./ownership.mjs";
 import { postgresMutants } from "./postgres.mjs";
 import { storeMutants } from "./stores.mjs";
 import { turnMutants } from "./turns.mjs";
+import { versionMutants } from "./versions.mjs";
 
 export const mutants = [
   ...turnMutants,
@@ -28,4 +29,5 @@ export const mutants = [
   ...lintMutants,
   ...budgetMutants,
   ...machineMutants,
+  ...versionMutants,
 ];
