@@ -9,6 +9,7 @@ import { fileStoreMutants } from "./file-store.mjs";
 import { flowMutants } from "./flow.mjs";
 import { guardMutants } from "./guards.mjs";
 import { lintMutants } from "./lint.mjs";
+import { machineMutants } from "./machines.mjs";
 import { ownershipMutants } from "./ownership.mjs";
 import { phaseMutants } from "./phases.mjs";
 import { postgresMutants } from "./postgres.mjs";
@@ -31,5 +32,6 @@ export const mutants = [
   ...lintMutants,
   ...budgetMutants,
   ...phaseMutants,
+  ...machineMutants,
   ...versionMutants,
 ];

@@ -10,6 +10,7 @@ import {
   type StepFailed,
   type StepStarted,
 } from "./journal.ts";
+import type { EffectState } from "./state-machines.ts";
 import { EarlierAttempts, UNDO_SUFFIX } from "./undoable-call.ts";
 
 /** One action of a run: an effect, or a step that can be undone. */
@@ -17,7 +18,7 @@ export interface EffectRecord {
   /** The step's key. */
   readonly effect: string;
   /** Unknown: a crash, a lost answer or the end of the run hid whether it happened. Failed: it did not. */
-  readonly status: "planned" | "executed" | "compensated" | "unknown" | "failed";
+  readonly status: EffectState;
   readonly class: EffectClass;
   /** What the outside may recognise it by; empty for a step, whose key is derived from its run and key. */
   readonly key: string;

@@ -118,7 +118,14 @@ function asked(on: (error: unknown) => boolean, error: unknown): boolean {
 }
 
 /** Errors of the program, not of the moment: another attempt would end the same way. */
-const NEVER: ReadonlySet<unknown> = new Set(["not_serializable", "too_large", "call_in_step", "cancelled"]);
+const NEVER: ReadonlySet<unknown> = new Set([
+  "not_serializable",
+  "too_large",
+  "call_in_step",
+  "cancelled",
+  "illegal_transition",
+  "invalid_transition",
+]);
 
 export const NETWORK_CODES: ReadonlySet<unknown> = new Set([
   "ECONNREFUSED",

@@ -24,7 +24,7 @@ import {
   type OutputFile,
   stepKey,
 } from "./outline.ts";
-import { type DocumentStatus, documentWords } from "./status-words.ts";
+import { type DocumentStatus, wordsFor } from "./status-words.ts";
 import type { RunRow } from "./store.ts";
 import { isTerminal, type RunState } from "./transition.ts";
 
@@ -212,12 +212,12 @@ function stateOf(row: DocumentRow, fold: DocumentFold): RunState {
 }
 
 function statusFields(state: RunState, fold: DocumentFold) {
-  const { status, beside } = documentWords(state);
+  const { document: status, flag } = wordsFor(state);
   return {
     status,
-    ...(beside === "waiting_for" && { waiting_for: waitsOf(fold) }),
-    ...((beside === "compensating" || (fold.isCompensating && !isTerminal(state))) && { compensating: true as const }),
-    ...(beside === "cancelled" && { cancelled: true as const }),
+    ...(flag === "waiting_for" && { waiting_for: waitsOf(fold) }),
+    ...((flag === "compensating" || (fold.isCompensating && !isTerminal(state))) && { compensating: true as const }),
+    ...(flag === "cancelled" && { cancelled: true as const }),
   };
 }
 

@@ -6,7 +6,18 @@
 //   F3. A later attempt removes the drafts of earlier ones first. What a killed process has left is gone then, and a frozen one that
 //       comes back finds nothing to rename.
 import { createHash, randomBytes } from "node:crypto";
-import { type FileHandle, mkdir, open, readdir, readFile, readlink, realpath, rename, rm, stat } from "node:fs/promises";
+import {
+  type FileHandle,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  readlink,
+  realpath,
+  rename,
+  rm,
+  stat,
+} from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { readProperty } from "../base/errors.ts";
 import type { StepInfo } from "../core/context.ts";
