@@ -1,7 +1,7 @@
 // The file store
 // One JSON document per run in a directory that one process at a time works on. It answers as the memory store does, whose tables it keeps; what a
 // call has changed is written before its promise resolves. The rules are in `directory.ts`.
-import { resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { type Clock, systemClock } from "../../base/clock.ts";
 import { PawlError } from "../../base/errors.ts";
 import { rateLimit } from "../../core/flow-control.ts";
@@ -91,6 +91,7 @@ export function storeOver(directory: Directory, options: FileStoreOptions): File
     clock,
     leaseClock,
     lanes: 1,
+    files: { outputs: (run) => join(directory.folderOf(run), "outputs") },
 
     async open() {
       directory.check();
@@ -156,11 +157,11 @@ export function storeOver(directory: Directory, options: FileStoreOptions): File
     async nextWake() {
       return nextWake(directory.look().tables, clock.now());
     },
-    async take(worker, run) {
+    async take(worker, run, { slotless } = {}) {
       assertStorable(worker, run);
       return directory.write("Taking a run", ({ tables }, batch) => {
         const before = tables.runs.get(run)?.row.owner;
-        const taken = takeOne(tables, worker, run);
+        const taken = takeOne(tables, worker, run, slotless);
         if (taken !== null && before !== worker) batch.put(run);
         return taken;
       });
