@@ -263,6 +263,18 @@ export const effectMutants = [
     alsoKilledBy: [ACTING_SEEDS],
   },
   {
+    rule: "CO4",
+    name: "a process without its code cancels a run that is being undone",
+    changes: [
+      {
+        file: "src/worker/load-run.ts",
+        from: '  if (entries.some(({ type }) => type === "run.compensating")) return true;\n',
+        to: "",
+      },
+    ],
+    killers: [{ file: "test/simulation/simulation.test.ts", title: "book" }],
+  },
+  {
     rule: "C-15",
     name: "a cancel that leaves what was done undoes it",
     changes: [
