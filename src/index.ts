@@ -112,6 +112,7 @@ export type {
   ManualOptions,
   Phase,
   PhaseFacts,
+  PhaseFile,
   PhaseStep,
   PhasesOptions,
   PhaseWork,

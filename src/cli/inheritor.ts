@@ -1,6 +1,8 @@
 import type { Pawl } from "../client/pawl.ts";
 import { isCovered } from "../client/stranded.ts";
+import { PLAYBOOK_TAG } from "../flows/playbook.ts";
 import type { Call } from "./command.ts";
+import { playbookStoreFlag } from "./playbook-store.ts";
 import { clean } from "./printable.ts";
 import { storeFlag } from "./store-url.ts";
 
@@ -19,6 +21,8 @@ export async function printInheritor(
 export async function noteIfNobodyWorks(out: Call<unknown>["out"], url: string, pawl: Pawl, id: string): Promise<void> {
   const row = await pawl.store.run(id);
   if (row === null || (await isCovered(pawl.store, row))) return;
+  if (row.tags.includes(PLAYBOOK_TAG))
+    return out.note(`Go on with: pawl playbook next --run ${row.id}${playbookStoreFlag(url)}`);
   out.note(
     out.noteColor.yellow(
       `No live worker has ${clean(row.workflow)} ${row.version}: the run begins when one is started, with "pawl worker <file>${storeFlag(url)}".`,

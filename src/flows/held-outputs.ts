@@ -2,6 +2,7 @@
 import type { OutputFile } from "../core/outline.ts";
 import { assertThere, readOutput, verifyOutput } from "./output-files.ts";
 import type { PhasePlan, Unit } from "./phase-plan.ts";
+import type { PhaseFile } from "./phase-spec.ts";
 
 type Held =
   | { readonly kind: "value"; readonly value: unknown }
@@ -41,6 +42,13 @@ export class HeldOutputs {
       if (held.kind === "value") return held.value;
       return held.isOne ? held.files[0] : held.files;
     }, true);
+  }
+
+  /** The files that are held, with their hashes. */
+  files(): PhaseFile[] {
+    return [...this.#held].flatMap(([at, held]) =>
+      held.kind === "value" ? [] : held.files.map(({ file, sha256 }) => ({ at, file, sha256 })),
+    );
   }
 
   /** Notices files that are gone; with `whole`, also those that were changed. */

@@ -243,7 +243,8 @@ export class PhaseRun {
   }
 
   #hold({ at }: Unit, record: StepRecord): void {
-    const { output_file, output_hash, output_size, output_form, output_files, output } = record;
+    const { output_file, output_hash, output_size, output_form, output_files, output, done_by } = record;
+    if (done_by !== undefined) this.#deeds.doneBy(done_by);
     if (output_files !== undefined) return this.#outputs.holdFiles(at, output_files.map(fileOf));
     const only = { file: output_file ?? "", hash: output_hash, size: output_size, form: output_form };
     if (output_file !== undefined) return this.#outputs.holdFiles(at, [fileOf(only)]);
@@ -263,14 +264,18 @@ export class PhaseRun {
 
   #work(info: StepInfo): PhaseWork<unknown, object> {
     const { attempt, heartbeat, spent } = info;
+    const outputs = this.#outputs;
     return {
       input: this.#input,
-      outputs: this.#outputs.forStep(),
+      outputs: outputs.forStep(),
       run: this.#ctx.run,
       key: firstKey(info.key),
       attempt,
       heartbeat,
       spent,
+      get files() {
+        return outputs.files();
+      },
       // Made on demand, as for every step.
       get signal() {
         return info.signal;

@@ -1,7 +1,7 @@
 // The file store
 // One JSON document per run in a directory that one process at a time works on. It answers as the memory store does, whose tables it keeps; what a
 // call has changed is written before its promise resolves. The rules are in `directory.ts`.
-import { resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { type Clock, systemClock } from "../../base/clock.ts";
 import { PawlError } from "../../base/errors.ts";
 import { rateLimit } from "../../core/flow-control.ts";
@@ -88,6 +88,7 @@ export function storeOver(directory: Directory, options: FileStoreOptions): File
   return {
     kind: "file",
     path: directory.path,
+    files: { outputs: (run) => join(directory.folderOf(run), "outputs") },
     clock,
     leaseClock,
     lanes: 1,
