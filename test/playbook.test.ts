@@ -4,11 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { parse } from "yaml";
 import type { PlaybookAnswer } from "../src/cli/playbook-answer.ts";
 import { loadPlaybook } from "../src/cli/playbook-file.ts";
 import { PlaybookSession } from "../src/cli/playbook-session.ts";
 import { Pawl } from "../src/client/pawl.ts";
 import { nextOf } from "../src/core/next-of.ts";
+import { readPlaybook } from "../src/flows/playbook.ts";
 import { errorOf } from "./behaviour/harness.ts";
 
 const RELEASE = fileURLToPath(new URL("./fixtures/mcp/release.yaml", import.meta.url));
@@ -188,6 +190,17 @@ describe("a playbook's file", () => {
     const warnings = [expect.stringContaining("is not there any more")];
     expect(await session.look({})).toEqual({ ...started, warnings });
     expect(await new PlaybookSession(url, () => SAY).look({ run: started.run })).toEqual({ ...started, warnings });
+  });
+
+  it("is as the guide shows it", () => {
+    const guide = readFileSync(new URL("../docs/guides/playbooks.md", import.meta.url), "utf8");
+    const [, text = ""] = /```yaml\n([\s\S]*?)```/.exec(guide) ?? [];
+    expect(readPlaybook(parse(text), "guide").phases.map(({ name }) => name)).toEqual([
+      "understand",
+      "fix",
+      "review",
+      "merge",
+    ]);
   });
 
   it("says what is wrong with it, and which run is meant", async () => {

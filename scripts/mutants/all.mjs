@@ -10,6 +10,7 @@ import { flowMutants } from "./flow.mjs";
 import { guardMutants } from "./guards.mjs";
 import { lintMutants } from "./lint.mjs";
 import { ownershipMutants } from "./ownership.mjs";
+import { playbookMutants } from "./playbooks.mjs";
 import { postgresMutants } from "./postgres.mjs";
 import { storeMutants } from "./stores.mjs";
 import { turnMutants } from "./turns.mjs";
@@ -28,4 +29,5 @@ export const mutants = [
   ...guardMutants,
   ...lintMutants,
   ...budgetMutants,
+  ...playbookMutants,
 ];
