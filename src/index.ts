@@ -67,8 +67,10 @@ export type {
 export type { EffectOptions, EffectSpec, NeededApproval } from "./core/effect.ts";
 export { type CategoryRule, ERROR_CATEGORIES, type ErrorCategory, errorCategory } from "./core/error-category.ts";
 export type { ConcurrencyLimit, RateLimit } from "./core/flow-control.ts";
+export type { Graph, GraphEdge, GraphNode } from "./core/graph.ts";
 export type { EffectClass, Entry, EntryType, Parked, RewriteCause, Uses } from "./core/journal.ts";
 export type { EffectRecord } from "./core/ledger.ts";
+export type { MachinePosition } from "./core/machine-position.ts";
 export type { MigratedRun, Migration, SavedRun, SavedStep } from "./core/migration.ts";
 export type { NoProgress } from "./core/no-progress.ts";
 export type { ApprovalNotification, IncompleteNotification, Notification, Notifier } from "./core/notification.ts";
@@ -107,6 +109,22 @@ export {
   type WorkflowOptions,
   workflow,
 } from "./core/workflow.ts";
+export { type MachineDefinition, type MachineOptions, machine } from "./flows/machine.ts";
+export type { Escalation } from "./flows/machine-plan.ts";
+export type {
+  AgentInfo,
+  AgentOutcome,
+  AgentStep,
+  ApprovalStep,
+  CodeStep,
+  EffectStep,
+  MachineStep,
+  ParallelStep,
+  Rejection,
+  Steps,
+} from "./flows/machine-step.ts";
+export type { Transition, TransitionWord } from "./flows/machine-transition.ts";
+export type { MergeRule, MergeRules } from "./flows/patch.ts";
 export type {
   GateOptions,
   ManualOptions,

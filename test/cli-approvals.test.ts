@@ -70,6 +70,9 @@ describe("pawl approvals, approve, deny and request-changes", () => {
       from: expect.stringMatching(/^pawl on /),
     });
     expect((await pawl(folder, "show", "r")).stdout).toMatch(/approval +refund +.*approved by ann after .*: checked/);
+    // Said again when the run has ended, it needs no worker.
+    const again = await pawl(folder, "approve", id, "--by", "ann");
+    expect([again.code, again.stderr]).toEqual([0, ""]);
   });
 
   it("X-23 E-14 tell whoever may not decide, or comes too late, why; request-changes brings the edited arguments", async () => {

@@ -14,6 +14,7 @@ const COMMANDS = [
   "why",
   "journal",
   "effects",
+  "graph",
   "export",
   "signal",
   "cancel",

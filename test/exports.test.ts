@@ -11,6 +11,7 @@ it("S2-10 the root exports are few, and only these", () => {
     "errorCategory",
     "fileStore",
     "hasCode",
+    "machine",
     "memoryStore",
     "phases",
     "postgresStore",

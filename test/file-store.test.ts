@@ -165,6 +165,18 @@ describe("a document", () => {
     expect(await second.journal("r1")).toEqual(await store.journal("r1"));
   });
 
+  it("is written also if its journal cannot be read, or its values are sealed by a codec of one's own", async () => {
+    const path = newFolder();
+    const store = await working(path);
+    const broken = { ...creation("r1"), entries: [entry(0, "run.started", { data: "{ no JSON" })] };
+    await apply(store, broken, creation("r2", { codec: "secret" }));
+    for (const run of ["r1", "r2"])
+      expect(documentOf(path, run)).toMatchObject({ workflow_id: run, workflow: "order", phases: {} });
+    const second = await afterKill(store, path);
+    expect((await second.inspect()).faults).toEqual([]);
+    expect((await second.journal("r1"))[0]?.data).toBe("{ no JSON");
+  });
+
   it("T-20 shuffled keys and other spaces change nothing", async () => {
     const path = newFolder();
     const store = await working(path);

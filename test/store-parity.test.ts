@@ -518,7 +518,7 @@ const PAIRS: readonly Pair[] = [
   { model: "memory", other: "SQLite", sequences: 130, asked: calls },
   { model: "memory", other: "file", sequences: 20, asked: calls },
   // A start of a rate that is over is forgotten in memory, and comes back from a document when the clock is set back.
-  { model: "memory", other: "forgetful file", sequences: 8, asked: calls, isClockSteady: true },
+  { model: "memory", other: "forgetful file", sequences: 5, asked: calls, isClockSteady: true },
   { model: "memory", other: "PostgreSQL", sequences: 10, asked: calls },
   {
     model: "SQLite",

@@ -256,7 +256,7 @@ export const diskMutants = [
     changes: [
       {
         file: "src/core/attempts.ts",
-        from: "    if (!this.#ports.mayStart()) return this.#ports.whenSafe(() => this.start(call));\n",
+        from: "    if (!this.#ports.mayStart()) return this.#ports.whenSafe(() => this.start(call, isPatient));\n",
         to: "",
       },
     ],

@@ -9,11 +9,14 @@ import { fileStoreMutants } from "./file-store.mjs";
 import { flowMutants } from "./flow.mjs";
 import { guardMutants } from "./guards.mjs";
 import { lintMutants } from "./lint.mjs";
+import { machineMutants } from "./machines.mjs";
 import { ownershipMutants } from "./ownership.mjs";
+import { phaseMutants } from "./phases.mjs";
 import { playbookMutants } from "./playbooks.mjs";
 import { postgresMutants } from "./postgres.mjs";
 import { storeMutants } from "./stores.mjs";
 import { turnMutants } from "./turns.mjs";
+import { versionMutants } from "./versions.mjs";
 
 export const mutants = [
   ...turnMutants,
@@ -29,5 +32,8 @@ export const mutants = [
   ...guardMutants,
   ...lintMutants,
   ...budgetMutants,
+  ...phaseMutants,
+  ...machineMutants,
+  ...versionMutants,
   ...playbookMutants,
 ];

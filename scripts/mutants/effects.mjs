@@ -121,8 +121,8 @@ export const effectMutants = [
     changes: [
       {
         file: "src/core/compensation.ts",
-        from: "this.#calls.filter((call) => call.isToUndo).reverse();",
-        to: "this.#calls.filter((call) => call.isToUndo);",
+        from: "this.#toUndo(error, pass.cancelling).reverse();",
+        to: "this.#toUndo(error, pass.cancelling);",
       },
     ],
     killers: inCompensation("S2-25"),

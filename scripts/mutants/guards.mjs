@@ -52,7 +52,13 @@ export const guardMutants = [
   {
     rule: "S0-27",
     name: "a comment that quotes the marker is taken for it",
-    changes: [{ file: "src/guards/comment.ts", from: ".trimStart().startsWith(mark)", to: ".includes(mark)" }],
+    changes: [
+      {
+        file: "src/guards/comment.ts",
+        from: "if (!start.startsWith(mark)) return false;",
+        to: "if (start.includes(mark)) return true;",
+      },
+    ],
     killers: [{ file: SERVICES, title: "S0-27 steps whose keys begin alike" }],
   },
   {

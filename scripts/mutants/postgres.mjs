@@ -409,9 +409,9 @@ export const postgresMutants = [
     name: "an older patch claims runs of a newer one (PostgreSQL)",
     changes: [
       {
-        file: `${FUNCTIONS}/claim-functions.ts`,
-        from: "and runs.patch <= handle.patch)",
-        to: "and runs.patch is not null)",
+        file: "src/stores/version-line.ts",
+        from: "runs.line and runs.patch <= ${handle}.patch",
+        to: "runs.line and runs.patch is not null",
       },
     ],
     killers: inCase("P34"),

@@ -98,9 +98,9 @@ export const storeMutants = [
     name: "an older patch claims runs of a newer one (SQLite)",
     changes: [
       {
-        file: "src/stores/sqlite/claim.ts",
-        from: "and runs.patch <= handles.patch)",
-        to: "and runs.patch is not null)",
+        file: "src/stores/version-line.ts",
+        from: "runs.line and runs.patch <= ${handle}.patch",
+        to: "runs.line and runs.patch is not null",
       },
     ],
     killers: [{ file: "test/stores.test.ts", title: "SQLite" }],
@@ -293,7 +293,13 @@ export const storeMutants = [
   {
     rule: "P34",
     name: "newer code does not raise the version of a run that it takes over",
-    changes: [{ file: "src/worker/load-run.ts", from: "    draft.row({ version: workflow.version });\n", to: "" }],
+    changes: [
+      {
+        file: "src/worker/load-run.ts",
+        from: "  if (workflow.version !== row.version) draft.row({ version: workflow.version });\n",
+        to: "",
+      },
+    ],
     killers: [{ file: "test/behaviour/versions.test.ts", title: "P34" }],
   },
   {
@@ -314,8 +320,8 @@ export const storeMutants = [
     changes: [
       {
         file: "src/client/start.ts",
-        from: "if (verdict.holder.digest === ports.host.digest(text)) return verdict.holder.run;",
-        to: "if (verdict.holder.digest !== text) return verdict.holder.run;",
+        from: "if (verdict.holder.digest === ports.host.digest(text)) return workable",
+        to: "if (verdict.holder.digest !== text) return workable",
       },
     ],
     killers: [{ file: "test/behaviour/starts.test.ts" }],

@@ -370,7 +370,7 @@ export const turnMutants = [
     changes: [
       {
         file: "src/core/replay.ts",
-        from: `    if (entry.type === "run.forked") this.#owner.reseed((entry.payload as Forked).seed);\n`,
+        from: "      this.#owner.reseed((entry.payload as Forked).seed);\n",
         to: "",
       },
     ],

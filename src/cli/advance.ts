@@ -3,11 +3,11 @@ import type { Advanced } from "../client/advance.ts";
 import { action, addCommand, withPawl } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
 import { readValue } from "./input.ts";
-import { loadWork } from "./load.ts";
+import { loadWork, pickWorkflow } from "./load.ts";
 import { stderrLog } from "./log.ts";
 import type { Output } from "./output.ts";
 import { clean } from "./printable.ts";
-import { pick, startOrFind } from "./run.ts";
+import { startOrFind } from "./run.ts";
 
 interface AdvanceCommandOptions {
   readonly key?: string;
@@ -35,7 +35,7 @@ export function addAdvance(program: Command): void {
     .action(
       action<AdvanceCommandOptions, [string, string, string | undefined]>(async (call, file, name, text) => {
         const { workflows, notifiers } = await loadWork([file]);
-        const workflow = pick(workflows, name, file);
+        const workflow = pickWorkflow(workflows, name, file);
         const input = text === undefined ? undefined : { value: await readValue(text, "INPUT") };
         return withPawl(call, { workflows, notifiers, logger: stderrLog(call.out) }, async (pawl) => {
           const { key, id, toEnd } = call.options;

@@ -1,5 +1,6 @@
 import type { Pawl } from "../client/pawl.ts";
 import { isCovered } from "../client/stranded.ts";
+import { isTerminal } from "../core/transition.ts";
 import { PLAYBOOK_TAG } from "../flows/playbook.ts";
 import type { Call } from "./command.ts";
 import { playbookStoreFlag } from "./playbook-store.ts";
@@ -20,7 +21,8 @@ export async function printInheritor(
 /** A run that was accepted and that no live worker takes is a surprise best told at once. */
 export async function noteIfNobodyWorks(out: Call<unknown>["out"], url: string, pawl: Pawl, id: string): Promise<void> {
   const row = await pawl.store.run(id);
-  if (row === null || (await isCovered(pawl.store, row))) return;
+  // What has ended needs nobody: the answer to something that was said before.
+  if (row === null || isTerminal(row.state) || (await isCovered(pawl.store, row))) return;
   if (row.tags.includes(PLAYBOOK_TAG))
     return out.note(`Go on with: pawl playbook next --run ${row.id}${playbookStoreFlag(url)}`);
   out.note(

@@ -3,6 +3,7 @@ import * as nodeModule from "node:module";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { PawlError } from "../base/errors.ts";
+import { compareVersions, parseVersion } from "../base/semver.ts";
 import type { Notifier } from "../core/notification.ts";
 import type { Workflow } from "../core/workflow.ts";
 import { ownFile } from "../stores/own-file.ts";
@@ -77,6 +78,17 @@ export function collectWorkflows(exported: unknown, depth = 0): Workflow[] {
   const isContainer = depth === 0 || Array.isArray(exported) || Object.getPrototypeOf(exported) === Object.prototype;
   if (!isContainer) return [];
   return [...new Set(Object.values(exported).flatMap((value) => collectWorkflows(value, depth + 1)))];
+}
+
+/** The newest version of that name. */
+export function pickWorkflow(workflows: readonly Workflow[], name: string, file: string): Workflow {
+  const [newest] = workflows
+    .filter((one) => one.name === name)
+    .sort((a, b) => compareVersions(parseVersion(b.version), parseVersion(a.version)));
+  if (newest !== undefined) return newest;
+  const names = [...new Set(workflows.map((one) => one.name))].join(", ");
+  const message = `${file} has no workflow ${JSON.stringify(name)}. It has: ${names}.`;
+  throw new PawlError("unknown_workflow", message, { fields: { workflow: name, file } });
 }
 
 // By shape, not by class: a workflow made by another copy of Pawl is one, too.

@@ -13,6 +13,7 @@ import { EXIT, EXIT_CODES_HELP } from "./exit-codes.ts";
 import { addExitCodes } from "./exit-codes-command.ts";
 import { addExport } from "./export.ts";
 import { addFork } from "./fork.ts";
+import { addGraph } from "./graph.ts";
 import { addImport } from "./import.ts";
 import { addInit } from "./init.ts";
 import { addJournal } from "./journal.ts";
@@ -37,7 +38,7 @@ import { addWorkers } from "./workers.ts";
 
 const GROUPS: readonly (readonly [title: string, commands: readonly ((program: Command) => void)[]])[] = [
   ["Run workflows:", [addInit, addRun, addAdvance, addWorker, addStart, addImport]],
-  ["Look:", [addLs, addShow, addWhy, addNext, addJournal, addEffects, addExport]],
+  ["Look:", [addLs, addShow, addWhy, addNext, addJournal, addEffects, addGraph, addExport]],
   ["Act on a run:", [addSignal, addCancel, addRetry, addFork, addResolve, addState]],
   ["Approvals:", [addApprovals, addApprove, addDeny, addRequestChanges]],
   ["Playbooks:", [addPlaybook, addMcp]],

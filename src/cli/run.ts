@@ -1,6 +1,4 @@
 import type { Command } from "commander";
-import { PawlError } from "../base/errors.ts";
-import { compareVersions, parseVersion } from "../base/semver.ts";
 import type { Pawl } from "../client/pawl.ts";
 import type { Run } from "../client/run.ts";
 import type { StartOptions } from "../client/start.ts";
@@ -14,7 +12,7 @@ import { EXIT } from "./exit-codes.ts";
 import { type Errand, follow } from "./follow.ts";
 import { readValue } from "./input.ts";
 import { onInterrupt } from "./interrupt.ts";
-import { loadWork } from "./load.ts";
+import { loadWork, pickWorkflow } from "./load.ts";
 import { stderrLog } from "./log.ts";
 
 interface RunOptions {
@@ -50,7 +48,7 @@ export function addRun(program: Command): void {
       action<RunOptions, [string, string, string | undefined]>(async (call, file, name, text) => {
         const interrupt = onInterrupt();
         const { workflows, notifiers } = await loadWork([file]);
-        const workflow = pick(workflows, name, file);
+        const workflow = pickWorkflow(workflows, name, file);
         const input = text === undefined ? undefined : { value: await readValue(text, "INPUT") };
         let followed: string | null = null;
         // Why a run is parked is logged; of this one it is shown as its progress.
@@ -70,17 +68,6 @@ export function addRun(program: Command): void {
         }).finally(interrupt.forget);
       }),
     );
-}
-
-/** The newest version of that name. */
-export function pick(workflows: readonly Workflow[], name: string, file: string): Workflow {
-  const [newest] = workflows
-    .filter((one) => one.name === name)
-    .sort((a, b) => compareVersions(parseVersion(b.version), parseVersion(a.version)));
-  if (newest !== undefined) return newest;
-  const names = [...new Set(workflows.map((one) => one.name))].join(", ");
-  const message = `${file} has no workflow ${JSON.stringify(name)}. It has: ${names}.`;
-  throw new PawlError("unknown_workflow", message, { fields: { workflow: name, file } });
 }
 
 /** With input, the engine compares it with the known run's and refuses another one (C-9); without, the run is simply found. */
@@ -107,6 +94,6 @@ async function assertWorkable(pawl: Pawl, id: string, workflows: readonly Workfl
   if (row === null || isTerminal(row.state)) return;
   if (isHandled(workflows.map(handleOf), row.workflow, row.version)) return;
   const { workflow, version } = row;
-  const current = pick(workflows, workflow, file).version;
+  const current = pickWorkflow(workflows, workflow, file).version;
   throw versionMismatch({ run: id, workflow, saved: version, current });
 }

@@ -221,13 +221,15 @@ export class Approvals {
 
   /** What is left to say where the decision has been made, or cannot be made any more. */
   #settled(found: Found, vote: CastVote): DecisionReceipt | null {
-    const { run, request, decided, isWaiting } = found;
-    const own = (decided?.votes ?? []).find(({ by }) => by === vote.by);
-    if (own !== undefined && own.decision === vote.decision && hasSameChanges(decided, vote))
-      return receipt(found, vote.decision);
+    const { run, request, decided, isWaiting, votes } = found;
+    // Said before, and so it was decided. Where others decided otherwise, that is what they have to know.
+    if (isAmong(decided, vote) && hasSameChanges(decided, vote)) return receipt(found, vote.decision);
     if (decided?.decision === "expired") throw expired(run, request);
     if (decided !== null) throw overtaken(run, request, decided);
     if (!isWaiting) throw notWaiting(found);
+    // No worker has taken it up yet, and it is decided all the same.
+    const pending = decisionOf(run, request, votes);
+    if (pending !== null && !isAmong(pending, vote)) throw overtaken(run, request, pending, pending.by === vote.by);
     return null;
   }
 
@@ -372,6 +374,11 @@ function castVote(request: ApprovalRequested, decision: Decision): CastVote {
 /** The same decision sent again, after its answer was lost. */
 function isSame(a: CastVote, b: CastVote): boolean {
   return encodeRecord(a, "decision") === encodeRecord(b, "decision");
+}
+
+/** Whether this very vote is one of those that have decided so. */
+function isAmong(decided: ApprovalDecided | null, { by, decision }: CastVote): boolean {
+  return decided?.decision === decision && decided.votes.some((one) => one.by === by && one.decision === decision);
 }
 
 /** Other arguments are other changes: whoever sends them must not take them for recorded. */

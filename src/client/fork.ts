@@ -18,6 +18,7 @@ import type {
   ChildEnded,
   ChildStarted,
   Continued,
+  EffectPlanned,
   Ended,
   Entry,
   Forked,
@@ -168,7 +169,9 @@ export async function forkCommit(
       await inherit(draft, entry, { id, source: source.id, point, now, deadline, started, open, retries, ports });
   const cost = costOf(prefix);
   if (cost.size > 0) draft.row({ cost: JSON.stringify(Object.fromEntries(cost)) });
-  draft.append(now, "run.forked", null, { from: source.id, at: point.at, seed: id } satisfies Forked);
+  const leaves = await shareApprovals(draft, prefix, source.id, ports);
+  const forked: Forked = { from: source.id, at: point.at, seed: id, ...(leaves.length > 0 && { leaves }) };
+  draft.append(now, "run.forked", null, forked);
   return draft.take().commit;
 }
 
@@ -354,6 +357,43 @@ function askAgain(
   const seq = draft.append(at, "approval.requested", key, request);
   draft.wait(approvalWait(key ?? "", request, request.due, seq));
   draft.key({ space: APPROVAL_SPACE, key: id, digest: request.hash });
+}
+
+/**
+ * What people have approved counts once (Q6). A retry takes it with it, since the source can do nothing any more; of two retries, the first one. What
+ * any other fork would do with it, the source has done or may do: gives back which ones stay there.
+ */
+async function shareApprovals(
+  draft: Draft,
+  prefix: readonly Entry[],
+  source: string,
+  { store, isRetry }: ForkPorts,
+): Promise<string[]> {
+  const left: string[] = [];
+  for (const { id, hash } of unusedApprovals(prefix)) {
+    const isHeld = isRetry && (await store.key(APPROVAL_SPACE, id))?.run === source;
+    if (isHeld) draft.key({ space: APPROVAL_SPACE, key: id, digest: hash, from: source });
+    else left.push(id);
+  }
+  return left;
+}
+
+/** Those that were given in the last generation of a prefix, and that nothing was done with for sure. */
+function unusedApprovals(prefix: readonly Entry[]): ApprovalRequested[] {
+  const asked = new Map<string, ApprovalRequested>();
+  const given = new Map<string, ApprovalRequested>();
+  const restsOn = new Map<string | null, string>();
+  for (const { type, key, payload } of prefix) {
+    if (type === "run.continued") given.clear();
+    if (type === "approval.requested") asked.set((payload as ApprovalRequested).id, payload as ApprovalRequested);
+    if (type === "approval.decided" && (payload as ApprovalDecided).decision === "approved") {
+      const request = asked.get((payload as ApprovalDecided).id);
+      if (request !== undefined) given.set(request.id, request);
+    }
+    if (type === "effect.planned") restsOn.set(key, (payload as EffectPlanned).approval ?? "");
+    if (type === "effect.executed") given.delete(restsOn.get(key) ?? "");
+  }
+  return [...given.values()];
 }
 
 /**

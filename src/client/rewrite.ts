@@ -22,6 +22,7 @@ import { rowOf, runNotFound } from "./run.ts";
 
 /** What a run is to go on from. What is absent stays as it is. */
 export interface RewriteOptions {
+  /** Its input. */
   readonly input?: unknown;
   /** Its run state, all of it: what is not in it is gone. */
   readonly state?: Readonly<Record<string, unknown>>;
@@ -29,9 +30,11 @@ export interface RewriteOptions {
   readonly adopted?: unknown;
   /** The version of its workflow from here on. */
   readonly version?: string;
+  /** What it comes from: `"edit"`, `"import"`, `"migration"` or `"accept"`. */
   readonly cause: RewriteCause;
   /** Who does it. */
   readonly by: string;
+  /** Why. */
   readonly reason: string;
 }
 

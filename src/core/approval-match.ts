@@ -50,10 +50,15 @@ export function givenApproval(asked: readonly ApprovalCall[], named: unknown, ef
   const id = readProperty(named, "id");
   const given = asked.find(({ record }) => record !== null && record.id === id)?.record;
   if (given != null) return given;
+  throw notGiven(effect, id);
+}
+
+/** An approval that is not this run's to use. */
+export function notGiven(effect: string, id: unknown): PawlError {
   const what = typeof id === "string" ? `Approval ${id}` : "`needs.approval`";
-  throw new PawlError(
+  return new PawlError(
     "approval_mismatch",
-    `${what} of effect "${effect}" is none that this run was given: ${WHY.not_approved} An approval counts in the run that has asked for it, until that continues as new.`,
+    `${what} of effect "${effect}" is none that this run was given: ${WHY.not_approved} An approval counts in the run that has asked for it, until that continues as new; a fork asks for its own.`,
     { fields: { reason: "not_approved", effect, ...(typeof id === "string" && { approval: id }) } },
   );
 }

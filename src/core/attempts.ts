@@ -10,6 +10,7 @@ import type { StepCall } from "./call.ts";
 import type { StepInfo } from "./context.ts";
 import type { Frame, StepFrame } from "./host.ts";
 import type { KeyScope } from "./key-scope.ts";
+import { LIMITS } from "./limits.ts";
 import type { PassPorts } from "./pass-ports.ts";
 import { attemptSeed } from "./seeds.ts";
 import { saySpent } from "./spending-state.ts";
@@ -30,6 +31,8 @@ export class Attempts {
   readonly #running: Attempt[] = [];
   /** Attempts that were aborted when their time was up, and whose function goes on all the same. */
   #overdue: Set<Attempt> | null = null;
+  /** Calls whose next attempt waits for the end of those, and how to forget when that would be too long. */
+  #held: Map<StepCall, () => void> | null = null;
 
   constructor(ports: PassPorts, bodyFrame: Frame, events: AttemptEvents) {
     this.#ports = ports;
@@ -45,18 +48,41 @@ export class Attempts {
     return this.#running.length === 0;
   }
 
-  start(call: StepCall): void {
+  start(call: StepCall, isPatient: boolean = call.looksFirst): void {
     if (!call.open || this.#events.isClosed()) return;
-    if (!this.#ports.mayStart()) return this.#ports.whenSafe(() => this.start(call));
-    if (this.#overdue !== null) this.#tellOfOverlap(call, this.#overdue);
+    if (!this.#ports.mayStart()) return this.#ports.whenSafe(() => this.start(call, isPatient));
+    if (this.#overdue !== null) {
+      if (isPatient && this.#overdueOf(call).length > 0) return this.#hold(call);
+      this.#tellOfOverlap(call);
+    }
     const attempt = new Attempt(this, this.#bodyFrame, call);
     this.#running.push(attempt);
     this.#run(attempt);
     if (!attempt.isOver) this.#ports.timeouts.add(attempt);
   }
 
+  /**
+   * Looked for while an earlier attempt is still at it, an action would not be found, and be done twice. It is waited for, as long as a stopped
+   * body is; one that does not end even then is left alone.
+   */
+  #hold(call: StepCall): void {
+    const forget = this.#ports.clock.after(LIMITS.cancelGraceMs, () => this.#release(call));
+    this.#held ??= new Map();
+    this.#held.set(call, forget);
+  }
+
+  #release(call: StepCall): void {
+    const forget = this.#held?.get(call);
+    if (forget === undefined) return;
+    forget();
+    this.#held?.delete(call);
+    this.start(call, false);
+  }
+
   /** Aborts everything that runs and forgets it: outcomes that come later are refused. */
   abortAll(reason: () => unknown): void {
+    for (const forget of this.#held?.values() ?? []) forget();
+    this.#held = null;
     if (this.#running.length === 0) return;
     const error = reason();
     for (const attempt of [...this.#running]) {
@@ -87,17 +113,26 @@ export class Attempts {
 
   #completed(attempt: Attempt, value: unknown): void {
     if (this.#finish(attempt)) this.#events.completed(attempt.call, value);
-    else this.#overdue?.delete(attempt);
+    else this.#hasEnded(attempt);
   }
 
   #failed(attempt: Attempt, error: unknown): void {
     if (this.#finish(attempt)) this.#events.failed(attempt.call, error);
-    else this.#overdue?.delete(attempt);
+    else this.#hasEnded(attempt);
+  }
+
+  #hasEnded(attempt: Attempt): void {
+    if (this.#overdue?.delete(attempt) === true && this.#overdueOf(attempt.call).length === 0)
+      this.#release(attempt.call);
+  }
+
+  #overdueOf(call: StepCall): number[] {
+    return [...(this.#overdue ?? [])].filter((attempt) => attempt.call === call).map(({ attempt }) => attempt);
   }
 
   /** Two attempts at once are what timeouts cannot prevent: only the function can, by heeding its signal (B23). */
-  #tellOfOverlap(call: StepCall, overdue: ReadonlySet<Attempt>): void {
-    const earlier = [...overdue].filter((attempt) => attempt.call === call).map(({ attempt }) => attempt);
+  #tellOfOverlap(call: StepCall): void {
+    const earlier = this.#overdueOf(call);
     if (earlier.length === 0) return;
     const { run } = this.#bodyFrame;
     const message =

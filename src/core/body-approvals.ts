@@ -1,7 +1,7 @@
 // The approvals of a body
 // What it has asked for, what it has used, and how often people have said no. Made when the body asks for its first one.
-import type { ApprovalRecord, Approved, ApproveOptions } from "./approval.ts";
-import { givenApproval, matchApproval, type PendingAction } from "./approval-match.ts";
+import type { ApprovalAction, ApprovalRecord, Approved, ApproveOptions } from "./approval.ts";
+import { givenApproval, matchApproval, notGiven, type PendingAction } from "./approval-match.ts";
 import { actionDigest } from "./approval-request.ts";
 import { approvalSpec } from "./approval-spec.ts";
 import { newApprovalCall } from "./approvals.ts";
@@ -43,17 +43,28 @@ export class BodyApprovals {
   }
 
   /** An approval counts once, and for this very action (Q6). Asked again when that begins: time may have passed since. */
-  use(effect: string, { approval: named, ...needed }: NeededApproval): () => void {
-    const { ports, row, now } = this.#pass;
+  use(effect: string, key: string, { approval: named, ...needed }: NeededApproval): () => void {
+    const { ports, row, now, replay } = this.#pass;
     const approval: ApprovalRecord = givenApproval(this.#asked, named, effect);
-    const assertCovered = (pending: Pick<PendingAction, "now" | "isConsumed">) => {
-      const mismatch = matchApproval(this.#digest, approval, { ...needed, workflow: row.workflow, ...pending });
+    const assertCovered = (pending: Omit<PendingAction, "workflow">) => {
+      const mismatch = matchApproval(this.#digest, approval, { workflow: row.workflow, ...pending });
       if (mismatch !== null) throw mismatch;
     };
-    assertCovered({ now, isConsumed: this.#used.has(approval.id) });
+    // What the journal has was covered by the rules of its day: a new policy or version is no drift, and another action is.
+    const rules = replay.plans(key, approval.id) ? { action: { ...approval.action, ...said(needed.action) } } : needed;
+    assertCovered({ ...rules, now, isConsumed: this.#used.has(approval.id) });
     this.#used.add(approval.id);
-    return () => assertCovered({ now: ports.clock.now(), isConsumed: false });
+    return () => {
+      // What the source has been given, it has used or may still use: here it would count a second time.
+      if (replay.leftApprovals.includes(approval.id)) throw notGiven(effect, approval.id);
+      assertCovered({ ...needed, now: ports.clock.now(), isConsumed: false });
+    };
   }
 
   readonly #digest = (text: string): string => this.#pass.ports.host.digest(text);
+}
+
+/** What is done, without the version of what does it. */
+function said({ tool, arguments: given, resources = [] }: ApprovalAction): ApprovalAction {
+  return { tool, arguments: given, resources };
 }

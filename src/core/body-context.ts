@@ -24,7 +24,7 @@ import type {
   WaitOptions,
 } from "./context.ts";
 import { encodePayload } from "./draft.ts";
-import { type EffectOptions, type EffectSpec, planOf, recoveryOf } from "./effect.ts";
+import { type EffectOptions, type EffectSpec, type NeededApproval, planOf, recoveryOf } from "./effect.ts";
 import { cancelError } from "./endings.ts";
 import { needsOf } from "./flow-control.ts";
 import { assertInOrder } from "./foreign-calls.ts";
@@ -131,15 +131,25 @@ export class BodyContext implements Context {
     const plan = planOf(name, spec as EffectSpec<unknown>, seed);
     const recovery = recoveryOf(name, plan, spec as EffectSpec<unknown>, options);
     const policy = { ...this.#policy(name, { kind: "api", ...options, recovery: "rerun" }), recovery };
-    // A call that is refused for another reason uses no approval up.
-    const assertCovered = spec.needs === undefined ? null : this.#ownApprovals().use(name, spec.needs);
     const key = this.#key("step.started", name);
+    // A call that is refused for another reason uses no approval up.
+    const assertCovered = spec.needs === undefined ? null : this.#useApproval(name, key, spec.needs);
     const undo = spec.undo === undefined ? null : (spec.undo.bind(spec) as Undo);
     const run = (info: StepInfo) => {
       assertCovered?.();
       return spec.do(info);
     };
     return this.#undoable(new EffectCall(key, name, run, policy, seed, undo, plan)) as Promise<T>;
+  }
+
+  /** Without an approval that fits, the call was never made: its key is free. */
+  #useApproval(name: string, key: string, needs: NeededApproval): () => void {
+    try {
+      return this.#ownApprovals().use(name, key, needs);
+    } catch (error) {
+      this.#scope().giveBack("step.started", name);
+      throw error;
+    }
   }
 
   #policy(name: string, { kind, timeout, retry, recovery, spend, breaker }: StepOptions): StepPolicy {

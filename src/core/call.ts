@@ -103,6 +103,11 @@ export class StepCall extends OpenCall {
     return false;
   }
 
+  /** What was tried before is looked for first: so nothing of it may be under way then. */
+  get looksFirst(): boolean {
+    return false;
+  }
+
   /** The error that leaves open whether it happened, if a person is asked about one. */
   get doubt(): { readonly error: unknown } | null {
     return null;

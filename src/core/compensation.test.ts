@@ -60,6 +60,19 @@ it("CO3 nothing stays of a run that has undone all it did", () => {
   expect(leftUndone("r", null, entries, "nobody can undo it", REFUSED)).toBe(null);
 });
 
+it("CO1 S2-45 of a run that undid one action, or that one and the later ones, the others are meant to stay", () => {
+  const left = (compensate: object) => {
+    const done = ["a", "b", "c"].flatMap((key) => [plan(key), ["effect.executed", key, 1] as const]);
+    const error = { fields: { compensate } };
+    const entries = entriesOf(...done, ["run.compensating", null, { error }], ["effect.compensated", "c/undo", null]);
+    const remaining = leftUndone("r", null, entries, "its code is gone", REFUSED)?.fields["remaining"];
+    return ((remaining ?? []) as readonly { readonly effect: string }[]).map(({ effect }) => effect);
+  };
+  expect(left({ action: "b", later: true })).toEqual(["b"]);
+  expect(left({ action: "c", later: false })).toEqual([]);
+  expect(left({ action: "nothing" })).toEqual(["a", "b"]);
+});
+
 function entriesOf(...lines: readonly (readonly [EntryType, string | null, unknown])[]): Entry[] {
   return lines.map(([type, key, payload], seq) => ({ seq, at: 0, type, key, payload }));
 }

@@ -2,6 +2,7 @@
 // Undoes what a run has done outside, once its body has failed or was stopped.
 //
 //   CO1. To be undone is what was done and what nobody can tell of, the last first. What failed for sure, in all of its attempts, is not.
+//        The error that the body failed with may say that nothing is, or only one action, or that one and the later ones.
 //   CO2. It begins with an entry of its own, after which nothing of the body counts: replay begins it there, whatever the body does meanwhile.
 //   CO3. One undo after the other, each a step of its own. One that fails for good does not keep the others from being done; it is listed at the end.
 //   CO4. Neither a cancel nor the deadline stops it.
@@ -48,7 +49,13 @@ export class Compensation {
   isDue(result: BodyResult, cancelling: Cancelling | null): boolean {
     if (cancelling === null && (result.ok || isExempt(result.error))) return false;
     if (cancelling?.cause === "cancel" && cancelling.compensate !== true) return false;
-    return this.#calls.some((call) => call.isToUndo);
+    return this.#toUndo(result.ok ? null : result.error, cancelling).length > 0;
+  }
+
+  /** Who stops a run from outside means all of it. */
+  #toUndo(error: unknown, cancelling: Cancelling | null): UndoableCall[] {
+    const meant = cancelling === null ? meantBy(error, this.#calls, ({ key }) => key) : this.#calls;
+    return meant.filter((call) => call.isToUndo);
   }
 
   /** Undoes one after the other; `over` is told how the run ends. */
@@ -58,7 +65,7 @@ export class Compensation {
     pass.steps.forgetOutcomes();
     // Whoever has loaded the run has said that it runs.
     pass.draft.row({ state: transition(pass.id, pass.row.state, "compensating") });
-    const undone = this.#calls.filter((call) => call.isToUndo).reverse();
+    const undone = this.#toUndo(error, pass.cancelling).reverse();
     pass.calls.dropAll();
     for (const call of undone) {
       const policy = policyOf(call);
@@ -105,9 +112,24 @@ function policyOf({ policy }: UndoableCall): StepPolicy {
   return { timeoutMs: policy.timeoutMs, retry: { ...policy.retry, on: "any" }, recovery: "rerun" };
 }
 
+/** What an error may have in `fields.compensate`: `false`, or the one action that is to be undone, with those after it or without. */
+export interface CompensationScope {
+  readonly action: string;
+  readonly later: boolean;
+}
+
 /** Whoever throws may say that what was done is to stay. */
 function isExempt(error: unknown): boolean {
   return readProperty(readProperty(error, "fields"), "compensate") === false;
+}
+
+/** Of actions in the order of their issue, those that the error is about. */
+function meantBy<T>(error: unknown, actions: readonly T[], keyOf: (action: T) => string): readonly T[] {
+  const scope = readProperty(readProperty(error, "fields"), "compensate");
+  const action = readProperty(scope, "action");
+  const first = actions.findIndex((one) => keyOf(one) === action);
+  if (first < 0) return actions;
+  return actions.slice(first, readProperty(scope, "later") === true ? undefined : first + 1);
 }
 
 /** Writes that the body is over and its work is undone; what it had left pending goes (P12). */
@@ -135,18 +157,26 @@ export function leftUndone(
   cause: unknown,
 ): PawlError | null {
   const left = new Map<string, Left & { readonly earlier: EarlierAttempts }>();
+  const planned: string[] = [];
+  let stopped: unknown = null;
   for (const entry of entries) {
     const { type, key, payload } = entry;
     // What an earlier generation has done stays.
     if (type === "run.continued") left.clear();
+    if (type === "run.compensating") stopped = (payload as Compensating).error;
     if (key === null) continue;
-    if (isUndoable(entry)) left.set(key, { effect: key, error, earlier: new EarlierAttempts() });
+    if (isUndoable(entry)) {
+      planned.push(key);
+      left.set(key, { effect: key, error, earlier: new EarlierAttempts() });
+    }
     left.get(key)?.earlier.take(type, payload);
     if (type === "effect.compensated") left.delete(key.slice(0, -UNDO_SUFFIX.length));
     const isFinal = type === "step.failed" && (payload as StepFailed).retryAt === null;
     if (isFinal && left.get(key)?.earlier.mayHaveHappened === false) left.delete(key);
   }
-  return left.size === 0 ? null : incomplete(run, owner, [...left.values()], cause);
+  const meant = new Set(meantBy(stopped, planned, (effect) => effect));
+  const remaining = [...left.values()].filter(({ effect }) => meant.has(effect));
+  return remaining.length === 0 ? null : incomplete(run, owner, remaining, cause);
 }
 
 function incomplete(run: string, owner: string | null, left: readonly Left[], cause: unknown): PawlError {

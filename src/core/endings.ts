@@ -53,7 +53,7 @@ function endWith(pass: Pass, result: BodyResult): End {
 }
 
 function endOf(pass: Pass, result: BodyResult): End {
-  if (!result.ok) return failedEnd(result.error);
+  if (!result.ok) return isOwnCancel(pass.id, result.error) ? cancelledEnd(result.error) : failedEnd(result.error);
   try {
     const { output } = pass.workflow.definition;
     const value = validateNow(output, result.value, `The output of workflow "${pass.workflow.name}"`);
@@ -66,6 +66,31 @@ function endOf(pass: Pass, result: BodyResult): End {
 function failedEnd(error: unknown): End {
   const stopReason = stopReasonOf(error);
   return { state: "failed", text: encodeFailure({ error, stopReason } satisfies Ended), value: error, stopReason };
+}
+
+function cancelledEnd(error: unknown): End {
+  const text = encodeFailure({ error, stopReason: "cancelled" } satisfies Ended);
+  return { state: "cancelled", text, value: error, stopReason: "cancelled" };
+}
+
+/** What a body throws to cancel its own run: what it has done stays, unless it says otherwise. */
+export function ownCancel(run: string, reason: string, compensate: boolean): PawlError {
+  return new PawlError(
+    "cancelled",
+    `Run ${run} cancelled itself: ${reason}. Start a new run to do the work after all.`,
+    {
+      fields: { run, reason, self: true, ...(!compensate && { compensate: false }) },
+    },
+  );
+}
+
+function isOwnCancel(run: string, error: unknown): boolean {
+  const fields = readProperty(error, "fields");
+  return (
+    readProperty(error, "code") === "cancelled" &&
+    readProperty(fields, "self") === true &&
+    readProperty(fields, "run") === run
+  );
 }
 
 function stopReasonOf(error: unknown): string {

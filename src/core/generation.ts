@@ -15,7 +15,9 @@ import type {
   Uses,
   VersionChanged,
 } from "./journal.ts";
+import { isOutline, OUTLINE } from "./outline.ts";
 import { generationSeed } from "./seeds.ts";
+import { standingOf } from "./state-document.ts";
 
 /** How a run stands at the end of its journal. */
 export interface Generation {
@@ -25,6 +27,7 @@ export interface Generation {
   readonly cost: Cost;
   readonly seed: string;
   readonly budgets: readonly Budget[] | undefined;
+  /** What was done before; of a run made of phases, also what it has done itself: the next generation must not do it again. */
   readonly adopted: unknown;
   readonly structure: string | null;
   readonly uses: Uses | null;
@@ -44,7 +47,8 @@ type First = Partial<Pick<RunStarted, "input" | "budgets" | "adopted" | "structu
 export function generationOf(run: string, entries: readonly Entry[]): Generation {
   const fold = new Fold(run);
   for (const entry of entries) fold.take(entry);
-  return fold.result();
+  const result = fold.result();
+  return isOutline(result.state[OUTLINE]) ? { ...result, adopted: standingOf(entries) } : result;
 }
 
 class Fold {

@@ -285,6 +285,8 @@ export interface Forked {
   /** How many entries were inherited. */
   readonly at: number;
   readonly seed: string;
+  /** Ids of approvals that were given to the source, and stay with it: nothing new is done with them here. */
+  readonly leaves?: readonly string[];
 }
 
 const KIND: ReadonlyMap<string, "call" | "outcome" | "note" | "mark" | "end"> = new Map([

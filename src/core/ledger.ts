@@ -1,15 +1,24 @@
 // The ledger
 // What a run has done outside, folded from its journal: planned before it began, and what became of it.
 import { messageWithCause, readProperty } from "../base/errors.ts";
-import type { EffectClass, EffectPlanned, EffectUnknown, Entry, StepFailed, StepStarted } from "./journal.ts";
+import {
+  type EffectClass,
+  type EffectPlanned,
+  type EffectUnknown,
+  type Entry,
+  entryKind,
+  type StepFailed,
+  type StepStarted,
+} from "./journal.ts";
+import type { EffectState } from "./state-machines.ts";
 import { EarlierAttempts, UNDO_SUFFIX } from "./undoable-call.ts";
 
 /** One action of a run: an effect, or a step that can be undone. */
 export interface EffectRecord {
   /** The step's key. */
   readonly effect: string;
-  /** Unknown: a crash or a lost answer hid whether it happened. Failed: it did not. */
-  readonly status: "planned" | "executed" | "compensated" | "unknown" | "failed";
+  /** Unknown: a crash, a lost answer or the end of the run hid whether it happened. Failed: it did not. */
+  readonly status: EffectState;
   readonly class: EffectClass;
   /** What the outside may recognise it by; empty for a step, whose key is derived from its run and key. */
   readonly key: string;
@@ -30,6 +39,8 @@ export interface EffectRecord {
 /** An action while the journal is read. */
 interface Line {
   record: EffectRecord;
+  /** An attempt is under way. */
+  isOpen: boolean;
   readonly earlier: EarlierAttempts;
 }
 
@@ -40,16 +51,22 @@ export function ledgerOf(entries: readonly Entry[]): EffectRecord[] {
   const lines = new Map<string, Line>();
   for (const entry of entries) {
     const { type, key } = entry;
-    if (type === "run.continued") lines.clear();
+    if (type === "run.continued" || entryKind(entry) === "end") {
+      for (const line of lines.values()) line.record = leftOpen(line);
+      lines.clear();
+    }
     if (key === null) continue;
-    const isUndo = key.endsWith(UNDO_SUFFIX);
-    const line = lines.get(isUndo ? key.slice(0, -UNDO_SUFFIX.length) : key);
+    // An action in a map may be named like an undo.
+    const own = lines.get(key);
+    const undoes = lines.get(key.slice(0, -UNDO_SUFFIX.length));
     if (isPlan(entry)) {
-      const made = { record: planned(entry, key), earlier: new EarlierAttempts() };
+      const made = { record: planned(entry, key), isOpen: true, earlier: new EarlierAttempts() };
       lines.set(key, made);
       all.push(made);
-    } else if (line !== undefined && isUndo) line.record = undone(line.record, entry);
-    else if (line !== undefined) line.record = changed(line, entry);
+    } else if (own !== undefined) {
+      own.record = changed(own, entry);
+      if (type === "step.started" || type === "step.failed") own.isOpen = type === "step.started";
+    } else if (undoes !== undefined && key.endsWith(UNDO_SUFFIX)) undoes.record = undone(undoes.record, entry);
   }
   return all.map(({ record }) => record);
 }
@@ -96,6 +113,12 @@ function changed({ record, earlier }: Line, { type, payload, at }: Entry): Effec
     default:
       return record;
   }
+}
+
+/** The run has gone on without it: unless all of its attempts had failed for sure, it may have happened. */
+function leftOpen({ record, isOpen, earlier }: Line): EffectRecord {
+  if (record.status !== "planned") return record;
+  return { ...record, status: isOpen || earlier.mayHaveHappened ? "unknown" : "failed" };
 }
 
 function undone(record: EffectRecord, { type, payload, at }: Entry): EffectRecord {

@@ -36,6 +36,11 @@ export class LenientJournal {
     return recorded !== undefined && matches(recorded.call, call);
   }
 
+  /** Whether such a call is there to be taken. */
+  holds(isIt: (call: Entry) => boolean): boolean {
+    return [...this.#calls.values()].some(({ call }) => isIt(call));
+  }
+
   /** Whether the body made this note before; with an id, the one of that id. */
   takeNote(type: NoteType, id: string | null): boolean {
     const note = noteOf(type, id);

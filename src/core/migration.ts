@@ -43,6 +43,7 @@ export interface Migration {
   readonly from: string;
   /** The version that its result is for. */
   readonly to: string;
+  /** A plain function of what was saved: it runs once, and what it gives is recorded. */
   migrate(saved: SavedRun): MigratedRun;
 }
 

@@ -8,7 +8,7 @@ import { Cursor } from "./cursor.ts";
 import type { Divergence } from "./divergence.ts";
 import type { Host } from "./host.ts";
 import { adoptRecorded, matches } from "./issue.ts";
-import type { Entry, Forked, StepFailed, StepStarted } from "./journal.ts";
+import type { EffectPlanned, Entry, Forked, StepFailed, StepStarted } from "./journal.ts";
 import { LenientJournal } from "./lenient.ts";
 import type { OpenCalls } from "./open-calls.ts";
 import { adoptRunMark, adoptSpendingMark } from "./spending-state.ts";
@@ -25,6 +25,8 @@ export class Replay {
   readonly lenient: LenientJournal | null;
   /** Lenient replay has no place for a fork point: what is new belongs to the fork. */
   readonly forkSeed: string | null;
+  /** Ids of approvals that a fork has not taken with it, as far as the journal was read. */
+  leftApprovals: readonly string[] = [];
   readonly #calls: OpenCalls;
   readonly #owner: { reseed(seed: string): void };
   readonly #held: HeldCall[] = [];
@@ -38,8 +40,9 @@ export class Replay {
     this.#calls = calls;
     this.#owner = owner;
     this.lenient = isLenient ? new LenientJournal(entries) : null;
-    const forked = isLenient ? entries.findLast((entry) => entry.type === "run.forked") : undefined;
-    this.forkSeed = (forked?.payload as Forked | undefined)?.seed ?? null;
+    const forks = isLenient ? entries.filter((entry) => entry.type === "run.forked") : [];
+    for (const { payload } of forks) this.#leave(payload as Forked);
+    this.forkSeed = (forks.at(-1)?.payload as Forked | undefined)?.seed ?? null;
     this.cursor = new Cursor(isLenient ? entries.slice(0, 1) : entries, this);
   }
 
@@ -56,6 +59,13 @@ export class Replay {
   /** Whether a record of this very call lies ahead. */
   knows(call: Call): boolean {
     return this.lenient?.has(call) ?? this.cursor.has((entry) => matches(entry, call));
+  }
+
+  /** Whether the record of an effect that rests on this approval lies ahead. */
+  plans(key: string, approval: string): boolean {
+    const isIt = (entry: Entry) =>
+      entry.type === "effect.planned" && entry.key === key && (entry.payload as EffectPlanned).approval === approval;
+    return this.lenient?.holds(isIt) ?? this.cursor.has(isIt);
   }
 
   /** Lenient: takes over what the journal has of a call, wherever it stands. */
@@ -131,7 +141,10 @@ export class Replay {
   }
 
   mark(entry: Entry): void {
-    if (entry.type === "run.forked") this.#owner.reseed((entry.payload as Forked).seed);
+    if (entry.type === "run.forked") {
+      this.#owner.reseed((entry.payload as Forked).seed);
+      this.#leave(entry.payload as Forked);
+    }
     if (entry.type === "approval.escalated") return this.#escalated(entry as Entry<ApprovalEscalated>);
     if (entry.type === "run.forked" || entry.type === "run.resolved") adoptRunMark(this.#calls.steps(), entry);
     if (entry.type === "step.spent") this.notes?.addSpent(entry.payload as Amounts, false);
@@ -149,6 +162,10 @@ export class Replay {
       call.attempt = failed.attempt;
       call.retryAt = failed.retryAt;
     }
+  }
+
+  #leave({ leaves = [] }: Forked): void {
+    if (leaves.length > 0) this.leftApprovals = [...this.leftApprovals, ...leaves];
   }
 
   /** What fell due while an approval waited happens once (S4-38). */

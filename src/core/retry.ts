@@ -89,7 +89,13 @@ export function mayHaveHappened(error: unknown): boolean {
   if (NOT_TRIED_AGAIN.has(facts.code)) return mayHaveHappened(facts.cause);
   // A breaker kept it from beginning.
   if (facts.code === "circuit_open") return false;
-  return HAS_HAPPENED.has(facts.code) || isTransient(facts);
+  return HAS_HAPPENED.has(facts.code) || isGivenUp(error) || isTransient(facts);
+}
+
+/** Whoever called has stopped waiting for the answer, by an AbortController of its own: what was asked for may be done all the same. */
+export function isGivenUp(error: unknown): boolean {
+  const { name, code } = factsOf(error);
+  return name === "AbortError" || code === "ERR_CANCELED" || code === "UND_ERR_ABORTED";
 }
 
 /** Why a failure was the last one: what the attempt came to is the cause. */
@@ -112,7 +118,14 @@ function asked(on: (error: unknown) => boolean, error: unknown): boolean {
 }
 
 /** Errors of the program, not of the moment: another attempt would end the same way. */
-const NEVER: ReadonlySet<unknown> = new Set(["not_serializable", "too_large", "call_in_step", "cancelled"]);
+const NEVER: ReadonlySet<unknown> = new Set([
+  "not_serializable",
+  "too_large",
+  "call_in_step",
+  "cancelled",
+  "illegal_transition",
+  "invalid_transition",
+]);
 
 export const NETWORK_CODES: ReadonlySet<unknown> = new Set([
   "ECONNREFUSED",
@@ -129,6 +142,7 @@ export const NETWORK_CODES: ReadonlySet<unknown> = new Set([
   "UND_ERR_HEADERS_TIMEOUT",
   "UND_ERR_BODY_TIMEOUT",
   "UND_ERR_SOCKET",
+  "ERR_STREAM_PREMATURE_CLOSE",
 ]);
 
 /** A database could not bring this transaction into line with others, and has undone it: serialization failure and deadlock. */

@@ -4,7 +4,7 @@
 import { PawlError } from "../base/errors.ts";
 import { isVersion } from "../base/semver.ts";
 import { DOCUMENT_VERSION, type PhaseRecord, type StateDocument, type StepRecord } from "./state-document.ts";
-import { DOCUMENT_STATUSES, type DocumentStatus } from "./status-words.ts";
+import { DOCUMENT_STATUSES } from "./status-words.ts";
 
 /** A document that somebody else may have written: what it must have, and what it may. */
 export type GivenDocument = Pick<StateDocument, "workflow_id" | "workflow_version" | "started_at" | "phases"> &
@@ -222,9 +222,4 @@ function invalid(path: string, value: unknown, wanted: string, allowed?: readonl
 function shown(value: unknown): string {
   const json = JSON.stringify(value) ?? "undefined";
   return json.length > 60 ? `${json.slice(0, 60)}…` : json;
-}
-
-/** What a status means for whoever goes on: what was in progress runs again. */
-export function isToRun(status: DocumentStatus): boolean {
-  return status === "pending" || status === "in_progress";
 }

@@ -5,8 +5,6 @@ import { nextOf } from "./next-of.ts";
 import { BLOCKED, markKey, OUTLINE, type Outline } from "./outline.ts";
 import { type DocumentRow, type StateDocument, stateDocument } from "./state-document.ts";
 import { readStateDocument } from "./state-document-reader.ts";
-import { documentWords, STATUS_WORDS, statesOf } from "./status-words.ts";
-import { publicStatus, RUN_STATES, type RunState } from "./transition.ts";
 
 const T0 = Date.UTC(2026, 5, 1, 2, 0, 0);
 const SCHEMA = JSON.parse(
@@ -227,22 +225,6 @@ describe("the state document", () => {
       output_file: "bug_info.json",
     });
     expect(document.phase).toBe("work");
-  });
-
-  it("T-17 M-3 C-13 every state has its words in each vocabulary, and a document's words lead back where they can", () => {
-    expect(STATUS_WORDS.map(({ state }) => state)).toEqual(RUN_STATES);
-    for (const { state, public: word, document } of STATUS_WORDS) {
-      expect(publicStatus(state)).toBe(word);
-      expect(documentWords(state)).toEqual(document);
-      expect(statesOf(document)).toContain(state);
-    }
-    const shared: RunState[][] = [
-      ["running", "retrying"],
-      ["waiting", "parked"],
-    ];
-    for (const states of shared) for (const state of states) expect(statesOf(documentWords(state))).toEqual(states);
-    const unique = RUN_STATES.filter((state) => !shared.flat().includes(state));
-    for (const state of unique) expect(statesOf(documentWords(state))).toEqual([state]);
   });
 });
 

@@ -24,14 +24,14 @@ import {
   type OutputFile,
   stepKey,
 } from "./outline.ts";
-import { type DocumentStatus, documentWords } from "./status-words.ts";
+import { type DocumentStatus, wordsFor } from "./status-words.ts";
 import type { RunRow } from "./store.ts";
 import { isTerminal, type RunState } from "./transition.ts";
 
 export const DOCUMENT_VERSION = 1;
 
 /** The phase that holds the steps of a run which is not made of phases. */
-export const ONLY_PHASE = "run";
+const ONLY_PHASE = "run";
 
 /** One step of a phase. What does not apply is not there. */
 export interface StepRecord {
@@ -162,6 +162,18 @@ export function stateDocument(row: DocumentRow, entries: readonly Entry[]): Stat
   return documentOf(row, fold, ledgerOf(entries));
 }
 
+/** What a run made of phases has done so far, as another generation of it adopts it. */
+export function standingOf(entries: readonly Entry[]): object {
+  const fold = new DocumentFold();
+  for (const entry of entries) fold.add(entry);
+  const { phases, startedAt, effects } = adoptedPhases(fold.adopted);
+  return {
+    started_at: startedAt ?? timeText(fold.startedAt ?? 0),
+    phases: phasesOf(fold, phases),
+    ...(effects.length > 0 && { effects }),
+  };
+}
+
 function documentOf(row: DocumentRow, fold: DocumentFold, ledger: readonly EffectRecord[]): StateDocument {
   const adopted = adoptedPhases(fold.adopted);
   const phases = phasesOf(fold, adopted.phases);
@@ -202,12 +214,12 @@ function stateOf(row: DocumentRow, fold: DocumentFold): RunState {
 }
 
 function statusFields(state: RunState, fold: DocumentFold) {
-  const { status, beside } = documentWords(state);
+  const { document: status, flag } = wordsFor(state);
   return {
     status,
-    ...(beside === "waiting_for" && { waiting_for: waitsOf(fold) }),
-    ...((beside === "compensating" || (fold.isCompensating && !isTerminal(state))) && { compensating: true as const }),
-    ...(beside === "cancelled" && { cancelled: true as const }),
+    ...(flag === "waiting_for" && { waiting_for: waitsOf(fold) }),
+    ...((flag === "compensating" || (fold.isCompensating && !isTerminal(state))) && { compensating: true as const }),
+    ...(flag === "cancelled" && { cancelled: true as const }),
   };
 }
 

@@ -1,42 +1,65 @@
 // Status words
-// What a run is doing, in each of the vocabularies that people read: the engine's own, the public one, and that of state documents.
-import { PUBLIC_STATUS, type PublicStatus, RUN_STATES, type RunState } from "./transition.ts";
+// One internal machine, and what each of its states is called elsewhere: on the public surface, in the state document, in a plan.
+import { type PublicStatus, publicStatus, RUN_STATES, type RunState } from "./transition.ts";
 
 export const DOCUMENT_STATUSES = ["pending", "in_progress", "done", "failed"] as const;
 
-/** What a document says of a run, a phase or a step. */
+/** What a state document says of a run, a phase or a step. */
 export type DocumentStatus = (typeof DOCUMENT_STATUSES)[number];
 
-/** A document's status, and the field beside it that tells states apart which share one. */
-export interface DocumentWords {
-  readonly status: DocumentStatus;
-  readonly beside?: "waiting_for" | "compensating" | "cancelled";
+/** Which field of the state document says more than its status. */
+export type DocumentFlag = "waiting_for" | "compensating" | "cancelled";
+
+/** The words for one state. */
+export interface StatusWords {
+  readonly internal: RunState;
+  readonly public: PublicStatus;
+  readonly document: DocumentStatus;
+  readonly flag: DocumentFlag | null;
+  /** `null`: a plan has no word for it. */
+  readonly plan: "active" | "in_progress" | "completed" | null;
+  /** Whether a worker owns the run meanwhile. */
+  readonly holdsLease: boolean;
 }
 
-const DOCUMENT: Readonly<Record<RunState, DocumentWords>> = {
-  accepted: { status: "pending" },
-  running: { status: "in_progress" },
-  retrying: { status: "in_progress" },
-  waiting: { status: "in_progress", beside: "waiting_for" },
-  parked: { status: "in_progress", beside: "waiting_for" },
-  compensating: { status: "in_progress", beside: "compensating" },
-  succeeded: { status: "done" },
-  failed: { status: "failed" },
-  cancelled: { status: "failed", beside: "cancelled" },
+export type StatusFormat = "internal" | "public" | "document";
+
+const ROWS: Readonly<Record<RunState, Pick<StatusWords, "document" | "flag" | "plan" | "holdsLease">>> = {
+  accepted: { document: "pending", flag: null, plan: null, holdsLease: false },
+  running: { document: "in_progress", flag: null, plan: "in_progress", holdsLease: true },
+  retrying: { document: "in_progress", flag: null, plan: "in_progress", holdsLease: false },
+  waiting: { document: "in_progress", flag: "waiting_for", plan: "in_progress", holdsLease: false },
+  compensating: { document: "in_progress", flag: "compensating", plan: null, holdsLease: true },
+  parked: { document: "in_progress", flag: "waiting_for", plan: "in_progress", holdsLease: false },
+  succeeded: { document: "done", flag: null, plan: "completed", holdsLease: false },
+  failed: { document: "failed", flag: null, plan: "active", holdsLease: false },
+  cancelled: { document: "failed", flag: "cancelled", plan: "active", holdsLease: false },
 };
 
-/** One line for each state of a run. */
-export const STATUS_WORDS: readonly {
-  readonly state: RunState;
-  readonly public: PublicStatus;
-  readonly document: DocumentWords;
-}[] = RUN_STATES.map((state) => ({ state, public: PUBLIC_STATUS[state], document: DOCUMENT[state] }));
+/** The whole table, a row for each state. */
+export const STATUS_WORDS: readonly StatusWords[] = RUN_STATES.map((internal) => ({
+  internal,
+  public: publicStatus(internal),
+  ...ROWS[internal],
+}));
 
-export function documentWords(state: RunState): DocumentWords {
-  return DOCUMENT[state];
+/** What a state is called in a vocabulary. */
+export function statusIn(format: "internal", state: RunState): RunState;
+export function statusIn(format: "public", state: RunState): PublicStatus;
+export function statusIn(format: "document", state: RunState): DocumentStatus;
+export function statusIn(format: StatusFormat, state: RunState): string;
+export function statusIn(format: StatusFormat, state: RunState): string {
+  return wordsFor(state)[format];
 }
 
-/** The states that a document with these words can stand for: more than one where the vocabularies cannot tell them apart. */
-export function statesOf({ status, beside }: DocumentWords): RunState[] {
-  return RUN_STATES.filter((state) => DOCUMENT[state].status === status && DOCUMENT[state].beside === beside);
+/** Which states a word stands for. With the flag of a document, those that set it; `null`: those that set none. */
+export function statesCalled(format: StatusFormat, word: string, flag?: DocumentFlag | null): readonly RunState[] {
+  return STATUS_WORDS.filter((row) => row[format] === word && (flag === undefined || row.flag === flag)).map(
+    ({ internal }) => internal,
+  );
+}
+
+/** The row of a state. */
+export function wordsFor(state: RunState): StatusWords {
+  return STATUS_WORDS[RUN_STATES.indexOf(state)]!;
 }

@@ -9,7 +9,7 @@ import type { StepFailed, StepStarted } from "./journal.ts";
 import type { Pass } from "./pass.ts";
 import { askAboutFailure, finalFailure, stepFailure } from "./recovery.ts";
 import { RefusedCalls } from "./refused-calls.ts";
-import { isRetryable, retryDelayMs } from "./retry.ts";
+import { isGivenUp, isRetryable, retryDelayMs } from "./retry.ts";
 import { takeRetry } from "./retry-budget.ts";
 import { beginRefused, reserve, settleSpending } from "./spending.ts";
 import { isRefused, sayNothingSpent } from "./spending-state.ts";
@@ -214,7 +214,7 @@ export class Steps implements AttemptEvents {
       now: () => ports.clock.now(),
     });
     // An attempt that a breaker kept from beginning did nothing.
-    if (call.isUnsafe && !hasCode(error, "circuit_open") && isRetryable(retry, error))
+    if (call.isUnsafe && !hasCode(error, "circuit_open") && (isRetryable(retry, error) || isGivenUp(error)))
       return askAboutFailure(this.#pass, call, error);
     if (delayMs === null) {
       const isExhausted = call.failures > 0 && isRetryable(retry, error);

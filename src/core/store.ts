@@ -12,9 +12,10 @@ import type { Clock } from "../base/clock.ts";
 import type { CounterRefusal } from "./counters.ts";
 import type { StoredEntry } from "./journal.ts";
 import type { Isolation, Sql } from "./sql.ts";
+import type { FileKeeper } from "./store-files.ts";
 import type { RunState } from "./transition.ts";
 
-export interface Store {
+export interface Store extends FileKeeper {
   readonly kind: string;
   /** Store time as this process estimates it, and the timers that follow it. */
   readonly clock: Clock;
@@ -22,8 +23,6 @@ export interface Store {
   readonly leaseClock: Clock;
   /** How many commits may be under way at once; runs are spread over lanes by id. */
   readonly lanes: number;
-  /** Where files that belong to runs are kept, where that is a matter of the store. */
-  readonly files?: StoreFiles;
 
   open(): Promise<void>;
   close(): Promise<void>;
@@ -94,11 +93,6 @@ export interface Store {
   inspect(options?: { readonly quick?: boolean }): Promise<StoreReport>;
   /** Writes a consistent copy, if the store can. */
   backup?(file: string): Promise<void>;
-}
-
-export interface StoreFiles {
-  /** The folder for the output files of a run. */
-  outputs(run: string): string;
 }
 
 export interface Hint {

@@ -1,6 +1,6 @@
 // The states of a run
 // One pure table decides which state may follow which. Stores write what they are told; whoever builds a commit asks here first.
-import { PawlError } from "../base/errors.ts";
+import { isEnd, move, type StateMachine } from "./state-machine.ts";
 
 export const RUN_STATES = [
   "accepted",
@@ -32,7 +32,9 @@ export const TRANSITIONS: Readonly<Record<RunState, readonly RunState[]>> = {
   cancelled: [],
 };
 
-export const PUBLIC_STATUS: Readonly<Record<RunState, PublicStatus>> = {
+export const RUN: StateMachine<RunState> = { name: "run", initial: "accepted", edges: TRANSITIONS };
+
+const PUBLIC: Readonly<Record<RunState, PublicStatus>> = {
   accepted: "running",
   running: "running",
   retrying: "running",
@@ -45,23 +47,15 @@ export const PUBLIC_STATUS: Readonly<Record<RunState, PublicStatus>> = {
 };
 
 export function publicStatus(state: RunState): PublicStatus {
-  return PUBLIC_STATUS[state];
+  return PUBLIC[state];
 }
 
 /** A terminal state never changes (I16). */
 export function isTerminal(state: RunState): boolean {
-  return TRANSITIONS[state].length === 0;
+  return isEnd(RUN, state);
 }
 
 /** Returns `to` if a run may go there from `from`; staying is always allowed while a run is unfinished. */
 export function transition(run: string, from: RunState, to: RunState): RunState {
-  if (from === to && !isTerminal(from)) return to;
-  if (TRANSITIONS[from].includes(to)) return to;
-  throw new PawlError(
-    "illegal_transition",
-    `Run ${run} cannot go from "${from}" to "${to}". Allowed from here: ${TRANSITIONS[from].join(", ") || "nothing, it has ended"}.`,
-    {
-      fields: { run, from, to },
-    },
-  );
+  return move(RUN, run, from, to);
 }

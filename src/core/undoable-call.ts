@@ -205,6 +205,10 @@ export class EffectCall extends UndoableCall {
     return isUnsafe(this.#facts);
   }
 
+  override get looksFirst(): boolean {
+    return this.#facts.detect !== null;
+  }
+
   /** What was tried before may have happened: it is looked for first. */
   #run(fn: StepCall["fn"], info: StepInfo): unknown {
     if (info.attempt === 1 || this.#facts.detect === null) return fn(info);

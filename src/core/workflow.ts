@@ -7,6 +7,7 @@ import { type BudgetOptions, type BudgetPlan, budgetPlan } from "./budget.ts";
 import type { StepPolicy } from "./call.ts";
 import type { Context } from "./context.ts";
 import { type ConcurrencyLimit, type FlowControl, flowControl, type RateLimit } from "./flow-control.ts";
+import type { Graph } from "./graph.ts";
 import type { Uses } from "./journal.ts";
 import { DEFAULTS, STEP_TIMEOUTS_MS } from "./limits.ts";
 import { type Migration, migrationsOf } from "./migration.ts";
@@ -109,6 +110,8 @@ export interface Definition {
   readonly migrations: readonly Migration[];
   /** What a run that was begun with it may be compared by; `null` where there is nothing but code. */
   readonly structure: string | null;
+  /** The ways that a run may take, where they are known without one. */
+  readonly graph?: Graph;
 }
 
 /**

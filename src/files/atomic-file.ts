@@ -6,7 +6,18 @@
 //   F3. A later attempt removes the drafts of earlier ones first. What a killed process has left is gone then, and a frozen one that
 //       comes back finds nothing to rename.
 import { createHash, randomBytes } from "node:crypto";
-import { type FileHandle, mkdir, open, readdir, readFile, realpath, rename, rm, stat } from "node:fs/promises";
+import {
+  type FileHandle,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  readlink,
+  realpath,
+  rename,
+  rm,
+  stat,
+} from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { readProperty } from "../base/errors.ts";
 import type { StepInfo } from "../core/context.ts";
@@ -29,7 +40,7 @@ export async function makeFolder(path: string): Promise<void> {
 
 /** Replaces the file, or makes it. Its permissions stay, and a link stays a link. */
 export async function replaceFile(path: string, content: FileContent, info: Replacing): Promise<void> {
-  const target = (await unlessMissing(realpath(path))) ?? resolve(path);
+  const target = await targetOf(path);
   const folder = dirname(target);
   const prefix = `.pawl-${sha256(`${info.key}\n${target}`).slice(0, 16)}-`;
   if (info.attempt > 1) await removeDrafts(folder, prefix);
@@ -48,8 +59,17 @@ export async function replaceFile(path: string, content: FileContent, info: Repl
 
 /** Removes the file, durably; one that is not there is as good. */
 export async function removeFile(path: string): Promise<void> {
-  await rm(path, { force: true });
-  await syncFolder(dirname(resolve(path)));
+  const target = await targetOf(path);
+  await rm(target, { force: true });
+  await syncFolder(dirname(target));
+}
+
+/** Where a path leads, over links that may lead to nothing yet. */
+async function targetOf(path: string): Promise<string> {
+  const real = await unlessMissing(realpath(path));
+  if (real !== null) return real;
+  const link = await readlink(path).catch(() => null);
+  return link === null ? resolve(path) : targetOf(resolve(dirname(path), link));
 }
 
 /** What a file holds; `null`: there is none. Call it in a step, so that what it returns is recorded. */

@@ -87,6 +87,7 @@ export interface PhaseStep<I = unknown, O = Record<string, unknown>>
 export interface Phase<I = unknown, O = Record<string, unknown>> extends PhaseStep<I, O> {
   /** Whether the phase is on this run's way. Asked once, when its turn comes; the answer is recorded. Default: it is. */
   readonly when?: (work: PhaseWork<I, O>) => boolean | Promise<boolean>;
+  /** Its steps, in their order. */
   readonly steps?: readonly PhaseStep<I, O>[];
 }
 

@@ -33,14 +33,22 @@ export function comment<C>(options: CommentOptions<C>): EffectSpec<C> {
   const { list, post, text, read = textOf, marker = htmlMarker, remove } = options;
   const spec = lookFirst<C>({
     async detect(info) {
-      const mark = marker(keyText(info.key));
-      for await (const one of await list(info)) if (read(one).trimStart().startsWith(mark)) return asDetected(one);
+      const key = keyText(info.key);
+      const mark = marker(key);
+      for await (const one of await list(info)) if (beginsWith(read(one), mark, key)) return asDetected(one);
       return { found: false };
     },
     act: (info) => post(`${marker(keyText(info.key))}\n${text}`, info),
   });
   if (remove === undefined) return spec;
   return { ...spec, undo: (posted, info) => (posted === undefined ? undefined : remove(posted, info)) };
+}
+
+/** A marker that ends with its key may be the beginning of another one's: then something of that key follows, and no key has a space or a "<". */
+function beginsWith(text: string, mark: string, key: string): boolean {
+  const start = text.trimStart();
+  if (!start.startsWith(mark)) return false;
+  return !mark.endsWith(key) || /^([\s<]|$)/.test(start.slice(mark.length));
 }
 
 function htmlMarker(key: string): string {

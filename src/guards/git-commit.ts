@@ -105,7 +105,8 @@ async function commitNow(options: GitCommitOptions, info: StepInfo): Promise<str
   // Paths are names, not patterns.
   const run = (...args: string[]) => git(cwd, ["--literal-pathspecs", ...args, ...which], info);
   if (which.length > 0) await run("add", "--all");
-  const changes = hasNone ? "" : await run("diff", "--cached", "--name-only");
+  // All that is staged counts, also if the user's settings have differences shown of the folder alone.
+  const changes = hasNone ? "" : await run("diff", "--cached", "--name-only", "--no-relative");
   // A git that outlived its process may have committed after we looked.
   if (changes === "" && !allowEmpty) return find(cwd, info.key, info);
   const words = ["commit", "--quiet", "--cleanup=whitespace", "--file=-", ...(allowEmpty ? ["--allow-empty"] : [])];

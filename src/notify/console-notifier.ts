@@ -18,8 +18,8 @@ const WORDS: Readonly<Record<ApprovalNotification["event"], string>> = {
 function lineOf(notification: Notification): string {
   const text =
     notification.event === "compensation_incomplete" ? incompleteText(notification) : approvalText(notification);
-  // What it tells of may hold anything: a line stays a line, and moves no cursor.
-  return text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]/gu, " ");
+  // What it tells of may hold anything: a line stays a line, moves no cursor, and reads in the order in which it is written.
+  return text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu, " ");
 }
 
 function incompleteText({ run, workflow, owner, summary }: IncompleteNotification): string {

@@ -5,6 +5,7 @@ import { request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { type Duration, toMs } from "../base/duration.ts";
 import { PawlError, RetryableError, TerminalError } from "../base/errors.ts";
+import { shownUrl } from "../base/shown-url.ts";
 import type { Notification, Notifier } from "../core/notification.ts";
 import { type Address, addressFor, type Resolve } from "./public-address.ts";
 import { keyOf, signWebhook } from "./webhook-signature.ts";
@@ -41,7 +42,7 @@ export function webhookNotifier(options: WebhookNotifierOptions): Notifier {
     name: options.name ?? "webhook",
     async notify(notification, { signal }) {
       const within = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
-      const address = await addressFor(url.hostname, options.allowPrivate === true, options.resolve);
+      const address = await unless(within, addressFor(url.hostname, options.allowPrivate === true, options.resolve));
       const status = await post(url, address, messageOf(notification, secrets), within);
       if (status >= 200 && status < 300) return;
       const message = `The webhook of ${url.host} answered ${status}${status < 400 ? ": redirects are not followed" : ""}.`;
@@ -55,9 +56,17 @@ function urlOf({ url: text, allowHttp = false }: WebhookNotifierOptions): URL {
   if (url?.protocol === "https:" || (url?.protocol === "http:" && allowHttp)) return url;
   throw new PawlError(
     "invalid_argument",
-    `\`url\` of the webhook is ${text}. Give an address with https, or with http and allowHttp: true.`,
-    { fields: { url: text } },
+    `\`url\` of the webhook is ${shownUrl(text)}. Give an address with https, or with http and allowHttp: true.`,
+    { fields: { url: shownUrl(text) } },
   );
+}
+
+/** A name service takes no signal, and may not answer either. */
+function unless<T>(signal: AbortSignal, looking: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+    looking.then(resolve, reject);
+  });
 }
 
 interface Signed {

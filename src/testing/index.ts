@@ -6,6 +6,17 @@ export {
   type ExportOptions,
   exportRun,
 } from "../client/export.ts";
+export { move, type StateMachine } from "../core/state-machine.ts";
+export { type ApprovalState, type EffectState, STATE_MACHINES, type StepState } from "../core/state-machines.ts";
+export {
+  type DocumentFlag,
+  type DocumentStatus,
+  STATUS_WORDS,
+  type StatusFormat,
+  type StatusWords,
+  statesCalled,
+  statusIn,
+} from "../core/status-words.ts";
 export {
   checkDetector,
   type DetectorFailure,

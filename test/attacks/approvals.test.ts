@@ -25,6 +25,10 @@ function issue(ctx: Context, issued: string[], approval: ApprovalRecord): Promis
   return ctx.effect("issue", spec);
 }
 
+function codeOf(error: Record<string, unknown>): unknown {
+  return error["code"];
+}
+
 describe.each(STORES)("an approval on %s", (store) => {
   it("X-23 I15 nobody gets a role by going by its name", async () => {
     const world = await openWorld(store);
@@ -168,6 +172,94 @@ describe.each(STORES)("an approval on %s", (store) => {
     expect(await second.get("r").result()).toBe("eve");
   });
 
+  it("Q6 X-23 S2-59 a fork does nothing with what its source was given; a retry does, once, and a second one nothing", async () => {
+    const world = await openWorld(store);
+    const issued: string[] = [];
+    let isDown = true;
+    const flow = workflow("flow", async (ctx) => {
+      const approval = await ctx.approve("refund", OPTIONS);
+      await ctx.effect("issue", {
+        needs: { approval, action: ACTION },
+        do: () => {
+          if (isDown) throw new Error("the bank is closed");
+          issued.push(ctx.run.id);
+        },
+      });
+    });
+    const pawl = await world.open([flow]);
+    const id = await ask(world, pawl, flow);
+    await pawl.approvals.decide(id, { decision: "approved", by: "ann" });
+    await errorOf(pawl.get("r").result());
+    isDown = false;
+    const mismatch = { code: "approval_mismatch", fields: { reason: "not_approved", approval: id } };
+    expect(await errorOf((await pawl.fork("r", { at: "issue" })).result())).toMatchObject(mismatch);
+    const retried = await pawl.retry("r");
+    await retried.result();
+    expect(await errorOf((await pawl.retry("r")).result())).toMatchObject(mismatch);
+    expect(await errorOf((await pawl.fork(retried.id, { at: "issue" })).result())).toMatchObject(mismatch);
+    expect(issued).toEqual([retried.id]);
+    // Forked before the approval, it asks for its own.
+    const asking = await pawl.fork("r", { at: "refund" });
+    await world.settle();
+    const [open] = (await pawl.approvals.list({ run: asking.id })).approvals;
+    await pawl.approvals.decide(open?.id ?? "", { decision: "approved", by: "ann" });
+    await asking.result();
+    expect(issued).toEqual([retried.id, asking.id]);
+  });
+
+  it("X-23 S2-61 what was done under the rules of its day stays done when the policy, the tool or the roles change", async () => {
+    const world = await openWorld(store);
+    const issued: string[] = [];
+    const deploy = (policyVersion: string, approver: string) =>
+      workflow("flow", async (ctx) => {
+        const action = { ...ACTION, version: policyVersion };
+        const approval = await ctx.approve("refund", { action, approvers: [approver], policyVersion });
+        const needs = { approval, action, policyVersion, approvers: [approver] };
+        await ctx.effect("issue", { idempotent: true, needs, do: ({ key }) => void issued.push(key) });
+        await ctx.waitFor("go");
+        // Now it counts by the rules of today, and once.
+        return codeOf(await errorOf((async () => ctx.effect("again", { needs, do: () => {} }))()));
+      });
+    const flow = deploy("1", "ann");
+    const first = await world.open([flow]);
+    const id = await ask(world, first, flow as Workflow<void, unknown>);
+    await first.approvals.decide(id, { decision: "approved", by: "ann" });
+    await world.settle();
+    const second = await world.restart([deploy("2", "eve")]);
+    await second.signal("r", "go");
+    expect(await second.get("r").result()).toBe("approval_mismatch");
+    expect(issued).toEqual(["r/issue"]);
+  });
+
+  it("I15 X-23 whoever approved among others is told that it was denied or has expired, not that it is approved", async () => {
+    const world = await openWorld(store);
+    const flow = workflow("flow", async (ctx) =>
+      ctx.approve("refund", { ...OPTIONS, approvers: ["ann", "bob", "eve"], quorum: 2, timeout: "1h" }),
+    );
+    const approve = { decision: "approved", by: "ann" } as const;
+    const pawl = await world.open([flow]);
+    const id = await ask(world, pawl, flow);
+    expect(await pawl.approvals.decide(id, approve)).toMatchObject({ missing: 1 });
+    world.kill(pawl);
+    const client = await world.open();
+    await client.approvals.decide(id, { decision: "denied", by: "bob" });
+    const denied = { code: "approval_decided", fields: { decision: "denied", by: "bob" } };
+    // While no worker has taken it up, and after.
+    for (const isTaken of [false, true]) {
+      if (isTaken) await errorOf((await world.restart([flow])).get("r").result());
+      const other = await world.open();
+      expect(await errorOf(other.approvals.decide(id, approve))).toMatchObject(denied);
+      expect(await errorOf(other.approvals.decide(id, { ...approve, by: "eve" }))).toMatchObject(denied);
+    }
+    const worker = await world.open([flow]);
+    await worker.start(flow, undefined, { id: "late" });
+    await world.settle();
+    const [open] = (await worker.approvals.list({ run: "late" })).approvals;
+    await worker.approvals.decide(open?.id ?? "", approve);
+    await world.advance(2 * HOUR);
+    expect(await errorOf(worker.approvals.decide(open?.id ?? "", approve))).toMatchObject({ code: "approval_expired" });
+  });
+
   it("X-23 a call that is refused for another reason uses no approval up", async () => {
     const world = await openWorld(store);
     const issued: string[] = [];
@@ -179,7 +271,6 @@ describe.each(STORES)("an approval on %s", (store) => {
       await ctx.effect("issue", spec);
       return [inStep, late, codeOf(await errorOf((async () => ctx.effect("issue", spec))()))];
     });
-    const codeOf = (error: Record<string, unknown>) => error["code"];
     const pawl = await world.open([flow]);
     const id = await ask(world, pawl, flow);
     await pawl.approvals.decide(id, { decision: "approved", by: "ann" });

@@ -294,6 +294,22 @@ describe.each(STORES)("an effect on %s", (store) => {
     );
   });
 
+  it("T-15 an action in a map that is named like an undo has a line of its own in the ledger", async () => {
+    const world = await openWorld(store);
+    const flow = workflow("flow", async (ctx, isToFail: boolean) => {
+      const done = ctx.map(["a"], async () => ctx.effect("undo", { idempotent: true, do: () => 1, undo: () => {} }));
+      const [first] = await done;
+      if (isToFail) throw new Error("fatal");
+      return first;
+    });
+    const pawl = await world.open([flow]);
+    for (const isToFail of [false, true]) {
+      const run = await pawl.start(flow, isToFail);
+      await run.result().catch(() => {});
+      expect(await run.effects()).toMatchObject([{ value: 1, status: isToFail ? "compensated" : "executed" }]);
+    }
+  });
+
   it.each([
     [{}, /needs a function `do`/],
     [{ do: Math.random, detect: 1 }, /`detect` is a function/],

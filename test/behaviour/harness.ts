@@ -2,18 +2,24 @@
 //
 //   H1. Nothing a killed engine still does reaches the store: its calls never return, its timers and hints never fire.
 //   H2. Every world ends with the same questions: no orphan, no broken chain, at most one end per run.
+//   H3. What its runs did outside has moved by the table of effects (M-1).
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished } from "vitest";
 import { type Clock, type ManualClock, manualClock, systemClock } from "../../src/base/clock.ts";
+import { jsonCodec } from "../../src/base/envelope.ts";
 import { Pawl, type PawlOptions } from "../../src/client/pawl.ts";
 import type { Run } from "../../src/client/run.ts";
 import { checksum } from "../../src/core/checksum.ts";
 import type { Log } from "../../src/core/context.ts";
-import { ENDS } from "../../src/core/journal.ts";
+import { ENDS, type Entry, type StoredEntry } from "../../src/core/journal.ts";
+import { ledgerOf } from "../../src/core/ledger.ts";
+import { move } from "../../src/core/state-machine.ts";
+import { EFFECT, type EffectState } from "../../src/core/state-machines.ts";
 import type { FenceRequest, Hint, NewWorker, RunRow, Store } from "../../src/core/store.ts";
 import { isTerminal } from "../../src/core/transition.ts";
+import { openEntry } from "../../src/core/values.ts";
 import type { Workflow } from "../../src/core/workflow.ts";
 import { fileStore } from "../../src/stores/file/file-store.ts";
 import { memoryStore } from "../../src/stores/memory/memory-store.ts";
@@ -174,6 +180,7 @@ export class World {
       expect(hash, `checksum of entry ${seq} (${type}) of ${run}`).toBe(checksum(nodeHost, previous, entry));
       previous = hash;
     }
+    checkEffects(run, entries);
     const ends = entries.filter((entry) => (ENDS as readonly string[]).includes(entry.type));
     expect(ends.map((entry) => entry.type)).toEqual(isTerminal(state) ? [`run.${state}`] : []);
     if (!isTerminal(state)) return;
@@ -186,6 +193,30 @@ export class World {
       head: entries.length,
       headHash: previous,
     });
+  }
+}
+
+/** Longer journals say nothing that shorter ones do not. */
+const SHORT_JOURNAL = 200;
+
+/** Each effect of the ledger, as the journal grew (H3). */
+function checkEffects(run: string, stored: readonly StoredEntry[]): void {
+  if (stored.length > SHORT_JOURNAL || !stored.some(({ type }) => type === "effect.planned")) return;
+  const entries = readable(run, stored);
+  const before = new Map<number, EffectState>();
+  for (let length = 1; length <= entries.length; length++)
+    for (const [i, { effect, status }] of ledgerOf(entries.slice(0, length)).entries()) {
+      const from = before.get(i) ?? EFFECT.initial;
+      if (status !== from) before.set(i, move(EFFECT, effect, from, status));
+    }
+}
+
+/** None, if they are sealed or damaged: tests of that ask other questions. */
+function readable(run: string, stored: readonly StoredEntry[]): Entry[] {
+  try {
+    return stored.map((entry) => openEntry(jsonCodec, run, entry));
+  } catch {
+    return [];
   }
 }
 

@@ -179,6 +179,26 @@ describe.each(STORES)("phases on %s", (store) => {
     expect(late).toMatchObject({ code: "idempotency_conflict" });
   });
 
+  it("C-12 C-23 S0-43 another generation does not repeat what was done; an edit says what it does again", async () => {
+    const world = await openWorld(store);
+    const done: string[] = [];
+    const made = report(done, {}, ["polish"]);
+    const pawl = await world.open([made]);
+    const run = await pawl.start(made, "tea");
+    await pawl.idle();
+    const { phases: saved } = await run.document();
+    const who = { cause: "edit", by: "ann", reason: "the draft is bad" } as const;
+    await pawl.rewrite(run.id, { ...who, input: "coffee" });
+    await pawl.idle();
+    expect(done).toEqual(["gather", "weigh", "draft", "polish"]);
+    expect(await standing(pawl, run.id)).toEqual({ gather: "done", weigh: "done", write: ["done", "failed"] });
+    await pawl.rewrite(run.id, { ...who, adopted: { phases: { ...saved, write: { status: "pending" } } } });
+    await pawl.idle();
+    expect(done.slice(4)).toEqual(["draft", "polish"]);
+    await pawl.resolve(run.id, { choice: "skip", value: "good enough" });
+    expect(await run.result()).toMatchObject({ weigh: "tea weighed" });
+  });
+
   it("S4-20 with onFailed: fail the run ends with the error of its step", async () => {
     const world = await openWorld(store);
     const made = report([], { onFailed: "fail" }, ["weigh"]);

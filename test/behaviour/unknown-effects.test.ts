@@ -4,7 +4,9 @@ import { RetryableError } from "../../src/base/errors.ts";
 import type { Pawl } from "../../src/client/pawl.ts";
 import { timeline } from "../../src/client/timeline.ts";
 import { workflow } from "../../src/core/workflow.ts";
-import { errorOf, openWorld, STORES } from "./harness.ts";
+import { errorOf, MINUTE, openWorld, STORES } from "./harness.ts";
+
+const SECOND = 1000;
 
 /** Pays, unguarded, and hears nothing of it; then ships. */
 function order(undone: unknown[], ship: () => unknown = () => "shipped") {
@@ -55,5 +57,94 @@ describe.each(STORES)("an effect of unknown outcome on %s", (store) => {
       "unknown",
       "the line went dead",
     ]);
+  });
+
+  it("C-3 I6 B23 one that was out of time and goes on all the same is looked for when it has ended, not before", async () => {
+    const world = await openWorld(store);
+    const charged: number[] = [];
+    const flow = workflow("order", async (ctx) =>
+      ctx.effect(
+        "pay",
+        {
+          // It does not heed its signal, and takes longer than it may.
+          do: async ({ attempt }) => {
+            await new Promise<void>((resolve) => void world.clock.after(10 * SECOND, resolve));
+            charged.push(attempt);
+            return `attempt ${attempt}`;
+          },
+          detect: () => (charged.length > 0 ? { found: true, value: "found" } : { found: false }),
+        },
+        { timeout: "1s", retry: { max: 1 } },
+      ),
+    );
+    const pawl = await world.open([flow]);
+    const run = await pawl.start(flow, undefined, { id: "r" });
+    await world.advance(MINUTE);
+    expect([await run.result(), charged]).toEqual(["found", [1]]);
+  });
+
+  it("C-3 one that never ends is waited for as long as a stopped body, and tried again then", async () => {
+    const world = await openWorld(store);
+    const flow = workflow("order", async (ctx) =>
+      ctx.effect(
+        "pay",
+        {
+          do: ({ attempt }) => (attempt === 1 ? new Promise<string>(() => {}) : "paid"),
+          detect: () => ({ found: false }),
+        },
+        { timeout: "1s", retry: { max: 1, jitter: false } },
+      ),
+    );
+    const pawl = await world.open([flow]);
+    const run = await pawl.start(flow, undefined, { id: "r" });
+    await world.advance(30 * SECOND);
+    expect((await run.status()).status).toBe("running");
+    await world.advance(30 * SECOND);
+    expect(await run.result()).toBe("paid");
+  });
+
+  it("C-3 E-26 S2-27 a request that its caller has aborted may have been heard: unguarded it is asked about, otherwise undone", async () => {
+    const world = await openWorld(store);
+    const undone: unknown[] = [];
+    const flow = workflow("order", async (ctx, isGuarded: boolean) =>
+      ctx.effect("pay", {
+        idempotent: isGuarded,
+        do: () => Promise.reject(new DOMException("This operation was aborted", "AbortError")),
+        undo: (value) => undone.push(value),
+      }),
+    );
+    const pawl = await world.open([flow]);
+    const asking = await pawl.start(flow, false, { id: "asking" });
+    await world.settle();
+    expect((await asking.status()).parked).toMatchObject({ reason: "unknown_outcome" });
+    expect(await asking.effects()).toMatchObject([{ status: "unknown" }]);
+    expect(await errorOf(pawl.run(flow, true))).toMatchObject({ name: "AbortError" });
+    expect(undone).toEqual([undefined]);
+  });
+
+  it("S2-39 the ledger does not call planned what was under way when its run ended, or went on as another generation", async () => {
+    const world = await openWorld(store);
+    const flow = workflow("order", async (ctx, round: number): Promise<void> => {
+      void ctx.effect("pay", { idempotent: true, do: () => new Promise(() => {}) });
+      void ctx.effect(
+        "closed",
+        {
+          idempotent: true,
+          do: () => Promise.reject(Object.assign(new Error("refused"), { code: "tried later" })),
+        },
+        { retry: { max: 5, base: "1h", on: "any" } },
+      );
+      await ctx.sleep("1m");
+      if (round === 1) await ctx.continueAs(2);
+      await ctx.waitFor("never");
+    });
+    const pawl = await world.open([flow]);
+    const run = await pawl.start(flow, 1, { id: "r" });
+    const statuses = async () => (await run.effects()).map(({ effect, status }) => `${effect} ${status}`);
+    await world.advance(2 * MINUTE);
+    expect(await statuses()).toEqual(["pay unknown", "closed failed", "pay planned", "closed planned"]);
+    await run.cancel();
+    await world.settle();
+    expect(await statuses()).toEqual(["pay unknown", "closed failed", "pay unknown", "closed failed"]);
   });
 });

@@ -472,3 +472,47 @@ it("C-10 refuses policies and migrations that are none, with their path", () => 
   expect(given({ migrations: [{ from: "1.3", to: "2", migrate }] })).toThrow(/migrations\[0\]\.to/);
   expect(given({ migrations: [{ from: "1.3", to: "2.0.0" }] })).toThrow(/migrations\[0\]\.migrate/);
 });
+
+describe.each(STORES_AT_ONCE)("the verbs on %s", (store) => {
+  it("S0-38 a run is there at once, with its version and start time and nothing done, before any body runs", async () => {
+    const world = await openWorld(store);
+    const called: string[] = [];
+    const code = make(called, "1.3.0");
+    const client = await world.open();
+    await client.start("w", "x", { id: "r", version: code.version });
+    world.kill(client);
+    const looking = await world.open();
+    const { version, createdAt, state, data } = await looking.get("r").status();
+    expect([version, createdAt.getTime(), state, data]).toEqual(["1.3.0", world.clock.now(), "accepted", {}]);
+    expect(await world.journal("r")).toEqual(["run.started"]);
+    expect(called).toEqual([]);
+  });
+
+  it("C-2 E-23 whoever resumes by id is strict, whoever starts with it is lenient, and what a live run lacks is executed", async () => {
+    const world = await openWorld(store);
+    const called: string[] = [];
+    const code = make(called, "1.3.0");
+    const pawl = await world.open([code]);
+    expect(await errorOf(pawl.get("r").result())).toMatchObject({ code: "run_not_found" });
+    expect(await errorOf(pawl.rewrite("r", { cause: "edit", by: "a", reason: "b" }))).toMatchObject({
+      code: "run_not_found",
+    });
+    for (let n = 0; n < 2; n++) expect((await pawl.start(code, "x", { id: "r" })).id).toBe("r");
+    await pawl.signal("r", "go");
+    expect(await pawl.get("r").result()).toBe("1.3.0 x first null");
+  });
+});
+
+it("S0-51 gates, their options and routing are parts of a structure; the order in which they are written is not", () => {
+  const hash = (shape: unknown) => withStructure(make([], "1.3.0"), shape).definition.structure;
+  const shape = { phases: ["a", "b"], gates: { review: { options: ["yes", "no"] } }, routes: { a: "b" } };
+  expect(hash({ routes: { a: "b" }, gates: { review: { options: ["yes", "no"] } }, phases: ["a", "b"] })).toBe(
+    hash(shape),
+  );
+  for (const other of [
+    { ...shape, gates: { review: { options: ["yes", "no", "later"] } } },
+    { ...shape, routes: { a: "c" } },
+    { ...shape, phases: ["b", "a"] },
+  ])
+    expect(hash(other)).not.toBe(hash(shape));
+});

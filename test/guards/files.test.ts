@@ -29,6 +29,22 @@ describe("writeFile", () => {
     expect(readdirSync(folder)).toEqual(["report.txt"]);
   });
 
+  it("S0-26 writes where a link leads, also if nothing is there yet, and its undo leaves the link", async () => {
+    const folder = tempFolder();
+    const [target, first, second] = ["today.txt", "first", "second"].map((name) => join(folder, name)) as [
+      string,
+      string,
+      string,
+    ];
+    symlinkSync("first", second);
+    symlinkSync("today.txt", first);
+    const spec = writeFile(second, "new", { before: await contentOf(second) });
+    await spec.do(infoOf("run-1/effect"));
+    expect(read(target)).toBe("new");
+    await spec.undo?.(undefined, undoInfoOf("run-1/effect"));
+    expect(readdirSync(folder).sort()).toEqual(["first", "second"]);
+  });
+
   it("keeps the permissions of the file, and a link a link", async () => {
     const folder = tempFolder();
     const [path, link] = [join(folder, "run.sh"), join(folder, "link.sh")];

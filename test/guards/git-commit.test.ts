@@ -1,5 +1,5 @@
 // Commits, in real repositories.
-import { existsSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gitCommit } from "pawl/guards";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -27,6 +27,17 @@ describe("gitCommit", () => {
       },
     }));
     expect(twin.count).toBe(2);
+  });
+
+  it("S0-28 what is staged outside of its folder is committed, whatever the user wants to see of it", async () => {
+    const repository = new Repository();
+    repository.git("config", "diff.relative", "true");
+    repository.write("page.html", "v1");
+    repository.git("add", "page.html");
+    const cwd = join(repository.cwd, "sub");
+    mkdirSync(cwd);
+    const [made] = await loseRecord(() => gitCommit({ cwd, message: "Publish" }), "run-1/publish");
+    expect(made).toEqual({ commit: repository.head });
   });
 
   it("S0-28 a second run has a commit of its own, and steps whose keys begin alike do, too", async () => {

@@ -62,6 +62,19 @@ describe("comment", () => {
     expect(posts).toEqual(["[run-1/a%20--%3E%20b%0Ac]\nHello"]);
   });
 
+  it("S0-27 a marker of one's own that ends with the key is not taken for that of a key which begins alike", async () => {
+    const posts: string[] = [];
+    const make = () =>
+      comment({
+        list: () => posts,
+        post: (text) => posts.push(text) && text,
+        text: "Hello",
+        marker: (key) => `Ref: ${key}`,
+      });
+    for (const key of ["run-1/say#2", "run-1/say again", "run-1/say"]) await loseRecord(make, key);
+    expect(posts).toEqual(["Ref: run-1/say#2\nHello", "Ref: run-1/say%20again\nHello", "Ref: run-1/say\nHello"]);
+  });
+
   it("undo takes away what was posted, if it is told how", async () => {
     const tracker = new Tracker();
     const spec = comment({

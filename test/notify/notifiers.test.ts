@@ -153,12 +153,17 @@ describe("the webhook", () => {
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
     const error = await errorOf(Promise.resolve(hook({ url, timeout: 30 }).notify(NOTIFICATION, how())));
     expect(error.name).toMatch(/TimeoutError|AbortError/);
+    // A name service may be as silent.
+    const resolve = () => new Promise<never>(() => {});
+    const named = hook({ url: url.replace("127.0.0.1", "hooks.example"), timeout: 30, resolve });
+    await expect(named.notify(NOTIFICATION, how())).rejects.toThrow(/timeout/);
   });
 
   it("refuses http, a bad address and a weak secret where it is made", () => {
     const refuses = (options: Partial<WebhookNotifierOptions>) =>
       expect(() => webhookNotifier({ url: "https://hooks.example/", secret: SECRET, ...options }));
     refuses({ url: "http://hooks.example/" }).toThrow(/allowHttp/);
+    refuses({ url: "http://ada:secret@hooks.example/" }).toThrow(/^(?!.*secret).*allowHttp/);
     refuses({ url: "hooks" }).toThrow(/https/);
     refuses({ url: "file:///etc/passwd" }).toThrow(/https/);
     refuses({ secret: "short" }).toThrow(/24 random bytes/);
@@ -169,11 +174,12 @@ describe("the webhook", () => {
 describe("the other notifiers", () => {
   it("the console gets one line without controls, with what to do", () => {
     const lines: string[] = [];
-    consoleNotifier({ write: (line) => void lines.push(line) }).notify(NOTIFICATION, how());
+    const summary = `${NOTIFICATION.summary} \u202e0024 stnec`;
+    consoleNotifier({ write: (line) => void lines.push(line) }).notify({ ...NOTIFICATION, summary }, how());
     expect(lines).toHaveLength(1);
     expect(lines[0]).toContain('Approval "release" is escalated in report r');
     expect(lines[0]).toContain("pawl approve a1 --by <name>");
-    expect(lines[0]).not.toMatch(/\p{Cc}/u);
+    expect(lines[0]).not.toMatch(/[\p{Cc}\u202e]/u);
   });
 
   it("a file gets a line of JSON each", async () => {

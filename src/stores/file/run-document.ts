@@ -5,6 +5,7 @@
 import type { Entry, StoredEntry } from "../../core/journal.ts";
 import { stateDocument } from "../../core/state-document.ts";
 import type { InboxRow, Message, NewChild, RunRow, StateRow, WaitRow } from "../../core/store.ts";
+import { isTerminal } from "../../core/transition.ts";
 import { openEntry } from "../../core/values.ts";
 import { defaultCodec } from "../default-codec.ts";
 import type { MemoryRun, Start } from "../memory/tables.ts";
@@ -159,8 +160,22 @@ export function readableOf({ row, journal }: Pick<MemoryRun, "row" | "journal">)
     return plainJson(stateDocument(row, row.codec === defaultCodec.id ? journal.map(opened(row.id)) : []));
   } catch {
     // A document that cannot be made from its journal must not keep the journal from being written.
-    return plainJson(stateDocument(row, []));
+    return bareDocument(row);
   }
+}
+
+function bareDocument({ id, workflow, version, createdAt, endedAt, state }: RunRow): Readable {
+  const time = (ms: number) => new Date(ms).toISOString();
+  return {
+    workflow_id: id,
+    workflow,
+    workflow_version: version,
+    started_at: time(createdAt),
+    updated_at: time(endedAt ?? createdAt),
+    status: !isTerminal(state) ? "in_progress" : state === "succeeded" ? "done" : "failed",
+    phase: null,
+    phases: {},
+  };
 }
 
 function opened(run: string): (stored: StoredEntry) => Entry {

@@ -72,42 +72,14 @@ export function claimFunctions(s: string): string {
 
 ${claimFunction(s, 1)}
 
-    /* Loads a run of this worker, or takes one that nobody owns without counting it as a claim: no body will run (P19). */
-    create function ${s}.take_1(p_worker text, p_run text) returns bigint language plpgsql as $$
-    declare
-      r record;
-    begin
-      -- Before the run, as everywhere: whoever fences takes the fence first and the runs after it.
-      if not ${HOLDS_FENCE(s)} then return null; end if;
-      select n, owner, state in ('succeeded', 'failed', 'cancelled') as has_ended, slot <> '' and cancel is null and state <> 'accepted' as needs_slot
-        into r
-        from ${s}.runs where id = p_run for no key update;
-      if r.n is null or r.has_ended or (r.owner is not null and r.owner <> p_worker) then return null; end if;
-      if r.owner is null and r.needs_slot then return null; end if;
-      if r.owner is null then update ${s}.runs set ${OWN} where n = r.n; end if;
-      return r.n;
-    end $$;`;
+${takeFunction(s, 1)}`;
 }
 
 /** What came with handles that say more than a line, and with writing to runs that need a slot. */
 export function laterClaimFunctions(s: string): string {
   return `${claimFunction(s, 2)}
 
-    /* Also, if asked for, one that needs a slot and has begun: nothing of it will run. */
-    create function ${s}.take_2(p_worker text, p_run text, p_slotless boolean) returns bigint language plpgsql as $$
-    declare
-      r record;
-    begin
-      if not ${HOLDS_FENCE(s)} then return null; end if;
-      select n, owner, state in ('succeeded', 'failed', 'cancelled') as has_ended,
-          slot <> '' and cancel is null and state <> 'accepted' and not p_slotless as needs_slot
-        into r
-        from ${s}.runs where id = p_run for no key update;
-      if r.n is null or r.has_ended or (r.owner is not null and r.owner <> p_worker) then return null; end if;
-      if r.owner is null and r.needs_slot then return null; end if;
-      if r.owner is null then update ${s}.runs set ${OWN} where n = r.n; end if;
-      return r.n;
-    end $$;`;
+${takeFunction(s, 2)}`;
 }
 
 function claimFunction(s: string, g: Generation): string {
@@ -151,5 +123,24 @@ function claimFunction(s: string, g: Generation): string {
         from chosen where runs.n = chosen.n
         returning runs.n, place
       ) select n, null::text, null::text from claimed order by place;
+    end $$;`;
+}
+
+/** The later one also takes a run that needs a slot and has begun, if it is asked to: nothing of it will run. */
+function takeFunction(s: string, g: Generation): string {
+  return `    /* Loads a run of this worker, or takes one that nobody owns without counting it as a claim: no body will run (P19). */
+    create function ${s}.take_${g}(p_worker text, p_run text${g === 1 ? "" : ", p_slotless boolean"}) returns bigint language plpgsql as $$
+    declare
+      r record;
+    begin
+      -- Before the run, as everywhere: whoever fences takes the fence first and the runs after it.
+      if not ${HOLDS_FENCE(s)} then return null; end if;
+      select n, owner, state in ('succeeded', 'failed', 'cancelled') as has_ended, slot <> '' and cancel is null and state <> 'accepted'${g === 1 ? "" : " and not p_slotless"} as needs_slot
+        into r
+        from ${s}.runs where id = p_run for no key update;
+      if r.n is null or r.has_ended or (r.owner is not null and r.owner <> p_worker) then return null; end if;
+      if r.owner is null and r.needs_slot then return null; end if;
+      if r.owner is null then update ${s}.runs set ${OWN} where n = r.n; end if;
+      return r.n;
     end $$;`;
 }

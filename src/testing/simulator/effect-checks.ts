@@ -21,6 +21,8 @@ interface Action {
   readonly key: string;
   readonly plan: Pick<EffectPlanned, "class" | "guard" | "undo">;
   status: "planned" | "executed" | "unknown" | "failed" | "compensated";
+  /** An attempt has begun, and its end is not recorded. */
+  isUnderWay: boolean;
   /** An earlier attempt may have taken place. */
   mayHaveHappened: boolean;
   /** Its undo has failed for good. */
@@ -86,7 +88,8 @@ export class EffectChecks {
       case "run.succeeded":
       case "run.failed":
       case "run.cancelled":
-        return this.#ended(run, entry);
+        this.#ended(run, entry);
+        return leaveOpen(this.#runs.get(run)?.actions ?? []);
       default:
     }
   }
@@ -109,6 +112,7 @@ export class EffectChecks {
       key,
       plan,
       status: "planned",
+      isUnderWay: true,
       mayHaveHappened: false,
       isLeft: false,
     };
@@ -128,6 +132,7 @@ export class EffectChecks {
     // Whoever was asked has said that it did not happen.
     if (started?.rerun === true && action.status !== "unknown") action.mayHaveHappened = true;
     action.status = "planned";
+    action.isUnderWay = true;
   }
 
   /** CO1, CO3: only what was done, or may have been, and the last first. */
@@ -154,7 +159,7 @@ export class EffectChecks {
   }
 
   #failed(run: string, { key, payload }: Entry): void {
-    const { error, retryAt, isRetried } = payload as StepFailed;
+    const { error, retryAt, isRetried, hasBegun } = payload as StepFailed;
     const step = key as string;
     if (step.endsWith(UNDO)) {
       const undone = this.#find(run, step.slice(0, -UNDO.length));
@@ -164,7 +169,8 @@ export class EffectChecks {
     }
     const action = this.#find(run, step);
     if (action === undefined) return;
-    if (isOpen(error)) action.mayHaveHappened = true;
+    action.isUnderWay = false;
+    if (isOpen(error) && hasBegun !== false) action.mayHaveHappened = true;
     if (retryAt !== null && isUnsafe(action) && isOpen(error) && isRetried !== true)
       this.#violated("E-13", `effect ${step} of run ${run} is to be tried again, and nothing guards it`);
     if (retryAt === null) action.status = action.mayHaveHappened ? "unknown" : "failed";
@@ -181,6 +187,7 @@ export class EffectChecks {
 
   #continued(run: string): void {
     const doings = this.#doings(run);
+    leaveOpen(doings.actions);
     doings.past.push(...doings.actions);
     doings.actions = [];
   }
@@ -248,6 +255,12 @@ export class EffectChecks {
   #violated(invariant: string, what: string): void {
     this.#ports.violated(invariant, what);
   }
+}
+
+/** The run goes on, or ends, without them: what was under way may have happened. */
+function leaveOpen(actions: readonly Action[]): void {
+  for (const action of actions)
+    if (action.status === "planned") action.status = action.isUnderWay || action.mayHaveHappened ? "unknown" : "failed";
 }
 
 /** It was done, or nobody can tell, and it can be undone. */

@@ -45,7 +45,7 @@ export const claimCases: readonly StoreCase[] = [
       const ids = await claimIds(store, { handles: [{ workflow, ...handle }] });
       await store.retire("w1");
       await store.register(newWorker("w1"));
-      return ids;
+      return ids.sort();
     };
     assert.deepEqual(await handled({ version: "1.2.1", policy: "exact" }), ["1.2.1"]);
     assert.deepEqual(await handled({ version: "9.9.9", policy: "exact" }), []);

@@ -1,0 +1,174 @@
+// Versions and adopted state (P34, P10, RW1 to RW3, VK1 to VK3, FR1, FR2; decision 0019).
+
+const MISMATCH = "test/behaviour/version-mismatch.test.ts";
+const REWRITE = "test/behaviour/rewrite.test.ts";
+
+/** What does not depend on the store is shown on the fastest. */
+const inMismatch = (title) => [{ file: MISMATCH, title }];
+const inRewrite = (title) => [{ file: REWRITE, title: `rewriting on memory ${title}` }];
+const inCase = (store, title) => ({ file: "test/stores.test.ts", title: `${store} store ${title}` });
+
+export const versionMutants = [
+  {
+    rule: "VK1",
+    name: "runs without a worker are parked at once",
+    changes: [
+      {
+        file: "src/worker/version-keeper.ts",
+        from: "if (now - since >= versionGraceMs) await",
+        to: "if (now - since >= 0) await",
+      },
+    ],
+    killers: inMismatch("no worker has, on memory a rolling deployment"),
+  },
+  {
+    rule: "VK1",
+    name: "a version that was back for a while counts as missing all the time",
+    changes: [{ file: "src/worker/version-keeper.ts", from: "    this.#forgetOthers(stranded);\n", to: "" }],
+    killers: inMismatch("no worker has, on memory a rolling deployment"),
+  },
+  {
+    rule: "P34",
+    name: "runs without a worker are parked though a live one has their version",
+    changes: [
+      {
+        file: "src/worker/version-keeper.ts",
+        from: "const handles = [...registry.handles, ...live.flatMap((worker) => worker.handles)];",
+        to: "const handles = [...registry.handles, ...live.flatMap(() => [])];",
+      },
+    ],
+    killers: inMismatch("no worker has, on memory a rolling deployment"),
+  },
+  {
+    rule: "S0-41",
+    name: "a worker that has the old definition leaves parked runs alone",
+    changes: [
+      {
+        file: "src/worker/version-keeper.ts",
+        from: "else if (this.#canGoOn(wait)) await this.#takeUp(wait.run);",
+        to: 'else if (this.#canGoOn(wait) && wait.run === "") await this.#takeUp(wait.run);',
+      },
+    ],
+    killers: inMismatch("no worker has, on memory S0-41 a worker"),
+  },
+  {
+    rule: "S0-48",
+    name: "code with the same version and another structure goes on",
+    changes: [
+      {
+        file: "src/worker/load-run.ts",
+        from: "if (saved === null || version !== row.version || saved === definition.structure) return null;",
+        to: "if (saved === null || version === row.version || saved === definition.structure) return null;",
+      },
+    ],
+    killers: inMismatch("under its version, on memory S0-48"),
+  },
+  {
+    rule: "C-10",
+    name: "the policy exact lets patches go on",
+    changes: [
+      {
+        file: "src/core/version-line.ts",
+        from: 'return handle.policy === "exact" ? run.patch === ours.patch : run.patch <= ours.patch;',
+        to: "return run.patch <= ours.patch;",
+      },
+    ],
+    killers: [inCase("memory", "P34 C-10 a handle")],
+  },
+  {
+    rule: "C-10",
+    name: "the policy exact lets patches be claimed (SQL)",
+    changes: [
+      {
+        file: "src/stores/version-line.ts",
+        from: "or ${handle}.line = runs.line || '=' and runs.patch = ${handle}.patch",
+        to: "or ${handle}.line = runs.line || '=' and runs.patch <= ${handle}.patch",
+      },
+    ],
+    killers: [inCase("SQLite", "P34 C-10 a handle"), inCase("PostgreSQL", "P34 C-10 a handle")],
+  },
+  {
+    rule: "C-1",
+    name: "a run that has acted outside is started afresh",
+    changes: [{ file: "src/client/fresh.ts", from: "if (done.length > 0)\n", to: "if (done.length < 0)\n" }],
+    killers: inMismatch("about a version, on memory C-1 C-10"),
+  },
+  {
+    rule: "FR2",
+    name: "a start key that has not moved yet leads to the old run",
+    changes: [
+      {
+        file: "src/client/found-run.ts",
+        from: 'if (row.state === "cancelled") return (await successorOf(ports, row)) ?? run;',
+        to: 'if (row.state === "cancelled") return run;',
+      },
+    ],
+    killers: inMismatch("about a version, on memory I2 FR1"),
+  },
+  {
+    rule: "E-1",
+    name: "whoever starts with the key of a run that cannot go on here waits for it",
+    changes: [
+      {
+        file: "src/client/found-run.ts",
+        from: "if (waits.length === 0) return run;",
+        to: "if (waits.length < 9) return run;",
+      },
+    ],
+    killers: inMismatch("no worker has, on memory S0-39"),
+  },
+  {
+    rule: "RW2",
+    name: "a rewritten run draws from another seed, so that interrupted effects lose their keys",
+    changes: [{ file: "src/core/rewrite.ts", from: "    seed: before.seed,\n", to: "" }],
+    killers: inRewrite("P10 C-23"),
+  },
+  {
+    rule: "RW1",
+    name: "children that a rewritten run waited for go on",
+    changes: [
+      {
+        file: "src/core/rewrite.ts",
+        from: "for (const to of before.children) draft.send",
+        to: "for (const to of []) draft.send",
+      },
+    ],
+    killers: inRewrite("P12 RW1"),
+  },
+  {
+    rule: "RW3",
+    name: "a rewritten run stays parked",
+    changes: [
+      {
+        file: "src/core/rewrite.ts",
+        from: "if (before.isParked) {",
+        to: "if (before.isParked && by.length === 0) {",
+      },
+    ],
+    killers: inRewrite("RW3"),
+  },
+  {
+    rule: "S2-60",
+    name: "a run sees what the newest code uses",
+    changes: [
+      {
+        file: "src/core/pins.ts",
+        from: "uses: first?.uses ?? markedUses(entries)",
+        to: "uses: uses ?? first?.uses ?? markedUses(entries)",
+      },
+    ],
+    killers: [{ file: REWRITE, title: "uses, on memory S2-60" }],
+  },
+  {
+    rule: "P34",
+    name: "a run that waits for a person counts as unclaimed (memory)",
+    changes: [
+      {
+        file: "src/stores/memory/queries.ts",
+        from: 'run.row.owner === null && run.row.state !== "parked" && !isOver(run)',
+        to: "run.row.owner === null && !isOver(run)",
+      },
+    ],
+    killers: [inCase("memory", "P34 names")],
+  },
+];
