@@ -76,11 +76,12 @@ describe.each(["file", "sqlite"])("a playbook on %s", (store) => {
     expect(started).toMatchObject({ action: "do", step: "draft.collect", begun_by: null, input: { of: "2.4.0" } });
     expect(await start()).toEqual(started);
     const early = [
-      session.report(KEY, "draft.write", begin),
-      session.report(KEY, "draft.collect", { ...BOT, action: "done", outputs: { "changes.md": RELEASE } }),
-      session.report(KEY, "draft.collect", { ...BOT, action: "fail", reason: "no time" }),
-    ];
-    for (const wrong of early) expect(await errorOf(wrong)).toMatchObject({ code: "invalid_argument" });
+      ["draft.write", begin],
+      ["draft.collect", { ...BOT, action: "done", outputs: { "changes.md": RELEASE } }],
+      ["draft.collect", { ...BOT, action: "fail", reason: "no time" }],
+    ] as const;
+    for (const [step, report] of early)
+      expect(await errorOf(session.report(KEY, step, report))).toMatchObject({ code: "invalid_argument" });
     expect(await session.look(KEY)).toEqual(started);
 
     await session.report(KEY, "draft.collect", begin);
@@ -137,6 +138,24 @@ describe.each(["file", "sqlite"])("a playbook on %s", (store) => {
     expect(await session.look(KEY)).toMatchObject({ action: "do", step: "draft.collect", begun_by: null });
     expect(await done("draft.collect", "changes.md")).toMatchObject({ action: "do", step: "draft.write" });
   });
+});
+
+it("S2-1 S0-24 an approval is about the files that were there: what is done again is asked about again", async () => {
+  const { session, start, done, act } = deskOf("file");
+  const { run } = await start();
+  const approve = async ({ approvals: [open] }: PlaybookAnswer) => {
+    await act((pawl) => pawl.approvals.decide(open?.id ?? "", { decision: "approved", by: "ann" }));
+    return session.look(KEY);
+  };
+  await done("draft.collect", "changes.md");
+  const approved = await approve(await done("draft.write", "notes.md", "summary.txt"));
+  expect(approved).toMatchObject({ action: "do", step: "publish" });
+  writeFileSync(approved.files.find(({ file }) => file === "notes.md")?.path ?? "", "what nobody has seen");
+  expect(await session.report(KEY, "publish", begin)).toMatchObject({ action: "decide" });
+  await act((pawl) => pawl.resolve(run, "rerun"));
+  const again = await done("draft.write", "notes.md", "summary.txt");
+  expect(again).toMatchObject({ action: "wait", step: "review", approvals: [{ name: "review" }] });
+  expect(await approve(again)).toMatchObject({ action: "do", step: "publish" });
 });
 
 describe("a playbook's file", () => {

@@ -33,6 +33,18 @@ export const playbookMutants = [
     killers: onFile("S0-2 S0-17 S2-1"),
   },
   {
+    rule: "S2-1",
+    name: "what is done again keeps the approval of what was lost",
+    changes: [
+      {
+        file: "src/flows/phase-run.ts",
+        from: `if (gate.deed === "approve" && this.#outputs.holds(gate.at))`,
+        to: `if (gate.deed === "approve" && !this.#outputs.holds(gate.at))`,
+      },
+    ],
+    killers: [{ file: "test/playbook.test.ts", title: "S2-1 S0-24" }],
+  },
+  {
     rule: "S0-24",
     name: "a step that is done outside begins without a look at the files before it",
     changes: [{ file: "src/flows/deeds.ts", from: "        await this.#compared(at, check);\n", to: "" }],

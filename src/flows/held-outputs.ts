@@ -27,6 +27,10 @@ export class HeldOutputs {
     this.#held.set(at, { kind: "files", files, isOne: files.length === 1 });
   }
 
+  holds(at: string): boolean {
+    return this.#held.has(at);
+  }
+
   forget(at: string): void {
     this.#held.delete(at);
   }

@@ -186,7 +186,7 @@ export class PhaseRun {
     if (this.#ctx.signal.aborted || this.#options.onFailed === "fail" || isDenial(error)) throw error;
     const decision = await this.#block(at, error, unit);
     if (decision.choice === "skip") this.#mark(at, { status: "done", skipped: decision.reason ?? "skipped" });
-    if (decision.choice === "rerun") await this.#rerun(error);
+    if (decision.choice === "rerun") await this.#rerun(error, at);
     return decision;
   }
 
@@ -211,12 +211,16 @@ export class PhaseRun {
     }
   }
 
-  /** What is lost is made again; what stands on it is left as it is. */
-  async #rerun(error: unknown): Promise<void> {
+  /** What is lost is made again; what stands on it is left as it is, but for approvals: they were about what is lost. `at`: where that was noticed. */
+  async #rerun(error: unknown, at: string): Promise<void> {
     const unit = this.#find(String(readProperty(readProperty(error, "fields"), "at")));
     if (unit === undefined) return;
     this.#outputs.forget(unit.at);
     await this.#unit(unit, false, undefined);
+    const units = this.#plan.phases.flatMap((phase) => phase.units);
+    const here = units.findIndex((one) => one.at === at || one.phase === at);
+    for (const gate of units.slice(units.indexOf(unit) + 1, here))
+      if (gate.deed === "approve" && this.#outputs.holds(gate.at)) await this.#unit(gate, false, undefined);
   }
 
   #find(at: string): Unit | undefined {
