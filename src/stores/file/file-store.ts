@@ -88,10 +88,10 @@ export function storeOver(directory: Directory, options: FileStoreOptions): File
   return {
     kind: "file",
     path: directory.path,
-    files: { outputs: (run) => join(directory.folderOf(run), "outputs") },
     clock,
     leaseClock,
     lanes: 1,
+    files: { outputs: (run) => join(directory.folderOf(run), "outputs") },
 
     async open() {
       directory.check();
@@ -157,11 +157,11 @@ export function storeOver(directory: Directory, options: FileStoreOptions): File
     async nextWake() {
       return nextWake(directory.look().tables, clock.now());
     },
-    async take(worker, run) {
+    async take(worker, run, { slotless } = {}) {
       assertStorable(worker, run);
       return directory.write("Taking a run", ({ tables }, batch) => {
         const before = tables.runs.get(run)?.row.owner;
-        const taken = takeOne(tables, worker, run);
+        const taken = takeOne(tables, worker, run, slotless);
         if (taken !== null && before !== worker) batch.put(run);
         return taken;
       });
