@@ -280,6 +280,7 @@ const INTERFACES = [
       kind: '`"authorisation"`',
       quorum: "1",
       fourEyes: "`false`",
+      notBy: "nobody",
       actor: "none",
       policyVersion: "none",
       timeout: duration(DEFAULTS.values.approvalMs),
@@ -739,8 +740,9 @@ function duration(ms) {
 async function cliPage() {
   const [top] = await helpOf([[]]);
   const commands = [...top.matchAll(/^ {2}([a-z][a-z-]*) .*$/gm)].map((match) => match[1]);
-  const known = [...new Set(commands)].filter((name) => name !== "help");
-  const pages = await helpOf(known.map((name) => [name]));
+  const named = [...new Set(commands)].filter((name) => name !== "help");
+  const known = await withCommandsBelow(named.map((name) => [name]));
+  const pages = await helpOf(known);
   const [overview = "", codes = ""] = top.split(/\n(?=Exit codes:)/);
   return `${[
     "# Command line",
@@ -748,8 +750,18 @@ async function cliPage() {
     fenced(overview),
     "## Exit codes",
     fenced(codes),
-    ...known.map((name, i) => `## pawl ${name}\n\n${fenced(pages[i])}`),
+    ...known.map((words, i) => `## pawl ${words.join(" ")}\n\n${fenced(pages[i])}`),
   ].join("\n\n")}\n`;
+}
+
+/** Some commands have others below them; each follows the one above it. */
+async function withCommandsBelow(commands) {
+  const pages = await helpOf(commands);
+  return commands.flatMap((words, i) => {
+    const [, list = ""] = pages[i].split("\nCommands:\n");
+    const below = [...list.split("\n\n")[0].matchAll(/^ {2}([a-z][a-z-]*) /gm)].map((match) => match[1]);
+    return [words, ...below.filter((name) => name !== "help").map((name) => [...words, name])];
+  });
 }
 
 /** What commands print when they are asked for help, all of them in one process. */

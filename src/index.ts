@@ -130,6 +130,7 @@ export type {
   ManualOptions,
   Phase,
   PhaseFacts,
+  PhaseFile,
   PhaseStep,
   PhasesOptions,
   PhaseWork,

@@ -31,8 +31,11 @@ const COMMANDS = [
   "workers",
   "doctor",
   "backup",
+  "mcp",
   "exit-codes",
 ];
+
+const OF_PLAYBOOKS = ["start", "next", "begin", "done", "fail", "status"].map((name) => `playbook ${name}`);
 
 describe("help", () => {
   it("X-31 lists every command, an example and the exit codes", async () => {
@@ -44,7 +47,7 @@ describe("help", () => {
   });
 
   // The page is every command's own help: docs.test.ts compares it with what the commands print.
-  it.each(COMMANDS)("S2-66 %s has an example, --json and --store", (command) => {
+  it.each([...COMMANDS, ...OF_PLAYBOOKS])("S2-66 %s has an example, --json and --store", (command) => {
     const help = REFERENCE.split(/^## /m).find((section) => section.startsWith(`pawl ${command}\n`));
     expect(help).toMatch(new RegExp(`Examples?:\n  \\$ pawl ${command}`));
     expect(help).toContain("--json");

@@ -12,6 +12,7 @@ import { lintMutants } from "./lint.mjs";
 import { machineMutants } from "./machines.mjs";
 import { ownershipMutants } from "./ownership.mjs";
 import { phaseMutants } from "./phases.mjs";
+import { playbookMutants } from "./playbooks.mjs";
 import { postgresMutants } from "./postgres.mjs";
 import { storeMutants } from "./stores.mjs";
 import { turnMutants } from "./turns.mjs";
@@ -34,4 +35,5 @@ export const mutants = [
   ...phaseMutants,
   ...machineMutants,
   ...versionMutants,
+  ...playbookMutants,
 ];

@@ -34,9 +34,9 @@ export const approvalMutants = [
     name: "the actor may approve what needs four eyes",
     changes: [
       {
-        file: "src/core/approval-votes.ts",
-        from: "if (fourEyes && vote.by === actor) {",
-        to: "if (fourEyes && vote.by === null) {",
+        file: "src/core/approval-request.ts",
+        from: "return (fourEyes && person === actor) ||",
+        to: "return (fourEyes && person === null) ||",
       },
     ],
     killers: inApprovals("X-23 E-14"),

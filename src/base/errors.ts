@@ -29,6 +29,7 @@ export type ErrorCode =
   | "illegal_transition"
   | "invalid_argument"
   | "invalid_name"
+  | "invalid_playbook"
   | "invalid_state_document"
   | "invalid_transition"
   | "journal_entry_missing"

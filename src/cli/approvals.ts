@@ -111,6 +111,7 @@ function show({ out }: Call<unknown>, one: ApprovalSummary, now: number): void {
     ...(one.action.resources === undefined ? [] : [["resources", one.action.resources.join(", ")] as const]),
     ...(one.evidence === null ? [] : [["evidence", shortJson(one.evidence)] as const]),
     ...(one.actor === null ? [] : [["actor", `${one.actor}${one.fourEyes ? ", who may not decide" : ""}`] as const]),
+    ...(one.notBy === undefined ? [] : [["may not decide", one.notBy.join(", ")] as const]),
     ...(one.denials.tool === 0 ? [] : [["denied before", deniedText(one.denials)] as const]),
     ["who may", one.approvers.join(", ")],
     ["votes", `${one.votes.length} of ${one.quorum}${votes.length === 0 ? "" : `: ${votes.join("; ")}`}`],

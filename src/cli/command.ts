@@ -21,14 +21,20 @@ export interface Call<O> {
 }
 
 /** Adds a command with the options that all have, and examples in its help. */
-export function addCommand(program: Command, usage: string, summary: string, examples: readonly string[]): Command {
+export function addCommand(
+  program: Command,
+  usage: string,
+  summary: string,
+  examples: readonly string[],
+  storeHelp: string = STORE_HELP,
+): Command {
   const command = program
     .command(usage)
     .summary(summary)
     .description(`${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`);
   const title = examples.length === 1 ? "Example" : "Examples";
   command.addHelpText("after", `\n${title}:\n${examples.map((line) => `  $ ${line}`).join("\n")}`);
-  return command.option("--json", JSON_HELP).option("--store <url>", STORE_HELP);
+  return command.option("--json", JSON_HELP).option("--store <url>", storeHelp);
 }
 
 export const JSON_HELP = "print the result as JSON, for programs";
@@ -42,7 +48,7 @@ export function action<O, A extends readonly unknown[]>(
   return async (...params) => {
     const command = params.at(-1) as Command;
     const args = params.slice(0, -2) as unknown as A;
-    const options = { ...command.parent?.opts<CommonOptions>(), ...command.opts<O & CommonOptions>() };
+    const options = { ...optionsAbove(command), ...command.opts<O & CommonOptions>() };
     const out = createOutput(options.json === true);
     try {
       process.exitCode = await body({ options, out, url: storeUrl(options.store) }, ...args);
@@ -50,6 +56,11 @@ export function action<O, A extends readonly unknown[]>(
       process.exitCode = reportFailure(error, out);
     }
   };
+}
+
+/** What all commands have may be given before them. */
+function optionsAbove({ parent }: Command): CommonOptions {
+  return parent === null ? {} : { ...optionsAbove(parent), ...parent.opts<CommonOptions>() };
 }
 
 /** Opens the store as a client for as long as `body` takes. */

@@ -1,7 +1,9 @@
 import type { Pawl } from "../client/pawl.ts";
 import { isCovered } from "../client/stranded.ts";
 import { isTerminal } from "../core/transition.ts";
+import { PLAYBOOK_TAG } from "../flows/playbook.ts";
 import type { Call } from "./command.ts";
+import { playbookStoreFlag } from "./playbook-store.ts";
 import { clean } from "./printable.ts";
 import { storeFlag } from "./store-url.ts";
 
@@ -21,6 +23,8 @@ export async function noteIfNobodyWorks(out: Call<unknown>["out"], url: string, 
   const row = await pawl.store.run(id);
   // What has ended needs nobody: the answer to something that was said before.
   if (row === null || isTerminal(row.state) || (await isCovered(pawl.store, row))) return;
+  if (row.tags.includes(PLAYBOOK_TAG))
+    return out.note(`Go on with: pawl playbook next --run ${row.id}${playbookStoreFlag(url)}`);
   out.note(
     out.noteColor.yellow(
       `No live worker has ${clean(row.workflow)} ${row.version}: the run begins when one is started, with "pawl worker <file>${storeFlag(url)}".`,

@@ -1,5 +1,4 @@
 #!/usr/bin/env node
-import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { addAdvance } from "./advance.ts";
 import { addAnswer, addRevoke } from "./answer.ts";
@@ -19,7 +18,9 @@ import { addImport } from "./import.ts";
 import { addInit } from "./init.ts";
 import { addJournal } from "./journal.ts";
 import { addLs } from "./ls.ts";
+import { addMcp } from "./mcp.ts";
 import { addNext } from "./next.ts";
+import { addPlaybook } from "./playbook.ts";
 import { addReplay } from "./replay.ts";
 import { addResolve } from "./resolve.ts";
 import { addRetry } from "./retry.ts";
@@ -30,6 +31,7 @@ import { addSignal } from "./signal.ts";
 import { addStart } from "./start.ts";
 import { addState } from "./state.ts";
 import { addTest } from "./test.ts";
+import { packageVersion } from "./version.ts";
 import { addWhy } from "./why.ts";
 import { addWorker } from "./worker.ts";
 import { addWorkers } from "./workers.ts";
@@ -39,6 +41,7 @@ const GROUPS: readonly (readonly [title: string, commands: readonly ((program: C
   ["Look:", [addLs, addShow, addWhy, addNext, addJournal, addEffects, addGraph, addExport]],
   ["Act on a run:", [addSignal, addCancel, addRetry, addFork, addResolve, addState]],
   ["Approvals:", [addApprovals, addApprove, addDeny, addRequestChanges]],
+  ["Playbooks:", [addPlaybook, addMcp]],
   ["Callbacks:", [addAnswer, addRevoke]],
   ["Schedules:", [addSchedules]],
   ["Test:", [addTest, addReplay]],
@@ -83,13 +86,6 @@ const VARIABLES = [
   "  PAWL_DEBUG=1  stack traces with errors",
   "  NO_COLOR      no colours",
 ].join("\n");
-
-function packageVersion(): string {
-  const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
-    version: string;
-  };
-  return version;
-}
 
 function jsonError(text: string): string {
   return `${JSON.stringify({ error: { code: "invalid_argument", message: text.replace(/^error: /, "").trim() } })}\n`;

@@ -11,13 +11,19 @@ export function storeUrl(option: string | undefined): string {
 
 /** Looking must not create: a command that only reads refuses a file that is not there. */
 export function assertStoreExists(url: string): void {
+  if (storeExists(url)) return;
   const path = localPath(url);
-  if (path === null || existsSync(path)) return;
   throw new PawlError(
     "storage_unavailable",
     `There is no store at ${path}. Start a run first (pawl run …, which creates it), or name the store with --store or PAWL_STORE.`,
     { fields: { path } },
   );
+}
+
+/** As far as that can be told without opening it. */
+export function storeExists(url: string): boolean {
+  const path = localPath(url);
+  return path === null || existsSync(path);
 }
 
 /** The file of a SQLite store, or the directory of a file store; `null` for any other. */

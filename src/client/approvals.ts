@@ -18,6 +18,7 @@ import {
   type ApprovalRequested,
   approversAt,
   handoffsAt,
+  isInvolved,
   levelAt,
   recordOf,
 } from "../core/approval-request.ts";
@@ -60,7 +61,7 @@ export interface ApprovalQuery {
 export interface ApprovalSummary
   extends Pick<
     ApprovalRequested,
-    "id" | "name" | "hash" | "action" | "evidence" | "risk" | "kind" | "quorum" | "fourEyes" | "denials"
+    "id" | "name" | "hash" | "action" | "evidence" | "risk" | "kind" | "quorum" | "fourEyes" | "notBy" | "denials"
   > {
   readonly run: string;
   readonly workflow: string;
@@ -236,7 +237,7 @@ export class Approvals {
     // What the votes have decided is decided, also if no worker has taken it up yet.
     const decided = found.decided ?? (isWaiting ? decisionOf(run, request, votes) : null);
     const now = decided?.at ?? this.#ports.store.clock.now();
-    const { id, name, hash, action, evidence, risk, kind, quorum, fourEyes, denials, actor, policyVersion, at } =
+    const { id, name, hash, action, evidence, risk, kind, quorum, fourEyes, notBy, denials, actor, policyVersion, at } =
       request;
     return {
       id,
@@ -251,6 +252,7 @@ export class Approvals {
       kind,
       quorum,
       fourEyes,
+      ...(notBy !== undefined && { notBy }),
       denials,
       actor,
       policyVersion,
@@ -340,8 +342,7 @@ function fits(summary: ApprovalSummary, { by, roles = [], risk }: ApprovalQuery)
   if (summary.status !== "open") return false;
   if (risk !== undefined && summary.risk !== risk) return false;
   if (by === undefined && roles.length === 0) return true;
-  const isActor = summary.fourEyes && by === summary.actor;
-  return !isActor && mayDecide(summary.approvers, by ?? "", roles);
+  return !isInvolved(summary, by ?? "") && mayDecide(summary.approvers, by ?? "", roles);
 }
 
 /** A page goes on behind the last wait of the one before: its run and key, which has no line break. */

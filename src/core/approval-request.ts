@@ -27,6 +27,8 @@ export interface ApprovalSpec {
   readonly kind: ApprovalKind;
   readonly quorum: number;
   readonly fourEyes: boolean;
+  /** Absent: nobody. */
+  readonly notBy?: readonly string[];
   readonly actor: string | null;
   readonly policyVersion: string | null;
   readonly timeoutMs: number;
@@ -125,6 +127,14 @@ export function actionDigest(digest: Digest, action: ApprovalAction): string {
 
 function plainAction({ tool, arguments: given, resources }: ApprovalAction) {
   return { tool, arguments: given, resources: [...(resources ?? [])].sort() };
+}
+
+/** Whoever is involved does not decide, whatever else allows it. */
+export function isInvolved(
+  { fourEyes, actor, notBy = [] }: Pick<ApprovalSpec, "fourEyes" | "actor" | "notBy">,
+  person: string,
+): boolean {
+  return (fourEyes && person === actor) || notBy.includes(person);
 }
 
 /** Who may decide at a time: those who were asked first, and those it was escalated to by then. */

@@ -33,6 +33,15 @@ describe("what ctx.approve accepts", () => {
     });
   });
 
+  it("X-23 leaves out who may not decide: somebody must be left", () => {
+    expect(fieldOf({ notBy: "ann" })).toBe("notBy");
+    expect(fieldOf({ notBy: ["ann"] })).toBe("approvers");
+    expect(fieldOf({ notBy: ["ann"], approvers: ["ann", "role:editor"] })).toBe(null);
+    expect(fieldOf({ fourEyes: true })).toBe("actor");
+    expect(approvalSpec("a", { ...GOOD, notBy: ["bob", "bob"] })).toMatchObject({ notBy: ["bob"] });
+    expect(approvalSpec("a", { ...GOOD, notBy: [] })).not.toHaveProperty("notBy");
+  });
+
   it("T-24 refuses an action of escalation that it does not know, and names the field", () => {
     expect(
       fieldOf({

@@ -14,7 +14,7 @@ import {
   RISKS,
   type Risk,
 } from "./approval.ts";
-import type { ApprovalRequested, ApprovalSpec, LevelSpec } from "./approval-request.ts";
+import { type ApprovalRequested, type ApprovalSpec, isInvolved, type LevelSpec } from "./approval-request.ts";
 import { nextDue } from "./approval-times.ts";
 import { POLICY, ROLE } from "./approval-votes.ts";
 import { encodePayload } from "./draft.ts";
@@ -43,6 +43,9 @@ export function approvalSpec(name: string, given: ApproveOptions): ApprovalSpec 
   oneOf(name, "onDenied", onDenied, ON_DENIED);
   oneOf(name, "onExpired", onExpired, ON_EXPIRED);
   oneOf(name, "onChanges", onChanges, ON_DENIED);
+  const notBy = options.notBy ?? [];
+  if (!Array.isArray(notBy)) throw invalid(name, "notBy", notBy, "Give a list of people");
+  for (const one of notBy) assertName(`notBy of approval "${name}"`, one);
   if (actor !== null) assertName(`actor of approval "${name}"`, actor);
   if (policyVersion !== null) assertName(`policyVersion of approval "${name}"`, policyVersion);
   encodePayload(evidence, `evidence of approval "${name}"`);
@@ -56,6 +59,7 @@ export function approvalSpec(name: string, given: ApproveOptions): ApprovalSpec 
     kind,
     quorum,
     fourEyes,
+    ...(notBy.length > 0 && { notBy: [...new Set(notBy)] }),
     actor,
     policyVersion,
     timeoutMs,
@@ -201,14 +205,15 @@ function assertAutoApproval(
 }
 
 /** A question that nobody could answer is a mistake. */
-function assertDecidable({ name, quorum, fourEyes, actor, approvers, levels }: ApprovalSpec): void {
+function assertDecidable(spec: ApprovalSpec): void {
+  const { name, quorum, fourEyes, actor, approvers, levels } = spec;
   if (!Number.isInteger(quorum) || quorum < 1) throw invalid(name, "quorum", quorum, "Give a whole number of people");
   if (typeof fourEyes !== "boolean") throw invalid(name, "fourEyes", fourEyes, "Give true or false");
-  if (fourEyes && actor === null)
+  if (fourEyes && actor === null && spec.notBy === undefined)
     throw invalid(name, "actor", actor, "`fourEyes` keeps the actor from deciding: say who that is");
   const everybody = [...approvers, ...levels.flatMap(({ to }) => to)];
   if (everybody.some((one) => one.startsWith(ROLE))) return;
-  const deciders = everybody.filter((one) => !fourEyes || one !== actor);
+  const deciders = everybody.filter((one) => !isInvolved(spec, one));
   if (new Set(deciders).size < quorum)
     throw invalid(
       name,

@@ -2,7 +2,7 @@
 // What people say about an approval, and what follows from it. Pure: whoever sends a vote asks here first, and the owner of the run asks again (I15).
 import { PawlError } from "../base/errors.ts";
 import { type ApprovalVote, VOTES, type VoteDecision } from "./approval.ts";
-import { type ApprovalDecided, type ApprovalRequested, approversAt, levelAt } from "./approval-request.ts";
+import { type ApprovalDecided, type ApprovalRequested, approversAt, isInvolved, levelAt } from "./approval-request.ts";
 import { closesAt } from "./approval-times.ts";
 import type { InboxRow } from "./store.ts";
 
@@ -54,8 +54,9 @@ export function refusalOf(run: string, request: ApprovalRequested, vote: TimedVo
     const message = `What ${vote.by} has decided about is not what approval ${id} ("${name}" of run ${run}) is about: the action differs. Look at it again and decide about that.`;
     return new PawlError("approval_mismatch", message, { fields: { ...fields, reason: "changed_action", hash } });
   }
-  if (fourEyes && vote.by === actor) {
-    const message = `${vote.by} is the actor of approval ${id} ("${name}" of run ${run}) and may not decide about it: it needs four eyes. Ask somebody else.`;
+  if (isInvolved(request, vote.by)) {
+    const part = vote.by === actor ? "is the actor of" : "has done the work of";
+    const message = `${vote.by} ${part} approval ${id} ("${name}" of run ${run}) and may not decide about it: it needs four eyes. Ask somebody else.`;
     return new PawlError("approval_mismatch", message, { fields: { ...fields, reason: "wrong_role", fourEyes } });
   }
   const approvers = approversAt(request, vote.at);

@@ -86,6 +86,8 @@ export interface ApproveOptions {
   readonly quorum?: number;
   /** The `actor` may not decide. */
   readonly fourEyes?: boolean;
+  /** Nor may these, whatever roles they have: those who have done the work. */
+  readonly notBy?: readonly string[];
   /** On whose behalf the action is done. */
   readonly actor?: string;
   /** The policy under which the approval is asked for: under another one it no longer counts. */

@@ -18,6 +18,7 @@ export interface Line {
   error?: string;
   input?: unknown;
   output?: { readonly value: unknown };
+  doneBy?: string;
 }
 
 export interface OpenWait {
@@ -129,6 +130,7 @@ export class DocumentFold {
     if (mark.skipped !== undefined) line.skipped = mark.skipped;
     if (mark.error !== undefined) line.error = mark.error;
     if (mark.output !== undefined) line.output = { value: mark.output };
+    if (mark.by !== undefined) line.doneBy = mark.by;
   }
 
   #call(entry: Entry, key: string): void {

@@ -61,6 +61,7 @@ const VALIDATION_CODES: ReadonlySet<unknown> = new Set([
   "schema_mismatch",
   "invalid_argument",
   "invalid_name",
+  "invalid_playbook",
   "not_serializable",
 ]);
 

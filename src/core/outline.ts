@@ -47,6 +47,8 @@ export interface PhaseMark {
   readonly skipped?: string;
   readonly error?: string;
   readonly output?: unknown;
+  /** Who has done it, where that was somebody outside. */
+  readonly by?: string;
 }
 
 /** Why nothing goes on, and what a person may choose. */

@@ -115,6 +115,7 @@ const STEP: Fields = {
   output_form: bytes,
   output_files: files,
   error: text,
+  done_by: text,
   skipped: text,
 };
 

@@ -53,6 +53,8 @@ export interface StepRecord {
   readonly output?: unknown;
   readonly input?: unknown;
   readonly error?: string;
+  /** Who has done it, where that was somebody outside. */
+  readonly done_by?: string;
   /** Why it counts as done though it was not executed. */
   readonly skipped?: string;
 }
@@ -304,7 +306,7 @@ function adoptedRecord({ started_at: _began, attempts: _tries, input: _input, ..
 }
 
 function recordOf(line: Line, isInFile: boolean): StepRecord {
-  const { status, startedAt, completedAt, attempts, skipped, error, input, output } = line;
+  const { status, startedAt, completedAt, attempts, skipped, error, input, output, doneBy } = line;
   return {
     status,
     ...(startedAt !== undefined && { started_at: timeText(startedAt) }),
@@ -313,6 +315,7 @@ function recordOf(line: Line, isInFile: boolean): StepRecord {
     ...(input !== undefined && { input: plain(input) }),
     ...(output !== undefined && outputFields(output.value, isInFile)),
     ...(error !== undefined && { error }),
+    ...(doneBy !== undefined && { done_by: doneBy }),
     ...(skipped !== undefined && { skipped }),
   };
 }

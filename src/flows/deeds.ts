@@ -32,7 +32,8 @@ export class Deeds {
   readonly #folder: () => string;
   readonly #work: (info: StepInfo) => Work;
   readonly #calls = new Map<string, number>();
-
+  /** Who has had a part in a step that is done outside. */
+  readonly #doers = new Set<string>();
   readonly #ticket: () => string;
 
   constructor(
@@ -47,6 +48,10 @@ export class Deeds {
     this.#ticket = ports.ticket;
   }
 
+  doneBy(person: string): void {
+    this.#doers.add(person);
+  }
+
   /** Does it, and holds what it gives. `isFirst`: it is the first step of a phase, where all files of earlier ones are compared. */
   async do(unit: Unit, isFirst: boolean): Promise<void> {
     const check = () => this.#outputs.check(isFirst);
@@ -58,7 +63,8 @@ export class Deeds {
       case "approve":
         return this.#approve(unit);
       case "manual":
-        return this.#manual(unit);
+        // Days may have passed since: all that it builds on is compared.
+        return this.#manual(unit, () => this.#outputs.check(true));
       case "sleep":
         return this.#sleep(unit);
       case "waitFor":
@@ -109,9 +115,21 @@ export class Deeds {
     const { action } = approve as { action?: unknown };
     const isMade = typeof approve === "function" || typeof action === "function";
     const options = isMade
-      ? await this.#ctx.step(questionKey(at, "with"), (info) => this.#gate(approve as never, this.#work(info)))
+      ? await this.#ctx.step(questionKey(at, "with"), (info) => {
+          // What people are asked about is what is there.
+          this.#outputs.check(true);
+          return this.#gate(approve as never, this.#work(info));
+        })
       : (approve as ApproveOptions);
-    this.#outputs.holdValue(at, await this.#ctx.approve(at, options));
+    this.#outputs.holdValue(at, await this.#ctx.approve(at, this.#byOthers(options)));
+  }
+
+  /** Nobody approves of what they have done themselves. */
+  #byOthers(options: ApproveOptions): ApproveOptions {
+    const { fourEyes, actor, notBy = [] } = options;
+    if (fourEyes !== true || actor !== undefined) return options;
+    const involved = [...new Set([...notBy, ...this.#doers])];
+    return { ...options, fourEyes: involved.length > 0, notBy: involved };
   }
 
   #gate(approve: ApproveOptions | ((work: Work) => ApproveOptions), work: Work): ApproveOptions {
@@ -149,7 +167,7 @@ export class Deeds {
 
   // Work that is done outside
 
-  async #manual({ at, spec }: Unit): Promise<void> {
+  async #manual({ at, spec }: Unit, check: () => void): Promise<void> {
     const { instructions = "", outputs = [] } = spec.manual ?? {};
     let work: ManualWork = { ticket: this.#ticket(), at, instructions, outputs };
     this.#mark(at, { status: "pending" });
@@ -157,7 +175,9 @@ export class Deeds {
     for (;;) {
       const message = await this.#ctx.waitFor(MANUAL_SIGNAL);
       if (!isAbout(message, work)) continue;
+      this.doneBy(message.by);
       if (message.action === "begin") {
+        await this.#compared(at, check);
         work = { ...work, begunBy: message.by };
         this.#ctx.set(MANUAL, work);
         this.#mark(at, { status: "in_progress" });
@@ -165,8 +185,17 @@ export class Deeds {
       }
       this.#ctx.set(MANUAL, null);
       if (message.action === "fail") throw new Error(message.reason);
-      this.#mark(at, { status: "done", output: message.outputs });
+      this.#mark(at, { status: "done", output: message.outputs, by: message.by });
       return this.#outputs.holdFiles(at, message.outputs);
+    }
+  }
+
+  async #compared(at: string, check: () => void): Promise<void> {
+    try {
+      await this.#ctx.step(questionKey(at, "with"), check);
+    } catch (error) {
+      this.#ctx.set(MANUAL, null);
+      throw error;
     }
   }
 

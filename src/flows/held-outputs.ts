@@ -2,6 +2,7 @@
 import type { OutputFile } from "../core/outline.ts";
 import { assertThere, readOutput, verifyOutput } from "./output-files.ts";
 import type { PhasePlan, Unit } from "./phase-plan.ts";
+import type { PhaseFile } from "./phase-spec.ts";
 
 type Held =
   | { readonly kind: "value"; readonly value: unknown }
@@ -26,6 +27,10 @@ export class HeldOutputs {
     this.#held.set(at, { kind: "files", files, isOne: files.length === 1 });
   }
 
+  holds(at: string): boolean {
+    return this.#held.has(at);
+  }
+
   forget(at: string): void {
     this.#held.delete(at);
   }
@@ -41,6 +46,13 @@ export class HeldOutputs {
       if (held.kind === "value") return held.value;
       return held.isOne ? held.files[0] : held.files;
     }, true);
+  }
+
+  /** The files that are held, with their hashes. */
+  files(): PhaseFile[] {
+    return [...this.#held].flatMap(([at, held]) =>
+      held.kind === "value" ? [] : held.files.map(({ file, sha256 }) => ({ at, file, sha256 })),
+    );
   }
 
   /** Notices files that are gone; with `whole`, also those that were changed. */

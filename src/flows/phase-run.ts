@@ -186,7 +186,7 @@ export class PhaseRun {
     if (this.#ctx.signal.aborted || this.#options.onFailed === "fail" || isDenial(error)) throw error;
     const decision = await this.#block(at, error, unit);
     if (decision.choice === "skip") this.#mark(at, { status: "done", skipped: decision.reason ?? "skipped" });
-    if (decision.choice === "rerun") await this.#rerun(error);
+    if (decision.choice === "rerun") await this.#rerun(error, at);
     return decision;
   }
 
@@ -211,12 +211,16 @@ export class PhaseRun {
     }
   }
 
-  /** What is lost is made again; what stands on it is left as it is. */
-  async #rerun(error: unknown): Promise<void> {
+  /** What is lost is made again; what stands on it is left as it is, but for approvals: they were about what is lost. `at`: where that was noticed. */
+  async #rerun(error: unknown, at: string): Promise<void> {
     const unit = this.#find(String(readProperty(readProperty(error, "fields"), "at")));
     if (unit === undefined) return;
     this.#outputs.forget(unit.at);
     await this.#unit(unit, false, undefined);
+    const units = this.#plan.phases.flatMap((phase) => phase.units);
+    const here = units.findIndex((one) => one.at === at || one.phase === at);
+    for (const gate of units.slice(units.indexOf(unit) + 1, here))
+      if (gate.deed === "approve" && this.#outputs.holds(gate.at)) await this.#unit(gate, false, undefined);
   }
 
   #find(at: string): Unit | undefined {
@@ -243,7 +247,8 @@ export class PhaseRun {
   }
 
   #hold({ at }: Unit, record: StepRecord): void {
-    const { output_file, output_hash, output_size, output_form, output_files, output } = record;
+    const { output_file, output_hash, output_size, output_form, output_files, output, done_by } = record;
+    if (done_by !== undefined) this.#deeds.doneBy(done_by);
     if (output_files !== undefined) return this.#outputs.holdFiles(at, output_files.map(fileOf));
     const only = { file: output_file ?? "", hash: output_hash, size: output_size, form: output_form };
     if (output_file !== undefined) return this.#outputs.holdFiles(at, [fileOf(only)]);
@@ -263,14 +268,18 @@ export class PhaseRun {
 
   #work(info: StepInfo): PhaseWork<unknown, object> {
     const { attempt, heartbeat, spent } = info;
+    const outputs = this.#outputs;
     return {
       input: this.#input,
-      outputs: this.#outputs.forStep(),
+      outputs: outputs.forStep(),
       run: this.#ctx.run,
       key: firstKey(info.key),
       attempt,
       heartbeat,
       spent,
+      get files() {
+        return outputs.files();
+      },
       // Made on demand, as for every step.
       get signal() {
         return info.signal;

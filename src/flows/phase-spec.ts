@@ -14,7 +14,17 @@ export interface PhaseFacts<I, O> {
    * for, and compared with its hash. What was skipped is `undefined`.
    */
   readonly outputs: Readonly<O>;
+  /** The files that earlier phases gave, in the order in which they were done. */
+  readonly files: readonly PhaseFile[];
   readonly run: Context["run"];
+}
+
+export interface PhaseFile {
+  /** Whose output it is: `phase.step`, or the phase. */
+  readonly at: string;
+  readonly file: string;
+  /** Of its bytes, as hex. */
+  readonly sha256: string;
 }
 
 /** The same, inside a step: `key` is the same in every attempt, also in one that a person asks for after a failure. */
@@ -38,7 +48,10 @@ export interface StepDeeds<I, O> {
   readonly call?: Workflow<never, unknown>;
 }
 
-/** A gate whose options are known in advance, all but what it is about. */
+/**
+ * A gate whose options are known in advance, all but what it is about. With `fourEyes` and without an `actor`, nobody may decide who has had a part in
+ * a step that is done outside.
+ */
 export interface GateOptions<I, O> extends Omit<ApproveOptions, "action" | "evidence"> {
   readonly action: ApprovalAction | ((facts: PhaseFacts<I, O>) => ApprovalAction);
   readonly evidence?: unknown;
