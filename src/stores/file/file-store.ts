@@ -1,17 +1,19 @@
 // The file store
 // One JSON document per run in a directory that one process at a time works on. It answers as the memory store does, whose tables it keeps; what a
 // call has changed is written before its promise resolves. The rules are in `directory.ts`.
-import { resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { type Clock, systemClock } from "../../base/clock.ts";
 import { PawlError } from "../../base/errors.ts";
 import { rateLimit } from "../../core/flow-control.ts";
 import {
+  type ClaimedRun,
   type ClaimRequest,
   type Delivery,
   type Hint,
   LONG_DEAD_MS,
   type Message,
   type OrphanRow,
+  type RunCommit,
   type Store,
   type WorkerRow,
 } from "../../core/store.ts";
@@ -39,7 +41,14 @@ import { blockedError } from "./blocked.ts";
 import { commit } from "./commit.ts";
 import { Directory } from "./directory.ts";
 import type { Durability, FaultPoint } from "./disk.ts";
-import { type AcceptOptions, acceptDocument, type HeldDocument, heldDocuments } from "./held-documents.ts";
+import {
+  acceptDocument,
+  type Decider,
+  type HeldDocument,
+  heldDocuments,
+  rebuildDocument,
+  setAside,
+} from "./held-documents.ts";
 import { Hints } from "./hints.ts";
 import { blockedRun, type Holdings, shareOf, unreadableRun, viewOf } from "./holdings.ts";
 import { backup, inspect } from "./inspect.ts";
@@ -63,10 +72,17 @@ export interface FileStore extends Store {
   readonly path: string;
   /** The folder of a run: its document, and whatever else belongs to it. */
   folderOf(run: string): string;
-  /** Documents that somebody has changed by hand. Their runs are held. */
+  /** Documents that somebody has changed by hand, and those that are damaged but can be read as JSON. Their runs are held. */
   heldDocuments(): Promise<HeldDocument[]>;
-  /** Takes such a document over as it stands, if its journal is whole, and lets its run go on. Returns it as it was found. */
-  accept(run: string, options: AcceptOptions): Promise<HeldDocument>;
+  /**
+   * Takes an edited document over, if its journal is whole, and lets its run go on: as it stands, or with what `write` makes of the run, in the same
+   * write. Returns it as it was found.
+   */
+  accept(run: string, who: Decider, write?: (run: ClaimedRun) => RunCommit): Promise<HeldDocument>;
+  /** Writes the readable fields again from the journal, if that is whole; what stood there is in `quarantine/`. */
+  rebuild(run: string, who: Decider): Promise<void>;
+  /** Moves the folder of a run that is held to `archive/`, as it is. */
+  setAside(run: string, who: Decider): Promise<void>;
 }
 
 /** A store of JSON documents in a directory, one per run; it is created. One process at a time may write to it, any may read. */
@@ -91,6 +107,7 @@ export function storeOver(directory: Directory, options: FileStoreOptions): File
     clock,
     leaseClock,
     lanes: 1,
+    files: { outputs: (run) => join(directory.folderOf(run), "outputs") },
 
     async open() {
       directory.check();
@@ -156,11 +173,11 @@ export function storeOver(directory: Directory, options: FileStoreOptions): File
     async nextWake() {
       return nextWake(directory.look().tables, clock.now());
     },
-    async take(worker, run) {
+    async take(worker, run, { slotless } = {}) {
       assertStorable(worker, run);
       return directory.write("Taking a run", ({ tables }, batch) => {
         const before = tables.runs.get(run)?.row.owner;
-        const taken = takeOne(tables, worker, run);
+        const taken = takeOne(tables, worker, run, slotless);
         if (taken !== null && before !== worker) batch.put(run);
         return taken;
       });
@@ -267,14 +284,29 @@ export function storeOver(directory: Directory, options: FileStoreOptions): File
     async heldDocuments() {
       return heldDocuments(directory);
     },
-    async accept(run, how) {
+    async accept(run, who, write) {
       assertStorable(run);
-      const accepted = acceptDocument(directory, run, how, clock.now());
-      directory.own("Accepting a document");
-      hints.tellSoon();
+      const accepted = acceptDocument(directory, run, who, clock.now(), write);
+      settleMended(directory, hints);
       return accepted;
     },
+    async rebuild(run, who) {
+      assertStorable(run);
+      rebuildDocument(directory, run, who, clock.now());
+      settleMended(directory, hints);
+    },
+    async setAside(run, who) {
+      assertStorable(run);
+      setAside(directory, run, who);
+      settleMended(directory, hints);
+    },
   };
+}
+
+/** Everything is read again: whoever has something for the run can deliver it now. */
+function settleMended(directory: Directory, hints: Hints): void {
+  directory.own("Mending a document");
+  hints.tellSoon();
 }
 
 function hasNews(run: MemoryRun): boolean {
