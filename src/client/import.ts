@@ -6,7 +6,7 @@ import { dirname, join, resolve } from "node:path";
 import { PawlError, readProperty } from "../base/errors.ts";
 import { isName } from "../base/ids.ts";
 import { compareVersions, parseVersion, sameMinor } from "../base/semver.ts";
-import { stepKey } from "../core/outline.ts";
+import { type Outline, stepKey } from "../core/outline.ts";
 import type { DocumentFile, PhaseRecord, StepRecord } from "../core/state-document.ts";
 import { type GivenDocument, type ReadDocument, readStateDocument } from "../core/state-document-reader.ts";
 import type { Store } from "../core/store.ts";
@@ -42,7 +42,7 @@ export async function readImport(store: Store, value: unknown, options: ImportOp
   const read = readStateDocument(value);
   const { document } = read;
   assertUnfinished(document);
-  assertKnown(document, workflow);
+  assertKnown(document.phases, workflow.plan.outline);
   await assertFree(store, document);
   const taking = new Taking(document.workflow_id, options.outputs ?? ".", folderFor(store, workflow, document));
   const phases = await taking.phases(document.phases);
@@ -118,12 +118,12 @@ function assertUnfinished({ workflow_id: id, status, cancelled }: GivenDocument)
 }
 
 /** Names that the definition does not have are those of another definition, or slips of whoever has edited the document. */
-function assertKnown({ phases }: GivenDocument, { plan }: PhasesWorkflow): void {
-  const names = plan.phases.map(({ name }) => name);
+export function assertKnown(phases: GivenDocument["phases"], outline: Outline): void {
+  const names = outline.phases.map(({ name }) => name);
   for (const [name, record] of Object.entries(phases)) {
-    const phase = plan.phases.find((one) => one.name === name);
+    const phase = outline.phases.find((one) => one.name === name);
     if (phase === undefined) throw unknown(`phases.${name}`, names);
-    const steps = phase.hasSteps ? phase.units.map(({ step }) => step ?? "") : [];
+    const steps = (phase.steps ?? []).map((step) => step.name);
     const other = Object.keys(record.steps ?? {}).find((step) => !steps.includes(step));
     if (other !== undefined) throw unknown(`phases.${name}.steps.${other}`, steps);
   }
@@ -154,7 +154,8 @@ async function assertFree(store: Store, { workflow_id: id }: GivenDocument): Pro
 
 // Files
 
-class Taking {
+/** Takes the output files that records name from one folder to another, and notes what is known of them in the records. */
+export class Taking {
   readonly warnings: string[] = [];
   readonly #run: string;
   readonly #from: string;

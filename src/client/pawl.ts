@@ -25,6 +25,7 @@ import { Callbacks } from "./callbacks.ts";
 import { Changes } from "./changes.ts";
 import { consoleLog, harmless } from "./console-log.ts";
 import { assertSameCancel } from "./decision.ts";
+import { Documents } from "./documents.ts";
 import { forkCommit, forkPoint, readableStart, retryPoint } from "./fork.ts";
 import { type ImportOptions, readImport } from "./import.ts";
 import { type Machine, machineOf } from "./machine.ts";
@@ -100,6 +101,8 @@ export class Pawl {
   readonly approvals: Approvals;
   /** Answers of outside systems: `answer` a token of `ctx.callback`, `fail` it, or `revoke` it by its id. */
   readonly callbacks: Callbacks;
+  /** Documents of a `file:` store that somebody has edited or that are damaged: `held`, `accept`, `rebuild`, `fresh`. */
+  readonly documents: Documents;
   readonly #registry: Registry;
   readonly #codec: Codec;
   readonly #log: Log;
@@ -173,6 +176,7 @@ export class Pawl {
     };
     this.approvals = new Approvals(outside);
     this.callbacks = new Callbacks({ ...outside, host, secrets });
+    this.documents = new Documents({ ...this.#ports, assertOpen: () => this.#assertOpen() });
     this.#schedules = new Schedules({ ...this.#ports, cancel: (run, reason) => this.cancel(run, { reason }) });
   }
 

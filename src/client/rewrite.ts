@@ -48,11 +48,10 @@ export interface RewritePorts {
 
 /** Makes a run that nobody works on go on from another state, as a new generation. */
 export async function rewriteRun(ports: RewritePorts, run: string, options: RewriteOptions): Promise<void> {
-  checkOptions(options);
   const row = await rowOf(run, ports.store);
   assertNoSchedule(row.workflow);
   const workflow = ports.registry.forRun(row.workflow, options.version ?? row.version) ?? null;
-  const rewriting = await prepare(options, workflow);
+  const rewriting = await checkedRewriting(options, workflow);
   const outcome = await ports.worker.takeOver.write(run, (claimed) =>
     rewriteCommit(claimed, rewriting, workflow, ports.worker.ports),
   );
@@ -60,8 +59,9 @@ export async function rewriteRun(ports: RewritePorts, run: string, options: Rewr
   ports.worker.hint();
 }
 
-/** What the definition that is known here has to say about it. */
-async function prepare(options: RewriteOptions, workflow: Workflow | null): Promise<Rewriting> {
+/** What is asked for, with what the definition that is known here has to say about it. */
+export async function checkedRewriting(options: RewriteOptions, workflow: Workflow | null): Promise<Rewriting> {
+  checkOptions(options);
   if (workflow === null) return options;
   const { definition, name } = workflow;
   return {

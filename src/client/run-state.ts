@@ -87,7 +87,8 @@ function assertPhases(phases: unknown, path = "phases"): void {
   }
 }
 
-function opened(json: unknown, path: string): unknown {
+/** A value that stands in a text as the tagged JSON of the codec. */
+export function opened(json: unknown, path: string): unknown {
   try {
     return decode(JSON.stringify(json));
   } catch (error) {

@@ -188,6 +188,8 @@ function pointerWarnings(
 }
 
 function phaseWarnings(name: string, { status, steps }: PhaseRecord): string[] {
+  if (status === "failed" && steps !== undefined && Object.values(steps).every((step) => step.status !== "failed"))
+    return [`phases.${name} is failed, though none of its steps is. The phase's status decides: it blocks.`];
   if (status !== "done" || steps === undefined) return [];
   return Object.entries(steps).flatMap(([step, record]) =>
     record.status === "done"

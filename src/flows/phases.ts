@@ -39,10 +39,8 @@ export function phases<I = unknown, O = Record<string, unknown>, R = unknown>(
   const { correlation = null } = options;
   if (correlation !== null) assertCorrelation(options.name, correlation);
   const plan = planOf(options.name, list as unknown as readonly Phase<never, never>[], correlation);
-  const outputsOf: PhasesWorkflow["outputsOf"] = ({ id, outputs }) =>
-    options.outputs === undefined
-      ? (outputs ?? join(DEFAULT_FOLDER, folderName(id)))
-      : join(options.outputs, folderName(id));
+  const outputsOf: PhasesWorkflow["outputsOf"] = (run) =>
+    options.outputs === undefined ? defaultFolder(run) : join(options.outputs, folderName(run.id));
   const plain = workflow<I, R>(options, (ctx, input) => {
     const run = new PhaseRun(ctx, input, plan, options as unknown as PhasesOptions<never, never>, outputsOf);
     return run.go() as Promise<R>;
@@ -63,4 +61,9 @@ function assertCorrelation(workflow: string, correlation: string): void {
     `\`correlation\` of workflow "${workflow}" is "${correlation}", a field that state documents have already. Choose another name.`,
     { fields: { field: "correlation" } },
   );
+}
+
+/** Where the output files of a run are when its workflow does not say. */
+export function defaultFolder({ id, outputs }: { readonly id: string; readonly outputs?: string }): string {
+  return outputs ?? join(DEFAULT_FOLDER, folderName(id));
 }

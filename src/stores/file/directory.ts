@@ -13,7 +13,7 @@ import { hasCode, PawlError } from "../../base/errors.ts";
 import { deliver } from "../memory/deliver.ts";
 import type { MemoryWorker, Tables } from "../memory/tables.ts";
 import { Batch } from "./batch.ts";
-import { Disk, type DiskOptions, DRAFT_SUFFIX, quietly } from "./disk.ts";
+import { Disk, type DiskOptions, DRAFT_SUFFIX, type NewContent, quietly } from "./disk.ts";
 import { FORMAT } from "./document-shape.ts";
 import { folderName } from "./folder-name.ts";
 import { blockedRun, deliverOutboxes, type Holdings, holdingsOf, releaseAbandoned, viewOf } from "./holdings.ts";
@@ -200,6 +200,13 @@ export class Directory {
   checksumOf(run: string): string {
     const found = this.#document(folderName(run));
     return found?.kind === "sound" ? found.checksum : "";
+  }
+
+  /** Takes the place of documents that were not believed; everything is read again after it. */
+  overwrite(contents: readonly NewContent[]): void {
+    this.#assertOurs();
+    this.forget();
+    this.disk.replace(contents);
   }
 
   writeLeftovers(leftovers: Leftovers): void {

@@ -124,7 +124,8 @@ const outboxItem: Shape = (value, path) => {
 
 const start = record({ rate: text, at: number, until: number });
 
-const engine = record({
+/** What the engine needs. */
+export const engineShape: Shape = record({
   format,
   number: count,
   row,
@@ -166,7 +167,7 @@ export const documentShape: Shape = record({
   phase: nullable(text),
   phases: dictionary(phase),
   state: optional(anything),
-  engine,
+  engine: engineShape,
   checksum: text,
 });
 

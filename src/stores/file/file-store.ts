@@ -6,12 +6,14 @@ import { type Clock, systemClock } from "../../base/clock.ts";
 import { PawlError } from "../../base/errors.ts";
 import { rateLimit } from "../../core/flow-control.ts";
 import {
+  type ClaimedRun,
   type ClaimRequest,
   type Delivery,
   type Hint,
   LONG_DEAD_MS,
   type Message,
   type OrphanRow,
+  type RunCommit,
   type Store,
   type WorkerRow,
 } from "../../core/store.ts";
@@ -39,7 +41,14 @@ import { blockedError } from "./blocked.ts";
 import { commit } from "./commit.ts";
 import { Directory } from "./directory.ts";
 import type { Durability, FaultPoint } from "./disk.ts";
-import { type AcceptOptions, acceptDocument, type HeldDocument, heldDocuments } from "./held-documents.ts";
+import {
+  acceptDocument,
+  type Decider,
+  type HeldDocument,
+  heldDocuments,
+  rebuildDocument,
+  setAside,
+} from "./held-documents.ts";
 import { Hints } from "./hints.ts";
 import { blockedRun, type Holdings, shareOf, unreadableRun, viewOf } from "./holdings.ts";
 import { backup, inspect } from "./inspect.ts";
@@ -63,10 +72,17 @@ export interface FileStore extends Store {
   readonly path: string;
   /** The folder of a run: its document, and whatever else belongs to it. */
   folderOf(run: string): string;
-  /** Documents that somebody has changed by hand. Their runs are held. */
+  /** Documents that somebody has changed by hand, and those that are damaged but can be read as JSON. Their runs are held. */
   heldDocuments(): Promise<HeldDocument[]>;
-  /** Takes such a document over as it stands, if its journal is whole, and lets its run go on. Returns it as it was found. */
-  accept(run: string, options: AcceptOptions): Promise<HeldDocument>;
+  /**
+   * Takes an edited document over, if its journal is whole, and lets its run go on: as it stands, or with what `write` makes of the run, in the same
+   * write. Returns it as it was found.
+   */
+  accept(run: string, who: Decider, write?: (run: ClaimedRun) => RunCommit): Promise<HeldDocument>;
+  /** Writes the readable fields again from the journal, if that is whole; what stood there is in `quarantine/`. */
+  rebuild(run: string, who: Decider): Promise<void>;
+  /** Moves the folder of a run that is held to `archive/`, as it is. */
+  setAside(run: string, who: Decider): Promise<void>;
 }
 
 /** A store of JSON documents in a directory, one per run; it is created. One process at a time may write to it, any may read. */
@@ -268,14 +284,29 @@ export function storeOver(directory: Directory, options: FileStoreOptions): File
     async heldDocuments() {
       return heldDocuments(directory);
     },
-    async accept(run, how) {
+    async accept(run, who, write) {
       assertStorable(run);
-      const accepted = acceptDocument(directory, run, how, clock.now());
-      directory.own("Accepting a document");
-      hints.tellSoon();
+      const accepted = acceptDocument(directory, run, who, clock.now(), write);
+      settleMended(directory, hints);
       return accepted;
     },
+    async rebuild(run, who) {
+      assertStorable(run);
+      rebuildDocument(directory, run, who, clock.now());
+      settleMended(directory, hints);
+    },
+    async setAside(run, who) {
+      assertStorable(run);
+      setAside(directory, run, who);
+      settleMended(directory, hints);
+    },
   };
+}
+
+/** Everything is read again: whoever has something for the run can deliver it now. */
+function settleMended(directory: Directory, hints: Hints): void {
+  directory.own("Mending a document");
+  hints.tellSoon();
 }
 
 function hasNews(run: MemoryRun): boolean {

@@ -1,95 +1,194 @@
-// Documents that somebody has changed by hand, and how they are taken over (C-23).
+// Documents that somebody has changed by hand, or that are damaged, and the ways on: take the document over, write it again from its journal, or set
+// it aside (C-1, C-23). Nothing is ever lost by one of them.
 import { hash } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { PawlError } from "../../base/errors.ts";
 import { checksum } from "../../core/checksum.ts";
 import type { StoredEntry } from "../../core/journal.ts";
+import type { ClaimedRun, RunCommit, RunRow } from "../../core/store.ts";
+import { takeOne } from "../memory/claim.ts";
 import type { MemoryRun } from "../memory/tables.ts";
+import { Batch } from "./batch.ts";
 import { canonicalText } from "./canonical.ts";
+import { commit } from "./commit.ts";
 import type { Directory } from "./directory.ts";
+import type { NewContent } from "./disk.ts";
 import { folderName } from "./folder-name.ts";
-import { editedMessage } from "./holdings.ts";
-import { DOCUMENT, type EditedDocument, readDocument } from "./read-document.ts";
-import { documentTextWith, type Readable, readableOf } from "./run-document.ts";
+import { editedMessage, holdingsOf, releaseAbandoned } from "./holdings.ts";
+import {
+  type DamagedDocument,
+  DOCUMENT,
+  type EditedDocument,
+  type FoundDocument,
+  readDocument,
+} from "./read-document.ts";
+import { documentText, type KeptRun, type Readable, readableOf } from "./run-document.ts";
 
-/** A document that does not match its checksum. Its run is held until somebody accepts it. */
+/** A document that does not match its checksum, or is damaged. Its run is held until somebody decides. */
 export interface HeldDocument {
   readonly run: string;
   readonly file: string;
+  readonly kind: "edited" | "damaged";
   /** What is the matter, and what to do. */
   readonly message: string;
   /** As it stands in the file: the readable fields, `engine` and `checksum`. */
-  readonly document: Readonly<Record<string, unknown>>;
-  /** The readable fields that say something else than the journal does, by their paths. */
-  readonly edits: readonly string[];
+  readonly document: Readable;
+  /** The readable fields that say something else than the journal does, by their paths; of a damaged one `null`. */
+  readonly edits: readonly string[] | null;
+  /** The row, if the engine's part can be read. */
+  readonly row: RunRow | null;
+  /** What is wrong with its journal, if that can be read: then nothing can be made of it. */
+  readonly fault: PawlError | null;
 }
 
-export interface AcceptOptions {
+/** Who decides about a document, and why. */
+export interface Decider {
   readonly by: string;
   readonly reason: string;
 }
 
+/** Owns a run for as long as its document is taken over; no document ever names it. */
+const TAKER = "accept";
+
 export function heldDocuments(directory: Directory): HeldDocument[] {
-  return [...directory.documents()].flatMap((found) => (found.kind === "edited" ? [heldDocument(found)] : []));
+  return [...directory.documents()].flatMap((found) => heldDocument(found) ?? []);
 }
 
-function heldDocument({ run, file, document, kept }: EditedDocument): HeldDocument {
+function heldDocument(found: FoundDocument): HeldDocument | null {
+  const { run, file, kind } = found;
+  if (kind === "sound" || found.document === null) return null;
+  const { document } = found;
+  const row = found.kept?.run.row ?? null;
+  const fault = found.kept === null ? null : faultOf(found.kept.run, file);
+  const common = { run, file, kind, document, row, fault };
+  if (kind === "damaged") return { ...common, message: found.error.message, edits: null };
   const { engine: _engine, checksum: _checksum, ...readable } = document;
-  return { run, file, message: editedMessage(run, file), document, edits: differences(readable, readableOf(kept.run)) };
+  return { ...common, message: editedMessage(run, file), edits: differences(readable, readableOf(found.kept.run)) };
 }
 
 /**
- * Signs a document again as it stands, and says in it who did so and why. Its journal must be whole: entries are never taken over from a person, since
- * nobody could tell any more what has happened.
+ * Signs a document again, and says in it who did so and why. Its journal must be whole: entries are never taken over from a person, since nobody
+ * could tell any more what has happened.
  */
-export function acceptDocument(directory: Directory, run: string, options: AcceptOptions, now: number): HeldDocument {
-  assertSaid(options);
-  directory.own("Accepting a document");
-  const found = readDocument(directory.runs, folderName(run));
-  if (found === null) throw notHeld(run, "it has no document");
+export function acceptDocument(
+  directory: Directory,
+  run: string,
+  who: Decider,
+  now: number,
+  write?: (run: ClaimedRun) => RunCommit,
+): HeldDocument {
+  assertSaid(who);
+  const found = heldIn(directory, run, "Accepting a document");
   if (found.kind === "damaged") throw found.error;
-  if (found.kind === "sound") throw notHeld(run, "its document is as Pawl has written it");
   assertChain(found.kept.run, found.file);
-  const { engine: _engine, checksum: _checksum, ...readable } = found.document;
-  const { run: kept, share } = found.kept;
-  const accepted = [...share.accepted, { at: now, by: options.by, reason: options.reason }];
-  const text = documentTextWith(readable, { run: kept, share: { ...share, accepted } });
-  directory.forget();
-  directory.disk.replace([{ path: join(directory.folderOf(run), DOCUMENT), text }]);
-  return heldDocument(found);
+  const believed = acceptedBy(found.kept, who, now);
+  if (write === undefined) directory.overwrite([contentOf(directory, run, documentText(believed))]);
+  else directory.overwrite(rewritten(directory, believed, write, now));
+  return heldDocument(found) as HeldDocument;
 }
 
-function assertSaid({ by, reason }: AcceptOptions): void {
+/** Writes a document again from its journal; what stood in the file is kept aside first. */
+export function rebuildDocument(directory: Directory, run: string, who: Decider, now: number): void {
+  assertSaid(who);
+  const found = heldIn(directory, run, "Rebuilding a document");
+  const { kept, file } = found;
+  if (kept === null) throw (found as DamagedDocument).error;
+  assertChain(kept.run, file);
+  const why = `Rebuilt from its journal by ${who.by}: ${who.reason}`;
+  directory.quarantine.keep(file, readFileSync(file, "utf8"), why);
+  directory.overwrite([contentOf(directory, run, documentText(acceptedBy(kept, who, now)))]);
+}
+
+/** Moves the folder of a held run to the archive, with its document as it is. */
+export function setAside(directory: Directory, run: string, who: Decider): void {
+  assertSaid(who);
+  const { file } = heldIn(directory, run, "Setting a document aside");
+  directory.quarantine.keep(file, readFileSync(file, "utf8"), `Set aside by ${who.by}: ${who.reason}`);
+  directory.forget();
+  directory.moveToArchive(run);
+}
+
+function heldIn(directory: Directory, run: string, what: string): EditedDocument | DamagedDocument {
+  const { tables } = directory.own(what);
+  if (tables.runs.has(run)) throw notHeld(run, "this process goes on from what it knows of it");
+  const found = readDocument(directory.runs, folderName(run));
+  if (found === null) throw notHeld(run, "it has no document");
+  if (found.kind !== "sound") return found;
+  // Somebody has put a good copy in its place meanwhile.
+  directory.forget();
+  throw notHeld(run, "its document is as Pawl has written it");
+}
+
+function acceptedBy({ run, share }: KeptRun, { by, reason }: Decider, at: number): KeptRun {
+  return { run, share: { ...share, accepted: [...share.accepted, { at, by, reason }] } };
+}
+
+function contentOf(directory: Directory, run: string, text: string): NewContent {
+  return { path: join(directory.folderOf(run), DOCUMENT), text };
+}
+
+/** What the documents come to when this one is believed and `write` has its way with the run. */
+function rewritten(
+  directory: Directory,
+  believed: KeptRun,
+  write: (run: ClaimedRun) => RunCommit,
+  now: number,
+): readonly NewContent[] {
+  const { id } = believed.run.row;
+  const others = [...directory.documents()].filter(({ run }) => run !== id);
+  const sound = { kind: "sound", run: id, file: "", checksum: "", kept: believed, stamp: "" } as const;
+  const workers = new Map(directory.workers);
+  const holdings = holdingsOf([...others, sound], directory.look().leftovers, workers);
+  releaseAbandoned(holdings, now);
+  workers.set(TAKER, {} as never);
+  const claimed = takeOne(holdings.tables, TAKER, id, true);
+  if (claimed === null) throw notHeld(id, "it has ended");
+  const batch = new Batch(holdings, (run) => join(directory.folderOf(run), DOCUMENT));
+  const [verdict] = commit(holdings, batch, { worker: TAKER, runs: [write(claimed)] }, now);
+  if (verdict?.kind === "applied") return batch.contents();
+  throw verdict?.kind === "failed" ? verdict.error : notHeld(id, "what it holds contradicts what others have recorded");
+}
+
+function assertSaid({ by, reason }: Decider): void {
   for (const [field, value] of Object.entries({ by, reason })) {
     if (typeof value === "string" && value.trim() !== "") continue;
-    throw new PawlError("invalid_argument", `"${field}" is missing. Say who takes the document over, and why.`, {
+    throw new PawlError("invalid_argument", `"${field}" is missing. Say who decides about the document, and why.`, {
       fields: { field },
     });
   }
 }
 
 function notHeld(run: string, why: string): PawlError {
-  return new PawlError("invalid_argument", `There is nothing to accept for run ${run}: ${why}.`, { fields: { run } });
+  return new PawlError("invalid_argument", `There is nothing to decide about the document of run ${run}: ${why}.`, {
+    fields: { run },
+  });
 }
 
 const digest = (data: string | Uint8Array): string => hash("sha256", data, "base64url").slice(0, 22);
 
-function assertChain({ row, journal }: MemoryRun, file: string): void {
+function assertChain(run: MemoryRun, file: string): void {
+  const fault = faultOf(run, file);
+  if (fault !== null) throw fault;
+}
+
+function faultOf({ row, journal }: MemoryRun, file: string): PawlError | null {
   let previous = row.id;
   for (const [index, entry] of journal.entries()) {
-    if (checksum({ digest }, previous, entry) !== entry.hash) throw broken(row.id, file, entry, index);
+    if (checksum({ digest }, previous, entry) !== entry.hash) return broken(row.id, file, entry, index);
     previous = entry.hash;
   }
   const isCut = journal.length < row.head;
   const last = journal[row.head - 1];
-  if (isCut || (row.headHash !== "" && last?.hash !== row.headHash)) throw broken(row.id, file, last, row.head - 1);
+  const isWhole = !isCut && (row.headHash === "" || last?.hash === row.headHash);
+  return isWhole ? null : broken(row.id, file, last, row.head - 1);
 }
 
 function broken(run: string, file: string, entry: StoredEntry | undefined, index: number): PawlError {
   const what = entry === undefined ? "is missing" : `(${entry.type}) does not match its checksum`;
   return new PawlError(
     "corrupted_journal",
-    `The document ${file} cannot be accepted: engine.journal[${index}] ${what}. Entries of a journal cannot be changed by hand. Put a good copy in its place; change statuses above "engine" instead.`,
+    `The document ${file} cannot be accepted: engine.journal[${index}] ${what}. Entries of a journal cannot be changed by hand. Put a good copy in its place, and change statuses above "engine" instead; or start afresh: pawl state fresh ${run}.`,
     { fields: { run, file, path: `engine.journal[${index}]`, seq: index } },
   );
 }

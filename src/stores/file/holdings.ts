@@ -209,6 +209,7 @@ function parkedView({ kept: { run }, run: id, file }: EditedDocument): MemoryRun
 export function editedMessage(run: string, file: string): string {
   return (
     `The document ${file} of run ${run} does not match its checksum: it was edited by hand, or damaged. The run is held until somebody decides. ` +
-    `To take the document over as it is: pawl state accept ${run} --reason <text>. Otherwise put a good copy in its place.`
+    `To take the document over as it is: pawl state accept ${run} --reason <text> --by <name>. To have it written again from its journal: pawl state ` +
+    `rebuild ${run}. Otherwise put a good copy in its place.`
   );
 }

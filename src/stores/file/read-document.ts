@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { PawlError, readProperty } from "../../base/errors.ts";
 import { checksumOf } from "./canonical.ts";
 import { unavailable } from "./disk.ts";
-import { documentShape } from "./document-shape.ts";
+import { documentShape, engineShape } from "./document-shape.ts";
 import { folderName } from "./folder-name.ts";
 import { type KeptRun, type Readable, runOf } from "./run-document.ts";
 import { Misfit, type Shape } from "./shape.ts";
@@ -39,6 +39,10 @@ export interface DamagedDocument {
   readonly file: string;
   readonly text: string;
   readonly error: PawlError;
+  /** What it holds, if it is JSON at all. */
+  readonly document: Readable | null;
+  /** The engine's part, if nothing is wrong with that. */
+  readonly kept: KeptRun | null;
   /** Keys that lead to it, if at least these can be read: nobody else may take them. */
   readonly keys: readonly { readonly space: string; readonly key: string; readonly digest: string }[];
 }
@@ -52,17 +56,36 @@ export function readDocument(runs: string, folder: string): FoundDocument | null
     return judge(file, folder, found);
   } catch (error) {
     const misfit = error instanceof Misfit ? error : new Misfit("", found.text.slice(0, 40), "JSON");
-    const document = quietJson(found.text);
-    const named = (document as { readonly workflow_id?: unknown } | null)?.workflow_id;
-    const isNamed = typeof named === "string" && folderName(named) === folder;
-    return {
-      kind: "damaged",
-      run: isNamed ? named : folder,
-      file,
-      text: found.text,
-      error: invalidDocument(file, misfit, isNamed ? named : folder),
-      keys: keysIn(document),
-    };
+    return damaged(file, folder, found.text, misfit);
+  }
+}
+
+function damaged(file: string, folder: string, text: string, misfit: Misfit): DamagedDocument {
+  const document = quietJson(text);
+  const kept = soundEngine(document, folder);
+  const named = kept?.run.row.id ?? document?.["workflow_id"];
+  const run = typeof named === "string" && folderName(named) === folder ? named : folder;
+  return {
+    kind: "damaged",
+    run,
+    file,
+    text,
+    error: invalidDocument(file, misfit, run, kept !== null),
+    document,
+    kept,
+    keys: keysIn(document),
+  };
+}
+
+/** The engine's part of a document whose readable part is not what it should be. */
+function soundEngine(document: Readable | null, folder: string): KeptRun | null {
+  if (document === null) return null;
+  try {
+    engineShape(document["engine"], "engine");
+    const kept = runOf(document);
+    return folderName(kept.run.row.id) === folder ? kept : null;
+  } catch {
+    return null;
   }
 }
 
@@ -87,7 +110,7 @@ export function checkFile(file: string, text: string, shape: Shape): Readable {
       throw new Misfit("checksum", value["checksum"], "the checksum of what stands above it");
     return value;
   } catch (error) {
-    if (error instanceof Misfit) throw invalidDocument(file, error, null);
+    if (error instanceof Misfit) throw invalidDocument(file, error, null, false);
     throw error;
   }
 }
@@ -100,10 +123,16 @@ function parse(text: string): Readable {
   }
 }
 
-function invalidDocument(file: string, { path, found, allowed, message }: Misfit, run: string | null): PawlError {
+function invalidDocument(
+  file: string,
+  { path, found, allowed, message }: Misfit,
+  run: string | null,
+  isMendable: boolean,
+): PawlError {
+  const mend = isMendable ? ` Or have it written again from its journal: pawl state rebuild ${run}.` : "";
   return new PawlError(
     "invalid_state_document",
-    `${file} is no document that Pawl can go on with. ${message} Correct it or put a good copy in its place, then start again; nothing was deleted.`,
+    `${file} is no document that Pawl can go on with. ${message} Correct it or put a good copy in its place, then start again; nothing was deleted.${mend}`,
     { fields: { file, path, found, allowed, ...(run !== null && { run }) } },
   );
 }
@@ -131,9 +160,10 @@ export function stampOf(file: string): string | null {
   return stat === undefined ? null : `${stat.ino}:${stat.mtimeNs}:${stat.size}`;
 }
 
-function quietJson(text: string): unknown {
+function quietJson(text: string): Readable | null {
   try {
-    return JSON.parse(text);
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Readable) : null;
   } catch {
     return null;
   }

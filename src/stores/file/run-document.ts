@@ -68,11 +68,6 @@ export function documentText(kept: KeptRun): string {
   return signedText(readableOf(kept.run), engineOf(kept));
 }
 
-/** The same with other readable fields than the journal leads to: as a person has written them. */
-export function documentTextWith(readable: Readable, kept: KeptRun): string {
-  return signedText(readable, engineOf(kept));
-}
-
 // Writing
 
 /** A part of the document that stands on one line. */
