@@ -5,6 +5,7 @@ import { parseVersion } from "../../base/semver.ts";
 import type { Workflow } from "../../core/workflow.ts";
 import type { LintFinding } from "../../testing/lint/findings.ts";
 import type { Registry } from "../../worker/registry.ts";
+import { relativeToHere } from "../code-place.ts";
 import { countOf } from "../printable.ts";
 import type { BumpVerdict } from "./bump.ts";
 import type { PlayedWorkflow } from "./played-workflow.ts";
@@ -122,7 +123,7 @@ function writes({ played }: Audited): Judged {
 function identifier({ played }: Audited): Judged {
   if (played === null) return NOT_PLAYED;
   const found = messagesOf(played, ({ kind, questions }) => kind === "detector" && questions.includes(2));
-  if (found !== "") return ["fail", `${found} Look for the key of the effect, its run's id or its output file`];
+  if (found !== "") return ["fail", found];
   const guarded = writesOf(played).filter(({ detectedBy }) => detectedBy === "detect" || detectedBy === "key");
   if (guarded.length === 0) return ["not applicable", "nothing is detected, or recognised by a key"];
   const names = guarded.map(({ name }) => `"${name}"`).join(", ");
@@ -187,6 +188,6 @@ function writesOf({ lint }: PlayedWorkflow) {
 function messagesOf({ lint }: PlayedWorkflow, isMeant: (finding: LintFinding) => boolean): string {
   return lint.findings
     .filter(isMeant)
-    .map(({ message }) => message)
+    .map(({ message }) => relativeToHere(message))
     .join(" ");
 }
