@@ -79,7 +79,7 @@ const NEIGHBOURS = [
 ];
 
 const FOLDERS =
-  "attacks,behaviour,crash,determinism,explorer,guards,notify,postgres,replay,simulation,transactions".split(",");
+  "attacks,behaviour,check,crash,determinism,explorer,guards,notify,postgres,replay,simulation,transactions".split(",");
 
 /** They leave nothing behind, so they share a process: to load the engine takes longer than most of them. */
 const TOGETHER = [

@@ -33,7 +33,8 @@ export function chooseTests(exported: object, { file, name, input }: CrashTestCh
   }));
 }
 
-function writtenTests(exported: object): NamedCrashTest[] {
+/** Those that a file exports. */
+export function writtenTests(exported: object): NamedCrashTest[] {
   return Object.entries(exported).flatMap(([name, value]: [string, unknown]) =>
     isCrashTest(value) ? [{ ...value, name: name === "default" ? value.workflow.name : name }] : [],
   );
@@ -45,7 +46,7 @@ function isCrashTest(value: unknown): value is CrashTest {
 }
 
 /** Child workflows that stand in the same file. */
-function others(workflows: readonly Workflow[], tested: Workflow): Workflow[] {
+export function others(workflows: readonly Workflow[], tested: Workflow): Workflow[] {
   return workflows.filter((one) => one.name !== tested.name || one.version !== tested.version);
 }
 

@@ -1,6 +1,7 @@
 // `pawl test --effects FILE`: the crash tests of a file, or its workflow, each played once. Tests of one workflow are judged together, so that
 // one comes to the branches that another does not take.
 import type { Script } from "../testing/explorer/history.ts";
+import type { Scene } from "../testing/lint/play.ts";
 import { cellsOf, HEADER, type LintReport, questionsOf, remarksOf } from "../testing/lint/report.ts";
 import { lintScenes } from "../testing/lint-effects.ts";
 import type { NamedCrashTest } from "./crash-tests.ts";
@@ -20,15 +21,16 @@ export function byWorkflow(tests: readonly NamedCrashTest[]): TestedWorkflow[] {
 }
 
 export function lintTests({ workflow, tests }: TestedWorkflow): Promise<LintReport> {
-  const scenes = tests.map(({ name, input, script, recorder = null, fresh = () => {}, workflows = [] }) => ({
-    name,
-    input,
-    script: script as Script | undefined,
-    recorder,
-    fresh,
-    workflows: [...new Set([workflow, ...workflows])],
-  }));
-  return lintScenes(workflow, scenes);
+  return lintScenes(
+    workflow,
+    tests.map((test) => sceneOf(workflow, test)),
+  );
+}
+
+export function sceneOf(workflow: TestedWorkflow["workflow"], test: NamedCrashTest): Scene {
+  const { name, input, script, recorder = null, fresh = () => {}, workflows = [] } = test;
+  const all = [...new Set([workflow, ...workflows])];
+  return { name, input, script: script as Script | undefined, recorder, fresh, workflows: all };
 }
 
 export function printLint(out: Output, name: string, report: LintReport): void {

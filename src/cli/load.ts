@@ -48,8 +48,11 @@ export function installHooks(): void {
   else nodeModule.register(pathToFileURL(ownFile("#ts-hook")));
 }
 
-/** Loads one file, TypeScript or JavaScript, and returns what it exports. */
-export async function loadModule(file: string): Promise<object> {
+/**
+ * Loads one file, TypeScript or JavaScript, and returns what it exports. Another `instance` of a file that was loaded already has variables of
+ * its own.
+ */
+export async function loadModule(file: string, instance: number = 0): Promise<object> {
   installHooks();
   const path = resolve(file);
   if (!existsSync(path)) {
@@ -65,7 +68,7 @@ export async function loadModule(file: string): Promise<object> {
     throw badFile(file, `${file} is neither TypeScript nor JavaScript. Give a .ts, .mts, .js or .mjs file.`);
   }
   try {
-    return await import(pathToFileURL(path).href);
+    return await import(`${pathToFileURL(path).href}${instance === 0 ? "" : `?pawl-instance=${instance}`}`);
   } catch (error) {
     throw loadFailure(file, error);
   }

@@ -6,6 +6,7 @@ import { addApprovals } from "./approvals.ts";
 import { addApprove, addDeny, addRequestChanges } from "./approve.ts";
 import { addBackup } from "./backup.ts";
 import { addCancel } from "./cancel.ts";
+import { addCheck } from "./check.ts";
 import { JSON_HELP, STORE_HELP } from "./command.ts";
 import { addDoctor } from "./doctor.ts";
 import { addEffects } from "./effects.ts";
@@ -44,7 +45,7 @@ const GROUPS: readonly (readonly [title: string, commands: readonly ((program: C
   ["Playbooks:", [addPlaybook, addMcp]],
   ["Callbacks:", [addAnswer, addRevoke]],
   ["Schedules:", [addSchedules]],
-  ["Test:", [addTest, addReplay]],
+  ["Test:", [addCheck, addTest, addReplay]],
   ["Look after the store:", [addWorkers, addDoctor, addBackup]],
   ["Help:", [addExitCodes]],
 ];

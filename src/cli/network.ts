@@ -1,5 +1,6 @@
 import { Socket as DatagramSocket } from "node:dgram";
 import { Socket } from "node:net";
+import { PawlError } from "../base/errors.ts";
 
 export interface BlockedNetwork {
   /** How many connections were refused so far. */
@@ -26,4 +27,14 @@ export function blockNetwork(): BlockedNetwork {
     throw refuse();
   };
   return network;
+}
+
+/** A run that failed for want of a network says nothing about its code. */
+export function assertNoNetwork(network: BlockedNetwork | null, test: string): void {
+  if (network === null || network.refused === 0) return;
+  throw new PawlError(
+    "invalid_argument",
+    `"${test}" wants to use the network, which is blocked while it is tried out: its steps run again and again. Use fakes of its services, or allow it with --allow-net.`,
+    { fields: { test } },
+  );
 }

@@ -1,17 +1,16 @@
-import { readdirSync, readFileSync, statSync } from "node:fs";
-import { join } from "node:path";
 import type { Command } from "commander";
 import { hasCode, messageOf, PawlError } from "../base/errors.ts";
-import { type ExportedRun, readExport } from "../client/export.ts";
+import type { ExportedRun } from "../client/export.ts";
 import type { Workflow } from "../core/workflow.ts";
-import { type ReplayDiff, type ReplayResult, replay } from "../testing/replay.ts";
+import { type ReplayResult, replay } from "../testing/replay.ts";
 import { Registry } from "../worker/registry.ts";
-import { relativeToHere } from "./code-place.ts";
 import { action, addCommand } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
+import { badFile, listExports, readExportFile } from "./export-files.ts";
 import { loadWorkflows } from "./load.ts";
 import type { Output } from "./output.ts";
 import { clean, countOf } from "./printable.ts";
+import { diffLines } from "./replay-diff.ts";
 
 /** What became of one file. */
 type Outcome =
@@ -38,7 +37,7 @@ export function addReplay(program: Command): void {
     ["pawl replay runs/order-17.json workflows/order.ts", "pawl replay runs/ workflows/*.ts --json"],
   ).action(
     action<object, [string, string[]]>(async ({ out }, path, files) => {
-      const exports = listExports(path).map((file) => ({ file, exported: load(file) }));
+      const exports = listExports(path).map((file) => ({ file, exported: readExportFile(file) }));
       const workflows = await loadWorkflows(files);
       const outcomes: Outcome[] = [];
       for (const { file, exported } of exports) {
@@ -49,46 +48,6 @@ export function addReplay(program: Command): void {
       return conclude(out, outcomes);
     }),
   );
-}
-
-function listExports(path: string): string[] {
-  const stats = statSync(path, { throwIfNoEntry: false });
-  if (stats === undefined)
-    throw badFile(
-      path,
-      `There is no file or folder ${path}. Give an export, or a folder of them; \`pawl export RUN --out FILE\` writes one.`,
-    );
-  if (!stats.isDirectory()) return [path];
-  const files = readdirSync(path, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".json"));
-  if (files.length === 0)
-    throw badFile(
-      path,
-      `There is no .json file in ${path}. \`pawl export RUN --out ${join(path, "RUN.json")}\` writes one.`,
-    );
-  return files.sort().map((name) => join(path, name));
-}
-
-function load(file: string): ExportedRun {
-  let value: unknown;
-  try {
-    value = JSON.parse(readFileSync(file, "utf8"));
-  } catch (cause) {
-    throw badFile(
-      file,
-      `${file} is not JSON: it is damaged or no export. Export the run again with \`pawl export RUN --out ${file}\`.`,
-      cause,
-    );
-  }
-  return named(file, () => readExport(value));
-}
-
-/** Says which file an error is about. */
-function named<T>(file: string, read: () => T): T {
-  try {
-    return read();
-  } catch (cause) {
-    throw badFile(file, `${file}: ${messageOf(cause)}`, cause);
-  }
 }
 
 async function replayOne(file: string, exported: ExportedRun, workflows: readonly Workflow[]): Promise<Outcome> {
@@ -136,28 +95,4 @@ function print(out: Output, outcome: Outcome): void {
   out.print(`${word}  ${file}  ${clean(message)}`);
   if (outcome.kind !== "replayed" || outcome.diff === undefined) return;
   for (const line of diffLines(outcome.exported, outcome.diff, outcome.line)) out.print(`  ${line}`);
-}
-
-/** How many entries are shown before the one that differs. */
-const CONTEXT = 3;
-
-/** The entries before it, the recorded one and what the code did instead. */
-function diffLines(
-  { entries }: ExportedRun,
-  { seq, recorded, issued }: ReplayDiff,
-  line: string | undefined,
-): string[] {
-  const width = String(seq).length;
-  const row = (mark: string, at: number, text: string) => `${mark} ${String(at).padStart(width)}  ${clean(text)}`;
-  const before = entries.filter((entry) => entry.seq < seq).slice(-CONTEXT);
-  const place = line === undefined ? "" : `  at ${relativeToHere(line)}`;
-  return [
-    ...before.map(({ seq: at, type, key }) => row(" ", at, key === null ? type : `${type} "${key}"`)),
-    row("-", seq, `${recorded ?? "(the run waits)"}  recorded`),
-    row("+", seq, `${issued ?? "(nothing)"}  the code${place}`),
-  ];
-}
-
-function badFile(file: string, message: string, cause?: unknown): PawlError {
-  return new PawlError("invalid_argument", message, { fields: { file }, cause });
 }

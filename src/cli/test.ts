@@ -13,7 +13,7 @@ import { type FreshReport, killEverywhere, MOST_POINTS } from "./fresh-processes
 import { readValue, wholeNumber } from "./input.ts";
 import { onInterrupt } from "./interrupt.ts";
 import { loadModule } from "./load.ts";
-import { type BlockedNetwork, blockNetwork } from "./network.ts";
+import { assertNoNetwork, blockNetwork } from "./network.ts";
 import { printReport } from "./test-report.ts";
 
 interface TestOptions {
@@ -153,16 +153,6 @@ async function testDetectors(call: Call<TestOptions>, file: string, name: string
   const ok = reports.every((report) => report.ok);
   if (call.out.isJson) call.out.json({ ok, tests: reports });
   return ok ? EXIT.ok : EXIT.failed;
-}
-
-/** A run that failed for want of a network says nothing about crashes. */
-function assertNoNetwork(network: BlockedNetwork | null, test: string): void {
-  if (network === null || network.refused === 0) return;
-  throw new PawlError(
-    "invalid_argument",
-    `"${test}" wants to use the network, which is blocked while it is tried out: its steps run again and again. Use fakes of its services, or allow it with --allow-net.`,
-    { fields: { test } },
-  );
 }
 
 async function planOf(options: TestOptions, file: string, name: string | null): Promise<Plan> {

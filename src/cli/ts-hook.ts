@@ -46,7 +46,14 @@ export function resolve<C extends ResolveContext, T>(
     // From a file of this package, its own name leads to its own exports.
     return next(specifier, { ...context, parentURL: import.meta.url });
   }
-  return next(typeScriptFor(specifier, context.parentURL) ?? specifier, context);
+  const found = typeScriptFor(specifier, context.parentURL) ?? specifier;
+  return next(`${found}${instanceOf(specifier, context.parentURL)}`, context);
+}
+
+/** A module that is loaded once more brings what it imports by a relative path along: nothing of it remembers anything. */
+function instanceOf(specifier: string, parent: string | undefined): string {
+  if (parent === undefined || !/^\.{1,2}\//.test(specifier)) return "";
+  return /\?pawl-instance=\d+$/.exec(parent)?.[0] ?? "";
 }
 
 export function load<C, T>(url: string, context: C, next: (url: string, context: C) => T): T | LoadedModule {

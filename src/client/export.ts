@@ -61,8 +61,11 @@ export interface ExportOptions {
   readonly redact?: Redact;
 }
 
+/** Whatever knows runs: a `Pawl`, or a test engine. */
+export type ExportSource = Pick<Pawl, "get" | "store">;
+
 /** Reads a run with its journal, as one value that can be written to a file as JSON. */
-export async function exportRun(pawl: Pawl, id: string, options: ExportOptions = {}): Promise<ExportedRun> {
+export async function exportRun(pawl: ExportSource, id: string, options: ExportOptions = {}): Promise<ExportedRun> {
   const { row, journal } = await readRun(pawl, id);
   const entries = journal.map(exportEntry);
   const { redact } = options;
@@ -79,7 +82,7 @@ export async function exportRun(pawl: Pawl, id: string, options: ExportOptions =
 // A run that is being worked on moves between two reads.
 const MAX_READS = 10;
 
-async function readRun(pawl: Pawl, id: string): Promise<{ row: RunRow; journal: Entry[] }> {
+async function readRun(pawl: ExportSource, id: string): Promise<{ row: RunRow; journal: Entry[] }> {
   let row = await rowOf(id, pawl.store);
   for (let reads = 1; ; reads++) {
     const journal = await pawl.get(id).journal();

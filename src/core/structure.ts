@@ -11,7 +11,7 @@ import type { Workflow } from "./workflow.ts";
 /** The same workflow, whose structure is this plain value: phases, steps, routing, gates and their options. Functions are no part of it. */
 export function withStructure<I, O>(workflow: Workflow<I, O>, shape: unknown): Workflow<I, O> {
   const { definition } = workflow;
-  return { ...workflow, definition: { ...definition, structure: structureOf(shape, definition.uses) } };
+  return { ...workflow, definition: { ...definition, structure: structureOf(shape, definition.uses), shape } };
 }
 
 /** `null` where there is nothing to compare. */

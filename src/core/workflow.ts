@@ -110,6 +110,10 @@ export interface Definition {
   readonly migrations: readonly Migration[];
   /** What a run that was begun with it may be compared by; `null` where there is nothing but code. */
   readonly structure: string | null;
+  /** What the structure is the hash of, as plain data, where a workflow is made of named parts. */
+  readonly shape?: unknown;
+  /** False: its author gave no version, and "1.0.0" says nothing. */
+  readonly isVersioned: boolean;
   /** The ways that a run may take, where they are known without one. */
   readonly graph?: Graph;
 }
@@ -169,6 +173,7 @@ function definitionOf(options: WorkflowOptions<never>, handler: Handler<unknown,
     versionPolicy: versionPolicyOf(options),
     migrations: migrationsOf(options.migrations, options.name),
     structure: structureOf(null, uses),
+    isVersioned: options.version !== undefined,
     runId: null,
   };
 }

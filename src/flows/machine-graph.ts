@@ -44,8 +44,25 @@ function edgesOf({ name, routes, can }: PlannedStep, steps: MachinePlan["steps"]
   );
 }
 
+/** What of a machine its runs depend on, as plain data. */
+export interface MachineShape {
+  readonly start: string;
+  readonly steps: Readonly<Record<string, MachineStepShape>>;
+  readonly rules: Readonly<Record<string, unknown>>;
+  readonly escalation: unknown;
+}
+
+export interface MachineStepShape {
+  readonly kind: string;
+  /** Why, and where to. */
+  readonly ways: readonly (readonly [label: string, to: string])[];
+  readonly can: readonly string[];
+  /** What its kind says beside that: the class of an effect, the options of a gate. */
+  readonly facts: unknown;
+}
+
 /** All that decides which way a run may take and who has to agree, in any order of the steps. Code is not in it: replay tells of that. */
-export function shapeOfMachine({ start, steps, rules, escalation }: MachinePlan): unknown {
+export function shapeOfMachine({ start, steps, rules, escalation }: MachinePlan): MachineShape {
   return {
     start,
     steps: Object.fromEntries([...steps.values()].map((step) => [step.name, shapeOf(step)])),
@@ -56,8 +73,10 @@ export function shapeOfMachine({ start, steps, rules, escalation }: MachinePlan)
   };
 }
 
-function shapeOf({ step, routes, can }: PlannedStep): unknown {
-  const ways = routes.map(({ to, label = "" }) => [label, to]).sort((a, b) => (String(a) < String(b) ? -1 : 1));
+function shapeOf({ step, routes, can }: PlannedStep): MachineStepShape {
+  const ways = routes
+    .map(({ to, label = "" }) => [label, to] as const)
+    .sort((a, b) => (String(a) < String(b) ? -1 : 1));
   return { kind: step.kind, ways, can: [...can].sort(), facts: factsOf(step) };
 }
 

@@ -73,5 +73,7 @@ export function machine(
   const plan = planOf(base, define(STEPS as never));
   const plain = workflow<never, unknown>(rest, (ctx, input) => new MachineRun(ctx, plan).play(input)) as Workflow;
   const made = withStructure(plain, shapeOfMachine(plan));
-  return { ...made, definition: { ...made.definition, graph: graphOf(plan) } };
+  // The plan is for those who compare two definitions.
+  const workflowOfPlan = { ...made, definition: { ...made.definition, graph: graphOf(plan) }, plan };
+  return workflowOfPlan;
 }

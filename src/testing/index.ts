@@ -4,6 +4,7 @@ export {
   type ExportedRow,
   type ExportedRun,
   type ExportOptions,
+  type ExportSource,
   exportRun,
 } from "../client/export.ts";
 export { move, type StateMachine } from "../core/state-machine.ts";

@@ -7,7 +7,8 @@ import type { Log } from "../core/context.ts";
 import type { Frame } from "../core/host.ts";
 import { nodeHost } from "./node-host.ts";
 
-const INSTEAD: Readonly<Record<string, string>> = {
+/** What a body uses in place of what is not its own. */
+export const INSTEAD: Readonly<Record<string, string>> = {
   "Date.now()": "ctx.now()",
   "new Date()": "new Date(ctx.now())",
   "Math.random()": "ctx.random()",

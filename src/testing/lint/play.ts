@@ -21,6 +21,12 @@ export interface Scene {
   readonly recorder: Recorder | null;
   readonly workflows: Workflows;
   fresh(): void | Promise<void>;
+  /** Another run in the world that the play before it has left: what detectors find there, somebody else has done. */
+  readonly isAgain?: boolean;
+  /** Where warnings and errors go. Default: nowhere. */
+  readonly log?: Log;
+  /** Called when the play is over, as long as its engine is there. */
+  over?(engine: TestEngine, run: Run): Promise<void>;
 }
 
 /** A play, and how far it came. */
@@ -44,17 +50,20 @@ export interface Notebook {
 
 export async function play(workflow: Workflow<never>, scene: Scene, notebook: Notebook): Promise<LintedPlay> {
   const { name, input, script, recorder } = scene;
-  recorder?.clear();
-  await scene.fresh();
+  if (scene.isAgain !== true) {
+    recorder?.clear();
+    await scene.fresh();
+  }
   const stage = new Stage(recorder, notebook.operations, notebook.made);
   const linted = lintedWorkflows(scene.workflows, stage);
-  const engine = await testEngine({ workflows: [...linted.values()], logger: SILENT });
+  const engine = await testEngine({ workflows: [...linted.values()], logger: scene.log ?? SILENT });
   try {
     const run = await engine.start((linted.get(workflow) ?? workflow) as Workflow<unknown>, input);
     await script?.(run as Run<never>, engine, input);
     await engine.until(() => isOver(engine));
     notebook.bodyActs.push(...stage.finish());
     for (const one of stage.entered) notebook.entered.add(one);
+    await scene.over?.(engine, run);
     return { name, outcome: await outcomeOf(run), isWatched: recorder !== null };
   } finally {
     await engine.close();

@@ -95,7 +95,7 @@ export class Stage {
       const operation = this.#places.get(placeOf(run, step));
       if (operation?.declared.kind === "step") operation.did.add(name);
     }
-    const inBodies = requests.filter(({ where }) => where === "body");
+    const inBodies = requests.filter(({ where, run }) => where === "body" && this.#workflows.has(run ?? ""));
     return inBodies.map(({ name, run, line }) => ({
       workflow: this.#workflows.get(run ?? "") ?? "",
       name,
