@@ -26,6 +26,7 @@ const COMMANDS = [
   "deny",
   "request-changes",
   "schedules",
+  "check",
   "test",
   "replay",
   "workers",

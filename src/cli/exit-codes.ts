@@ -16,12 +16,12 @@ export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
 export const EXIT_CODES: readonly { readonly code: ExitCode; readonly meaning: string }[] = [
   { code: EXIT.ok, meaning: "done" },
-  { code: EXIT.failed, meaning: "the run failed or was cancelled; doctor, check, test or replay found faults" },
+  { code: EXIT.failed, meaning: "the run failed or was cancelled; doctor, check, test, replay: faults" },
   { code: EXIT.usage, meaning: "bad usage or bad input: nothing was changed" },
   { code: EXIT.notFound, meaning: "no such run, workflow or approval" },
   {
     code: EXIT.waiting,
-    meaning: "the run is parked or blocked, waits with --no-wait, or needs a worker",
+    meaning: "the run is parked, blocked, waits with --no-wait, or needs a worker",
   },
   { code: EXIT.unavailable, meaning: "the store cannot be used" },
   { code: EXIT.fault, meaning: "a fault in Pawl itself: please report it" },

@@ -124,10 +124,18 @@ function identifier({ played }: Audited): Judged {
   if (played === null) return NOT_PLAYED;
   const found = messagesOf(played, ({ kind, questions }) => kind === "detector" && questions.includes(2));
   if (found !== "") return ["fail", found];
-  const guarded = writesOf(played).filter(({ detectedBy }) => detectedBy === "detect" || detectedBy === "key");
-  if (guarded.length === 0) return ["not applicable", "nothing is detected, or recognised by a key"];
-  const names = guarded.map(({ name }) => `"${name}"`).join(", ");
-  return ["pass", `in another run with the same input, nothing of the first one was taken for its own: ${names}`];
+  const named = (how: string) =>
+    writesOf(played)
+      .filter(({ detectedBy }) => detectedBy === how)
+      .map(({ name }) => `"${name}"`);
+  const [looking, keyed] = [named("detect").join(", "), named("key").join(", ")];
+  const shown = [
+    ...(looking === "" ? [] : [`in another run, nothing of the first one was taken for its own: ${looking}`]),
+    ...(keyed === "" ? [] : [`recognised outside by the key that it passes on: ${keyed}`]),
+  ];
+  return shown.length === 0
+    ? ["not applicable", "nothing is detected, or recognised by a key"]
+    : ["pass", shown.join("; ")];
 }
 
 function detection({ played }: Audited): Judged {

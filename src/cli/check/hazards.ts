@@ -26,7 +26,7 @@ export function hazardLog(found: Hazard[]): Log {
     warn(_message, facts) {
       const { what, site } = (facts ?? {}) as { readonly what?: unknown; readonly site?: unknown };
       if (typeof what !== "string" || typeof site !== "string") return;
-      const place = /\(?((?:file:\/\/)?[^()\s]+:\d+)(?::\d+)?\)?$/.exec(site)?.[1] ?? site;
+      const place = /\(?((?:file:\/\/)?[^()\s]+?:\d+)(?::\d+)?\)?$/.exec(site)?.[1] ?? site;
       const line = relativeToHere(place.replace(/^file:\/\//, ""));
       found.push({ what, line, instead: INSTEAD[what] ?? "a ctx.step", isSeen: true });
     },

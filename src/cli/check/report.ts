@@ -66,7 +66,7 @@ const MOST_IDS = 5;
 
 export function printCheck(out: Output, report: CheckReport): void {
   const { color } = out;
-  title(out, "Versions");
+  out.print(color.bold("Versions"));
   if (report.bumps.length === 0)
     out.print("  Nothing to compare with: give --against, or a store with unfinished runs.");
   for (const verdict of report.bumps) printBump(out, verdict);
@@ -85,7 +85,7 @@ export function printCheck(out: Output, report: CheckReport): void {
 }
 
 function title(out: Output, text: string): void {
-  out.print(out.color.bold(text));
+  out.print(`\n${out.color.bold(text)}`);
 }
 
 function printBump(out: Output, { workflow, from, to, needed, given, ok, reasons, advice }: BumpVerdict): void {
