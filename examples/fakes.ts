@@ -1,6 +1,6 @@
 // The outside world, in one file
 // Services that know nothing of Pawl. Whatever one of them is asked becomes a line of a ledger file, so that it survives the death of
-// any process and can be counted. Each knows the idempotency keys it has seen: asked again, it changes nothing and repeats its answer.
+// any process and can be counted. Most know the idempotency keys they have seen: asked again, they change nothing and repeat their answer.
 //
 //   LEDGER            where the ledger is; default .pawl/ledger.jsonl
 //   FAKES_LATENCY_MS  how long an answer takes; default 20
@@ -110,6 +110,63 @@ export const clinic = {
   delivered: (key: string) => lookUp<{ delivered: string }>("deliver", key),
 };
 
+export interface BugInfo {
+  readonly issue: string;
+  readonly title: string;
+  readonly team: string;
+  readonly isReproducible: boolean;
+}
+
+export interface Candidate {
+  readonly idea: string;
+  readonly patch: string;
+  readonly score: number;
+}
+
+export const tracker = {
+  read: (issue: string, key: string): Promise<BugInfo> =>
+    ask("read", issue, key, () => ({ issue, title: "it crashes on start", team: "app", isReproducible: true })),
+  route: (issue: string, team: string, key: string) => ask("route", issue, key, () => ({ team })),
+  /** Knows no keys: two requests are two comments. */
+  comment: (issue: string, body: string) => act("comment", issue, "", { body }),
+  comments: (issue: string) => Ledger.open().answers<{ body: string }>("comment", issue),
+};
+
+export const developer = {
+  reproduce: (issue: string, key: string) => ask("reproduce", issue, key, () => ({ steps: ["start it"] })),
+  propose: ({ issue }: BugInfo, idea: string, key: string): Promise<Candidate> =>
+    ask("propose", `${issue} ${idea}`, key, () => ({ idea, patch: `${idea} for ${issue}\n`, score: idea.length })),
+};
+
+export const reviews = {
+  /** To add somebody again changes nothing. */
+  addReviewer: (change: string, reviewer: string) =>
+    ask("reviewer", change, `${change} ${reviewer}`, () => ({ reviewer })),
+};
+
+/** Knows no keys: two requests are two jobs. */
+export const jobs = {
+  create: (name: string, when: string) => act("job", name, "", { name, when }),
+  find: (name: string) => Ledger.open().answers<{ name: string; when: string }>("job", name)[0],
+};
+
+/** Sends whatever it is given, and can be asked what it has sent. */
+export const postOffice = {
+  send: (to: string, text: string, key: string) => act("mail", to, key, { to, text }),
+  sent: (key: string): { to: string; text: string } | null => {
+    const known = lookUp<{ to: string; text: string }>("mail", key);
+    return known.found ? known.value : null;
+  },
+};
+
+/** A service that does what it is told, each time. */
+async function act<T>(action: string, about: string, key: string, answer: T): Promise<T> {
+  const line = { action, about, key, did: true, answer, pid: process.pid, at: Date.now() };
+  Ledger.open().append(line);
+  await wayBack.travel(line);
+  return answer;
+}
+
 async function ask<T>(action: string, about: string, key: string, act: () => T): Promise<T> {
   const ledger = Ledger.open();
   const known = ledger.find(action, key);
@@ -133,6 +190,7 @@ class Ledger {
   static readonly #opened = new Map<string, Ledger>();
   readonly #file: string;
   readonly #effects = new Map<string, LedgerLine>();
+  readonly #all: LedgerLine[] = [];
   #readUpTo = 0;
 
   static open(): Ledger {
@@ -148,8 +206,22 @@ class Ledger {
   }
 
   find(action: string, key: string): LedgerLine | undefined {
-    for (const line of this.#newLines()) if (line.did) this.#effects.set(`${line.action} ${line.key}`, line);
+    this.#readOn();
     return this.#effects.get(`${action} ${key}`);
+  }
+
+  /** What was answered whenever this was done. */
+  answers<T>(action: string, about: string): T[] {
+    this.#readOn();
+    return this.#all.filter((line) => line.action === action && line.about === about).map(({ answer }) => answer as T);
+  }
+
+  #readOn(): void {
+    for (const line of this.#newLines()) {
+      if (!line.did) continue;
+      this.#effects.set(`${line.action} ${line.key}`, line);
+      this.#all.push(line);
+    }
   }
 
   append(line: LedgerLine): void {

@@ -168,12 +168,12 @@ async function readOne(pawl: Pawl, engine: Engine, id: string, { head, hash }: W
 }
 
 /**
- * Has the runs that other processes have left in a SQLite file answered for, by the workflows of these modules: their paths, or what they export.
+ * Has the runs that other processes have left in a SQLite file, or in a directory `file:…`, answered for, by the workflows of these modules: their paths, or what they export.
  * To be called when the test is over and the file still there.
  */
 export async function coldStartFile(path: string, modules: readonly (string | object)[]): Promise<void> {
   const begun = performance.now();
-  if (existsSync(path)) await inTime(readFile(path, modules), READ_FILE_MS);
+  if (existsSync(path.replace(/^file:/, ""))) await inTime(readFile(path, modules), READ_FILE_MS);
   readingMs += performance.now() - begun;
 }
 
@@ -185,7 +185,8 @@ export function countColdStarts(runs: number): void {
 
 async function readFile(path: string, modules: readonly (string | object)[]): Promise<void> {
   try {
-    const pawl = await open.call(Pawl, sqliteStore(path), { handleSignals: false });
+    const store = path.startsWith("file:") ? path : sqliteStore(path);
+    const pawl = await open.call(Pawl, store, { handleSignals: false });
     try {
       const registry = new Registry(await workflowsOf(modules));
       const rows = await pawl.store.runs({ limit: MAX_ROWS });

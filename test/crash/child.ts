@@ -9,6 +9,7 @@ const PROGRAM = fileURLToPath(new URL("./engine-process.mjs", import.meta.url));
 export interface RunRequest {
   readonly workflow: string;
   readonly id: string;
+  readonly key?: string;
   readonly input: unknown;
   readonly signal?: { readonly name: string; readonly payload: unknown; readonly id: string };
 }

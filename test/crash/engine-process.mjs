@@ -1,16 +1,17 @@
 // A process with engines in it, for tests that kill it. Its one argument says what to do, in JSON; it tells what happens as one JSON
 // object a line on stdout, and takes commands the same way on stdin.
 //
-//   engines   one for each store: { store, options, runs }, where runs are { workflow, id, input, signal? }, started or gone on with; a store
-//             is a SQLite file, or the URL of one in PostgreSQL
+//   engines   one for each store: { store, options, runs }, where runs are { workflow, id, key?, input, signal? }, started or gone on with; a store
+//             is a SQLite file, or the URL of one in PostgreSQL, or of a directory, "file:…"
 //   files     the modules whose workflows they work on
 //   fakes     the module of the outside services
 //   kill      { point, n }: SIGKILL when that point is reached for the n-th time, see kill-point.mjs
 //   stay      true: do not end with the runs, wait for commands
 
 import { closeSync, openSync, rmSync, writeSync } from "node:fs";
+import { basename, dirname } from "node:path";
 import { createInterface } from "node:readline";
-import { hasCode, Pawl, sqliteStore } from "pawl";
+import { fileStore, hasCode, Pawl, sqliteStore } from "pawl";
 import { openGate } from "./gates.mjs";
 import { arm, reach } from "./kill-point.mjs";
 
@@ -20,6 +21,8 @@ const { wayBack } = await import(fakes);
 const say = (event, facts = {}) => process.stdout.write(`${JSON.stringify({ event, ...facts })}\n`);
 
 arm(kill);
+// For hooks of a repository that end the process while it commits.
+process.env.ENGINE_PID = String(process.pid);
 const { travel } = wayBack;
 wayBack.travel = async (line) => {
   reach("effect");
@@ -32,9 +35,16 @@ const logger = { debug: () => {}, info: log("info"), warn: log("warn"), error: l
 const modules = await Promise.all(files.map((path) => import(path)));
 const workflows = modules.flatMap((exported) => Object.values(exported));
 
+/** Points of commits are those of SQLite; in a directory, "document" is a document that has just got its name. */
+function opener(store) {
+  if (store.startsWith("postgres")) return store;
+  if (!store.startsWith("file:")) return sqliteStore(store, { fault: reach });
+  const fault = (point, path) => point === "sync-folder" && basename(dirname(path)) === "runs" && reach("document");
+  return fileStore(store.slice("file:".length), { fault, durability: "process" });
+}
+
 async function openEngine({ store, options = {} }) {
-  // Points of commits are those of SQLite.
-  const opened = store.startsWith("postgres") ? store : sqliteStore(store, { fault: reach });
+  const opened = opener(store);
   const pawl = await Pawl.open(opened, { workflows, logger, ...options });
   // Behind Pawl's own listener, so that it has begun to stop when this is heard.
   process.once("SIGTERM", () => say("stopping"));
@@ -42,8 +52,8 @@ async function openEngine({ store, options = {} }) {
   return pawl;
 }
 
-async function startRun(pawl, { workflow, id, input, signal }) {
-  const run = await pawl.start(workflow, input, { id });
+async function startRun(pawl, { workflow, id, key, input, signal }) {
+  const run = await pawl.start(workflow, input, { id, key });
   say("started", { run: run.id });
   if (signal !== undefined) await answer(run, signal);
   await tellResult(run);

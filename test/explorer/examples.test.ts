@@ -1,15 +1,17 @@
 // The examples of the repository, against their own fakes: a ledger in a file, which survives any process.
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type CrashOptions, crashEverywhere } from "pawl/testing";
-import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, expect, it, onTestFinished, vi } from "vitest";
 import { checkout } from "../../examples/01-checkout/workflow.ts";
 import { invoices } from "../../examples/02-batch/workflow.ts";
 import { report as reporting } from "../../examples/03-report/workflow.ts";
 import { refund } from "../../examples/04-refund/workflow.ts";
 import { patientReport } from "../../examples/05-patient-report/workflow.ts";
+import { bugfix } from "../../examples/06-bugfix/workflow.ts";
 import { type LedgerLine, type Patient, type RefundRequest, wayBack } from "../../examples/fakes.ts";
+import { Repository } from "../guards/repository.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-explorer-"));
 const { travel } = wayBack;
@@ -152,4 +154,43 @@ it("D-5 S4-40 S4-33 example 05 survives every point and pairs of crashes over a 
   expect(outside.observe().filter((line) => line.startsWith("deliver"))).toEqual(["deliver patient-3"]);
   const pairs = await crashEverywhere(patientReport, patient, { ...options, ...PAIRS, modes: ["kill"] });
   expect(pairs.toString()).toMatch(/^ok: /);
+});
+
+it("D-1 S0-1 S0-62 T-4 I6 example 06 killed everywhere commits once, and tells everybody once", async () => {
+  vi.stubEnv("GIT_AUTHOR_DATE", "2026-06-01T10:00:00+08:00");
+  vi.stubEnv("GIT_COMMITTER_DATE", "2026-06-01T10:00:00+08:00");
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const template = new Repository();
+  const repository = join(folder, "app");
+  const report = await crashEverywhere(
+    bugfix,
+    { jira_key: "AE-33995", repository },
+    {
+      modes: ["kill"],
+      fresh: () => {
+        outside.fresh();
+        rmSync(repository, { recursive: true, force: true });
+        cpSync(template.cwd, repository, { recursive: true });
+      },
+      observe: () => [
+        ...outside.observe(),
+        readFileSync(join(repository, ".git/logs/HEAD"), "utf8").trim().split("\n").length,
+      ],
+    },
+  );
+  expect(report.outcome).toMatch(/^succeeded/);
+  expect(report.toString()).toMatch(/^ok: /);
+  expect(report.isComplete).toBe(true);
+  expect(outside.observe()).toEqual([
+    "comment AE-33995",
+    "job follow-up AE-33995",
+    "mail AE-33995",
+    "propose AE-33995 a guard at the border",
+    "propose AE-33995 the root cause",
+    "propose AE-33995 the smallest change",
+    "read AE-33995",
+    "reviewer AE-33995",
+  ]);
+  const app = new Repository(repository);
+  expect([app.count, app.git("log", "--format=%s")]).toEqual([1, "AE-33995: it crashes on start"]);
 });
