@@ -54,7 +54,7 @@ export function addCheck(program: Command): void {
     .option("--workflow <name>", "only this one (default: all that the files export)")
     .option("--against <file>", "the definitions that are deployed now (default: what unfinished runs have recorded)")
     .option("--runs <folder>", "look at the exports in this folder instead of a store")
-    .option("--input <json>", "play the workflow with this input: JSON, @file or - for stdin")
+    .option("--input <json>", "play the workflow for real with this input: JSON, @file or - for stdin")
     .option("--allow-net", "let steps that are played use the network")
     .addHelpText("after", HELP)
     .action(
