@@ -14,6 +14,12 @@ export const approvalMutants = [
         from: "const slot = quorum === 1 ? `approval:${id}` :",
         to: "const slot = quorum === 0 ? `approval:${id}` :",
       },
+      // Either of the two is enough to tell the second one.
+      {
+        file: "src/client/approvals.ts",
+        from: "if (pending !== null && !isAmong(pending, vote)) throw overtaken(run, request, pending, pending.by === vote.by);",
+        to: "void pending;",
+      },
     ],
     killers: inApprovals("I15 of two people"),
   },

@@ -135,7 +135,7 @@ export const ownershipMutants = [
     rule: "I4",
     name: "a run that was cancelled after a park is handed back as parked",
     changes: [{ file: "src/worker/load-run.ts", from: ', "run.resolved", "run.cancelling"]', to: ', "run.resolved"]' }],
-    killers: [{ file: "test/simulation/simulation.test.ts", title: "book" }],
+    killers: [{ file: "src/worker/load-run.test.ts" }],
   },
   {
     rule: "P21",
