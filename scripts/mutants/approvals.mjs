@@ -199,6 +199,12 @@ export const approvalMutants = [
         from: "      if (!isSame(earlier, vote)) throw overtaken(run, request, { ...earlier, at: row.at }, earlier.by === vote.by);\n",
         to: "      void isSame;\n",
       },
+      // Either of the two is enough to tell the second one.
+      {
+        file: "src/client/approvals.ts",
+        from: "if (pending !== null && !isAmong(pending, vote)) throw overtaken(run, request, pending, pending.by === vote.by);",
+        to: "void pending;",
+      },
     ],
     killers: inApprovals("I15 of two people"),
   },
