@@ -104,6 +104,18 @@ export const budgetMutants = [
     killers: [{ file: WAITS, title: "is raised between the refusal and the park" }],
   },
   {
+    rule: "RC1",
+    name: "a run whose body has failed is parked for its budget",
+    changes: [
+      {
+        file: "src/core/refused-calls.ts",
+        from: "pass.isClosed || pass.body.isOver || pass.draft.isHeld",
+        to: "pass.isClosed || pass.body.result !== null || pass.cancelling !== null || pass.draft.isHeld",
+      },
+    ],
+    killers: [{ file: "test/simulation/simulation.test.ts", title: "book" }],
+  },
+  {
     rule: "RC2",
     name: "who rests is not told that others have settled",
     changes: [{ file: "src/core/spending.ts", from: "  if (reserved !== null) tellOthers(pass);\n", to: "" }],

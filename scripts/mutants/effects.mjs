@@ -263,6 +263,30 @@ export const effectMutants = [
     alsoKilledBy: [ACTING_SEEDS],
   },
   {
+    rule: "CO1",
+    name: "a person is asked about an effect of a run whose body has failed",
+    changes: [
+      {
+        file: "src/core/recovery.ts",
+        from: "  if (pass.body.isOver) return;\n",
+        to: "",
+      },
+    ],
+    killers: [{ file: "test/behaviour/unknown-effects.test.ts", title: "once the body has failed" }],
+  },
+  {
+    rule: "CO4",
+    name: "a process without its code cancels a run that is being undone",
+    changes: [
+      {
+        file: "src/worker/load-run.ts",
+        from: '  if (entries.some(({ type }) => type === "run.compensating")) return true;\n',
+        to: "",
+      },
+    ],
+    killers: [{ file: "test/simulation/simulation.test.ts", title: "book" }],
+  },
+  {
     rule: "C-15",
     name: "a cancel that leaves what was done undoes it",
     changes: [

@@ -142,7 +142,7 @@ export const versionMutants = [
       {
         file: "src/core/rewrite.ts",
         from: "if (before.isParked) {",
-        to: 'if (before.isParked && cause === "accept") {',
+        to: "if (before.isParked && by.length === 0) {",
       },
     ],
     killers: inRewrite("RW3"),

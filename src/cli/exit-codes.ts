@@ -21,7 +21,7 @@ export const EXIT_CODES: readonly { readonly code: ExitCode; readonly meaning: s
   { code: EXIT.notFound, meaning: "no such run, workflow or approval" },
   {
     code: EXIT.waiting,
-    meaning: "the run is parked or blocked, waits with --no-wait, or a cancel needs a worker",
+    meaning: "the run is parked or blocked, waits with --no-wait, or needs a worker",
   },
   { code: EXIT.unavailable, meaning: "the store cannot be used" },
   { code: EXIT.fault, meaning: "a fault in Pawl itself: please report it" },

@@ -89,10 +89,10 @@ function isBlock({ type, key, payload }: Entry): boolean {
   return type === "state.patched" && key === BLOCKED && (payload as StatePatched).value !== null;
 }
 
-/** A decision that is on its way will move it. */
+/** A decision that is on its way will move it, and so will a cancel. */
 async function isParkedForGood({ pawl, run }: Errand): Promise<boolean> {
   const { parked } = await run.status();
-  if (parked === undefined) return false;
+  if (parked === undefined || (await pawl.store.run(run.id))?.cancel != null) return false;
   return !(await pawl.store.inbox(run.id)).some((row) => row.kind === "decision" || row.name === DECISION_SIGNAL);
 }
 

@@ -3,7 +3,7 @@ import { extname } from "node:path";
 import type { Command } from "commander";
 import { PawlError } from "../base/errors.ts";
 import { type RunWay, wayOf, wayTaken } from "../client/run-way.ts";
-import { type Graph, graphOfPhases, type PhaseList } from "../core/graph.ts";
+import type { Graph } from "../core/graph.ts";
 import type { Workflow } from "../core/workflow.ts";
 import { action, addCommand, type Call, withClient } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
@@ -56,19 +56,10 @@ function formatOf({ format, out }: GraphOptions): "mermaid" | "svg" {
   });
 }
 
-/** What is known of its way: a machine says it in its definition, phases in their plan. */
-function graphOf(workflow: Workflow): Graph | null {
-  const { graph } = workflow.definition;
-  const { plan } = workflow as { readonly plan?: { readonly outline?: Partial<PhaseList> } };
-  if (graph !== undefined) return graph;
-  const phases = plan?.outline?.phases;
-  return Array.isArray(phases) ? graphOfPhases({ phases }) : null;
-}
-
 function drawingOf(workflow: Workflow, file: string): Drawing {
   const { name } = workflow;
-  const graph = graphOf(workflow);
-  if (graph !== null) return { graph, way: null, run: null };
+  const { graph } = workflow.definition;
+  if (graph !== undefined) return { graph, way: null, run: null };
   throw new PawlError(
     "invalid_argument",
     `Workflow "${name}" is a plain function: nothing is known of its way before it runs. Name a run: pawl graph ${file} ${name} RUN.`,
@@ -90,7 +81,7 @@ function drawingOfRun(call: Call<GraphOptions>, workflow: Workflow, text: string
         },
       );
     const entries = await run.journal();
-    const graph = graphOf(workflow);
+    const graph = workflow.definition.graph ?? null;
     if (graph === null) return { ...wayTaken(entries), run: run.id };
     return { graph, way: wayOf(graph, entries), run: run.id };
   });

@@ -456,7 +456,7 @@ const NO_USES: Uses = {};
 function factsOf(pass: Pass): RunFacts {
   const { row } = pass;
   const schedule = slotOf(row.tags);
-  return {
+  const facts = {
     id: row.id,
     workflow: row.workflow,
     version: pass.workflow.version,
@@ -468,8 +468,10 @@ function factsOf(pass: Pass): RunFacts {
     ...(schedule === null ? {} : { schedule }),
     ...(pass.pins.adopted === undefined ? {} : { adopted: pass.pins.adopted }),
     uses: pass.pins.uses ?? NO_USES,
-    ...(pass.ports.files !== null && { outputs: pass.ports.files.outputs(row.id) }),
   };
+  // A matter of the store, not of the run: what is made of all its facts must not depend on it.
+  const outputs = pass.ports.files?.outputs(row.id);
+  return outputs === undefined ? facts : Object.defineProperty(facts, "outputs", { value: outputs });
 }
 
 /** Log lines appear once, and only when what led to them is durable (P13). */

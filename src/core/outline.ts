@@ -2,6 +2,8 @@
 // What a run that is made of phases says about itself in its run state, so that its state document can show what has not begun yet. Whoever
 // writes these keys and whoever folds them agree here, and nowhere else.
 
+import { MACHINE_KEY } from "./machine-position.ts";
+
 /** All keys of run state that are the engine's own begin with this; a state document shows them in other places. */
 const OWN = "pawl.";
 
@@ -60,8 +62,9 @@ export interface Block {
   readonly choices: readonly string[];
 }
 
+/** Where a machine is has no other place: it is shown as it stands. */
 export function isOwnKey(key: string): boolean {
-  return key.startsWith(OWN);
+  return key.startsWith(OWN) && key !== MACHINE_KEY;
 }
 
 /** The key of run state for what is true of a phase, or of a step: `phase.step`. */

@@ -19,8 +19,8 @@ export const UNKNOWN_EFFECT_CHOICES = ["happened", "did-not-happen", "compensate
 
 /** Reruns, asks or fails each interrupted step by its `recovery`. One that asks parks the whole run before anything else starts. */
 export function recoverSteps(pass: Pass, calls: readonly StepCall[]): void {
-  // A cancel has its turn next: nobody needs to know any more, unless to undo it.
-  if (pass.isStopping) return;
+  // A cancel has its turn next, or that the run is undone: nobody needs to know any more, unless to undo it.
+  if (pass.isStopping || pass.body.isOver) return;
   const decided = new Map<StepCall, Decision>();
   const refused = calls.filter(isRefused);
   const interrupted = refused.length === 0 ? calls : calls.filter((call) => !isRefused(call));
@@ -87,6 +87,8 @@ function ask(pass: Pass, call: StepCall, failure: { readonly error: unknown } | 
 
 /** An action that may have happened in spite of its error is not repeated by itself: a person is asked, or it fails, by its `recovery`. */
 export function askAboutFailure(pass: Pass, call: StepCall, error: unknown): void {
+  // The body has failed without it: as what may have happened, it is undone with the rest.
+  if (pass.body.isOver) return;
   if (call.policy.recovery === "ask") return ask(pass, call, { error });
   const message =
     `Effect "${call.key}" of run ${pass.id} failed so that it may have happened all the same, and nothing keeps it from happening twice: it is not tried again. ` +

@@ -71,8 +71,8 @@ export class RefusedCalls {
 
   #isAllElseStill(): boolean {
     const pass = this.#pass;
-    if (!pass.isLive || pass.isInTurn || pass.isClosed || pass.cancelling !== null || pass.draft.isHeld) return false;
-    if (pass.body.result !== null || pass.replay.hasFound || pass.replay.hasInterrupted) return false;
+    if (!pass.isLive || pass.isInTurn || pass.isClosed || pass.body.isOver || pass.draft.isHeld) return false;
+    if (pass.replay.hasFound || pass.replay.hasInterrupted) return false;
     if (pass.mailbox.isBeingRead) return false;
     return pass.steps.isQuiet && pass.calls.areAllWaiting && wakeupOf(pass) === null;
   }

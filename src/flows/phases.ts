@@ -1,6 +1,8 @@
 import { join } from "node:path";
+import { PawlError } from "../base/errors.ts";
 import { assertName } from "../base/ids.ts";
 import type { Context } from "../core/context.ts";
+import { graphOfPhases } from "../core/graph.ts";
 import { withStructure } from "../core/structure.ts";
 import { type Workflow, workflow } from "../core/workflow.ts";
 import { folderName } from "../files/folder-name.ts";
@@ -35,7 +37,7 @@ export function phases<I = unknown, O = Record<string, unknown>, R = unknown>(
   list: readonly Phase<I, O>[],
 ): PhasesWorkflow<I, R> {
   const { correlation = null } = options;
-  if (correlation !== null) assertName("correlation", correlation);
+  if (correlation !== null) assertCorrelation(options.name, correlation);
   const plan = planOf(options.name, list as unknown as readonly Phase<never, never>[], correlation);
   const outputsOf: PhasesWorkflow["outputsOf"] = (run) =>
     options.outputs === undefined ? defaultFolder(run) : join(options.outputs, folderName(run.id));
@@ -44,7 +46,21 @@ export function phases<I = unknown, O = Record<string, unknown>, R = unknown>(
     return run.go() as Promise<R>;
   });
   const made = withStructure(plain, plan.shape);
-  return { ...made, definition: { ...made.definition, runId: runIdOf(options) }, plan, outputsOf };
+  const definition = { ...made.definition, runId: runIdOf(options), graph: graphOfPhases(plan.outline) };
+  return { ...made, definition, plan, outputsOf };
+}
+
+/** Fields of a state document beside those that `readStateDocument` knows: what a `file:` store keeps in it. */
+const TAKEN = ["engine", "checksum"];
+
+function assertCorrelation(workflow: string, correlation: string): void {
+  assertName("correlation", correlation);
+  if (!TAKEN.includes(correlation)) return;
+  throw new PawlError(
+    "invalid_argument",
+    `\`correlation\` of workflow "${workflow}" is "${correlation}", a field that state documents have already. Choose another name.`,
+    { fields: { field: "correlation" } },
+  );
 }
 
 /** Where the output files of a run are when its workflow does not say. */

@@ -115,10 +115,11 @@ function isPoison({ row }: ClaimedRun): boolean {
   return row.claims > LIMITS.deathsAmongOthers + LIMITS.deathsAlone;
 }
 
-/** It is cancelled, and only its body knows how to take back what it has done. */
+/** It is cancelled, and only its body knows how to take back what it has done. What is being undone already is undone, whatever the cancel says (CO4). */
 function undoes({ cancel }: ClaimedRun, entries: readonly Entry[]): boolean {
-  if (cancel === null || !readCancel(cancel).compensate) return false;
-  return entries.some(isUndoable);
+  if (cancel === null) return false;
+  if (entries.some(({ type }) => type === "run.compensating")) return true;
+  return readCancel(cancel).compensate && entries.some(isUndoable);
 }
 
 /** What a run needs that was created where only the name of its workflow was known, or before the workflow had limits. */

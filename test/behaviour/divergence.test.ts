@@ -95,7 +95,7 @@ describe.each(STORES)("divergence on %s", (store) => {
     "an early end": [inTurn(step("a"), step("b")), inTurn(step("a"), () => Promise.reject(new Error("x")))],
   };
 
-  it.each(Object.keys(changes))("P3 B57 B63 refuses %s: never a wrong result", async (name) => {
+  it.each(Object.keys(changes))("P3 B57 B63 C-27 refuses %s: never a wrong result", async (name) => {
     withoutColdStart("its code leaves the journal on purpose");
     const [before, after] = changes[name] as [Body, Body];
     const world = await openWorld(store);

@@ -4,7 +4,7 @@ import { RetryableError } from "../../src/base/errors.ts";
 import type { Pawl } from "../../src/client/pawl.ts";
 import { timeline } from "../../src/client/timeline.ts";
 import { workflow } from "../../src/core/workflow.ts";
-import { errorOf, MINUTE, openWorld, STORES } from "./harness.ts";
+import { errorOf, gate, MINUTE, openWorld, STORES } from "./harness.ts";
 
 const SECOND = 1000;
 
@@ -146,5 +146,28 @@ describe.each(STORES)("an effect of unknown outcome on %s", (store) => {
     await run.cancel();
     await world.settle();
     expect(await statuses()).toEqual(["pay unknown", "closed failed", "pay unknown", "closed failed"]);
+  });
+
+  it("C-3 CO1 nobody is asked about it once the body has failed: it is undone with the rest", async () => {
+    const world = await openWorld(store);
+    const undone: unknown[] = [];
+    const line = gate<never>();
+    const flow = workflow({ name: "order", retry: false, guard: "off" }, async (ctx) => {
+      const pay = ctx.effect("pay", { do: () => line.passed, undo: (value) => undone.push(value) });
+      const ship = ctx.step("ship", () => {
+        throw new Error("out of stock");
+      });
+      await Promise.all([pay, ship]).catch((error: unknown) => {
+        // Once the body is over, and before the turn that says that it is undone.
+        process.nextTick(() => line.fail(new RetryableError("the line went dead")));
+        throw error;
+      });
+    });
+    const pawl = await world.open([flow]);
+    const run = await pawl.start(flow, undefined, { id: "r" });
+    await world.settle();
+    expect(await world.journal("r")).not.toContain("run.parked");
+    expect((await errorOf(run.result())).message).toBe("out of stock");
+    expect(undone).toEqual([undefined]);
   });
 });

@@ -223,6 +223,8 @@ export class Checks {
         known.input = (entry.payload as RunStarted).input as ProgramInput;
         return;
       case "run.continued":
+        // Another generation has keys of its own: what was an effect may be a step there (P10).
+        known.names.clear();
         return this.#ports.sometimes("a run continued");
       case "version.changed":
         return this.#ports.sometimes("newer code took a run over");
