@@ -455,6 +455,24 @@ const INTERFACES = [
     defaults: { workflow: "required", outputs: "the working directory", input: "what the document says" },
   },
   {
+    name: "Decider",
+    file: "src/stores/file/held-documents.ts",
+    about: "`pawl.documents.rebuild(run, options)`, and part of the two below",
+    defaults: { by: "required", reason: "required" },
+  },
+  {
+    name: "AcceptOptions",
+    file: "src/client/documents.ts",
+    about: "`pawl.documents.accept(run, options)`",
+    defaults: { workflow: "the one that this process works on" },
+  },
+  {
+    name: "FreshOptions",
+    file: "src/client/documents.ts",
+    about: "`pawl.documents.fresh(run, options)`",
+    defaults: { force: "`false`" },
+  },
+  {
     name: "ScheduleOptions",
     file: "src/client/schedules.ts",
     about: "`pawl.schedule(name, workflow, options)`",

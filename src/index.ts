@@ -13,6 +13,7 @@ export type {
 } from "./client/approvals.ts";
 export type { CallbackFailure, CallbackReceipt, Callbacks } from "./client/callbacks.ts";
 export type { Debounce } from "./client/debounce.ts";
+export type { Accepted, AcceptOptions, Documents, FreshOptions } from "./client/documents.ts";
 export type { ImportOptions } from "./client/import.ts";
 export type { StepReport } from "./client/manual.ts";
 export { Pawl, type PawlOptions } from "./client/pawl.ts";
@@ -138,7 +139,7 @@ export type {
 } from "./flows/phase-spec.ts";
 export { type PhasesWorkflow, phases } from "./flows/phases.ts";
 export { type FileStore, type FileStoreOptions, fileStore } from "./stores/file/file-store.ts";
-export type { HeldDocument } from "./stores/file/held-documents.ts";
+export type { Decider, HeldDocument } from "./stores/file/held-documents.ts";
 export { memoryStore } from "./stores/memory/memory-store.ts";
 export { type PostgresStoreOptions, postgresStore } from "./stores/postgres/postgres-store.ts";
 export { sqliteStore } from "./stores/sqlite/sqlite-store.ts";

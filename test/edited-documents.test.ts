@@ -158,6 +158,24 @@ describe("an edited document that is accepted", () => {
     expect((await pawl.get("r1").document()).phases["commit"]).toMatchObject({ skipped: "nothing to commit" });
   });
 
+  it("C-23 C-24 of a run that goes phase by phase waits at the gate that its statuses lead to", async () => {
+    const scene = new Scene();
+    const first = await scene.open();
+    await first.start(scene.made, { key: "AE-1" }, { id: "r1", advance: true });
+    await first.advance("r1");
+    await first.close();
+    scene.edit(
+      ({ phases }) => (phases.fix = { status: "done", steps: { b: { status: "done", output: { patch: "x" } } } }),
+    );
+    const pawl = await scene.open({ workflows: [] });
+    await pawl.documents.accept("r1", WHO);
+    await pawl.close();
+    const second = await scene.open();
+    expect(await second.advance("r1")).toMatchObject({ phase: "commit", isEnded: false });
+    expect(await second.advance("r1", { to: "end" })).toMatchObject({ isEnded: true });
+    expect(scene.stage.called).toEqual(["intake", "commit", "tell"]);
+  });
+
   it("C-23 HD1 killed at any write while it is accepted, the document is held as before or the run goes on from it", async () => {
     let points = 0;
     for (let n = 1; ; n++) {

@@ -1,6 +1,7 @@
 // Documents: what is on the disk, who may write it, and who believes it.
 
 const killers = [{ file: "test/file-store.test.ts" }];
+const editors = [{ file: "test/edited-documents.test.ts" }];
 
 export const fileStoreMutants = [
   {
@@ -134,6 +135,54 @@ export const fileStoreMutants = [
       },
     ],
     killers,
+  },
+  {
+    rule: "C-23",
+    name: "an edited document is signed before the run is told, in a write of its own",
+    changes: [
+      {
+        file: "src/stores/file/held-documents.ts",
+        from: "  if (write === undefined) directory.overwrite([contentOf(directory, run, documentText(believed))]);\n  else directory.overwrite",
+        to: "  directory.overwrite([contentOf(directory, run, documentText(believed))]);\n  if (write !== undefined) directory.overwrite",
+      },
+    ],
+    killers: editors,
+  },
+  {
+    rule: "C-23",
+    name: "what is said about the past is taken over",
+    changes: [
+      {
+        file: "src/client/documents.ts",
+        from: "    for (const path of edits) assertTakeable(held, path);\n",
+        to: "    void assertTakeable;\n",
+      },
+    ],
+    killers: editors,
+  },
+  {
+    rule: "C-1",
+    name: "a run that has acted outside is started afresh",
+    changes: [
+      {
+        file: "src/client/documents.ts",
+        from: "    if (!force) assertReplaceable(held);\n",
+        to: "    void [force, assertReplaceable];\n",
+      },
+    ],
+    killers: editors,
+  },
+  {
+    rule: "C-1",
+    name: "what a rebuilt document held is not kept",
+    changes: [
+      {
+        file: "src/stores/file/held-documents.ts",
+        from: `  directory.quarantine.keep(file, readFileSync(file, "utf8"), why);\n`,
+        to: "  void why;\n",
+      },
+    ],
+    killers: editors,
   },
   {
     rule: "P28",

@@ -24,12 +24,12 @@ import { opened } from "./run-state.ts";
 import { type StartPorts, startRun } from "./start.ts";
 
 export interface AcceptOptions extends Decider {
-  /** The run's workflow, where this process does not work on it: says where its output files are, and checks an edited input. */
+  /** The run's workflow: says where its output files are, and checks an edited input. Default: the one that this process works on. */
   readonly workflow?: PhasesWorkflow<never, unknown>;
 }
 
 export interface FreshOptions extends Decider {
-  /** Though the run has done things outside, or somebody waits for it. */
+  /** Although the run has done things outside, or somebody waits for it. Default false. */
   readonly force?: boolean;
 }
 

@@ -13,6 +13,7 @@ import { Draft, encodePayload, encodeRecord } from "./draft.ts";
 import { needsOf } from "./flow-control.ts";
 import { type Generation, generationOf } from "./generation.ts";
 import type { Continued, Entry, Resolved, RewriteCause, Uses } from "./journal.ts";
+import { BLOCKED, GATE, MANUAL } from "./outline.ts";
 import type { PassPorts } from "./pass-ports.ts";
 import type { ClaimedRun, Needs, RunCommit } from "./store.ts";
 import { transition } from "./transition.ts";
@@ -116,7 +117,7 @@ function nextGeneration(before: Generation, rewriting: Rewriting): Continued {
   return {
     generation: before.generation + 1,
     input: "input" in rewriting ? rewriting.input : before.input,
-    state: rewriting.state ?? before.state,
+    state: withoutQuestions(rewriting.state ?? before.state),
     cost: before.cost,
     seed: before.seed,
     ...(before.budgets !== undefined && { budgets: before.budgets }),
@@ -128,6 +129,11 @@ function nextGeneration(before: Generation, rewriting: Rewriting): Continued {
     by,
     reason,
   };
+}
+
+/** What the generation before has asked people and waited for: an answer would reach nobody. */
+function withoutQuestions(state: Generation["state"]): Generation["state"] {
+  return Object.fromEntries(Object.entries(state).filter(([key]) => ![BLOCKED, GATE, MANUAL].includes(key)));
 }
 
 /** What was under way may have spent all that it reserved. Gives what the run has cost with it. */

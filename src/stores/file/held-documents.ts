@@ -44,7 +44,9 @@ export interface HeldDocument {
 
 /** Who decides about a document, and why. */
 export interface Decider {
+  /** Who decides. */
   readonly by: string;
+  /** Why. */
   readonly reason: string;
 }
 
