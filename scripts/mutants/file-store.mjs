@@ -162,7 +162,7 @@ export const fileStoreMutants = [
   },
   {
     rule: "C-1",
-    name: "a run that has acted outside is started afresh",
+    name: "a run whose document is held is started afresh though it has acted outside",
     changes: [
       {
         file: "src/client/documents.ts",
