@@ -1,4 +1,5 @@
 // Example 06 in the situation of the sample that the format of state documents comes from.
+
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,31 +9,11 @@ import { type LedgerLine, wayBack } from "../examples/fakes.ts";
 import { manualClock } from "../src/base/clock.ts";
 import { fileStore, Pawl } from "../src/index.ts";
 import { gate } from "./behaviour/harness.ts";
+import { SAMPLE } from "./fixtures/sample-document.ts";
 import { Repository } from "./guards/repository.ts";
 
 const quiet = { debug() {}, info() {}, warn() {}, error() {} };
 const RUN = "wf-bug-e2e-AE-33995-20260601";
-
-/** The sample's document, with what stands in it. */
-const SAMPLE = {
-  workflow_id: RUN,
-  workflow_version: "1.3.0",
-  jira_key: "AE-33995",
-  started_at: "2026-06-01T10:00:00+08:00",
-  phase: "phase_4",
-  phases: {
-    phase_1: { status: "done", completed_at: "2026-06-01T10:02:30+08:00", output_file: "bug_info.json" },
-    phase_4: {
-      status: "in_progress",
-      step: "step_4_1",
-      steps: {
-        step_4_1: { status: "done", output_file: "candidate_a.json" },
-        step_4_2: { status: "in_progress" },
-        step_4_3: { status: "pending" },
-      },
-    },
-  },
-};
 
 /** A folder with a repository and a ledger; `asked` has what the outside was asked. */
 function scene() {

@@ -2,6 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { errorOf, json, pawl, project } from "./fixtures/cli/command.ts";
+import { SAMPLE } from "./fixtures/sample-document.ts";
 
 const BUGFIX = `
 // Made with phases instead of workflow(…).
@@ -21,26 +22,6 @@ export const bugfix = phases({ name: "bug-e2e", version: "1.3.0", correlation: "
   ] },
 ]);
 `;
-
-const SAMPLE = {
-  workflow_id: "wf-bug-e2e-AE-33995-20260601",
-  workflow_version: "1.3.0",
-  jira_key: "AE-33995",
-  started_at: "2026-06-01T10:00:00+08:00",
-  phase: "phase_4",
-  phases: {
-    phase_1: { status: "done", completed_at: "2026-06-01T10:02:30+08:00", output_file: "bug_info.json" },
-    phase_4: {
-      status: "in_progress",
-      step: "step_4_1",
-      steps: {
-        step_4_1: { status: "done", output_file: "candidate_a.json" },
-        step_4_2: { status: "in_progress" },
-        step_4_3: { status: "pending" },
-      },
-    },
-  },
-};
 
 interface Document {
   readonly status: string;

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import { SAMPLE } from "../../test/fixtures/sample-document.ts";
 import type { Entry } from "./journal.ts";
 import { nextOf } from "./next-of.ts";
 import { BLOCKED, markKey, OUTLINE, type Outline } from "./outline.ts";
@@ -10,27 +11,6 @@ const T0 = Date.UTC(2026, 5, 1, 2, 0, 0);
 const SCHEMA = JSON.parse(
   readFileSync(new URL("../../docs/reference/state-document.schema.json", import.meta.url), "utf8"),
 ) as Schema;
-
-/** The situation of the format's origin: one phase done, the second step of another one under way, pointers behind. */
-const SAMPLE = {
-  workflow_id: "wf-bug-e2e-AE-33995-20260601",
-  workflow_version: "1.3.0",
-  jira_key: "AE-33995",
-  started_at: "2026-06-01T10:00:00+08:00",
-  phase: "phase_4",
-  phases: {
-    phase_1: { status: "done", completed_at: "2026-06-01T10:02:30+08:00", output_file: "bug_info.json" },
-    phase_4: {
-      status: "in_progress",
-      step: "step_4_1",
-      steps: {
-        step_4_1: { status: "done", output_file: "candidate_a.json" },
-        step_4_2: { status: "in_progress" },
-        step_4_3: { status: "pending" },
-      },
-    },
-  },
-};
 
 const FILE = { file: "info.json", sha256: "a".repeat(64), bytes: 12, as: "json" };
 

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { PhaseWork } from "../../src/flows/phase-spec.ts";
 import { phases } from "../../src/flows/phases.ts";
+import { SAMPLE } from "../fixtures/sample-document.ts";
 import { errorOf, openWorld, STORES } from "./harness.ts";
 
 /** The situation of the format's origin, with its files in a folder of their own. */
@@ -12,25 +13,7 @@ function sample(change: (document: Sample) => unknown = () => {}) {
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   writeFileSync(join(folder, "bug_info.json"), '{"title":"it crashes"}\n');
   writeFileSync(join(folder, "candidate_a.json"), '{"patch":"a"}\n');
-  const document: Sample = {
-    workflow_id: "wf-bug-e2e-AE-33995-20260601",
-    workflow_version: "1.3.0",
-    jira_key: "AE-33995",
-    started_at: "2026-06-01T10:00:00+08:00",
-    phase: "phase_4",
-    phases: {
-      phase_1: { status: "done", completed_at: "2026-06-01T10:02:30+08:00", output_file: "bug_info.json" },
-      phase_4: {
-        status: "in_progress",
-        step: "step_4_1",
-        steps: {
-          step_4_1: { status: "done", output_file: "candidate_a.json" },
-          step_4_2: { status: "in_progress" },
-          step_4_3: { status: "pending" },
-        },
-      },
-    },
-  };
+  const document: Sample = structuredClone(SAMPLE);
   change(document);
   return { folder, document };
 }
