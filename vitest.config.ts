@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
@@ -20,8 +21,9 @@ const LONGEST = [
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const rank = ({ moduleId, project }: TestSpecification) => {
-      // The explorer waits for whatever its process has under way: it goes before others have left something there.
-      if (!project.config.isolate) return LONGEST.length + (moduleId.includes("/test/explorer/") ? 1 : 2);
+      // The explorer waits for whatever its process has under way: it goes before others have left something there. Long ones must not be last.
+      if (!project.config.isolate)
+        return LONGEST.length + (/\/test\/(explorer\/|behaviour\/styles)/.test(moduleId) ? 1 : 2);
       const found = LONGEST.findIndex((name) => moduleId.endsWith(`/test/${name}.test.ts`));
       return found < 0 ? LONGEST.length : found;
     };
@@ -34,8 +36,20 @@ const alias = [
   { find: /^pawl$/, replacement: source("index.ts") },
   { find: /^pawl\/notify$/, replacement: source("notify/index.ts") },
   { find: /^pawl\/guards$/, replacement: source("guards/index.ts") },
+  { find: /^pawl\/agent$/, replacement: source("agent/index.ts") },
+  { find: /^pawl\/ai$/, replacement: source("ai/index.ts") },
   { find: /^pawl\/testing$/, replacement: source("testing/index.ts") },
+  ...otherAi(process.env["PAWL_TEST_AI"]),
 ];
+
+/** Another version of the AI SDK than the one that is installed here, by its folder (`npm run test:node24`). */
+function otherAi(folder: string | undefined): { find: RegExp; replacement: string }[] {
+  if (folder === undefined) return [];
+  return [
+    { find: /^ai$/, replacement: `${folder}/dist/index.js` },
+    { find: /^ai\/test$/, replacement: `${folder}/dist/test/index.js` },
+  ];
+}
 
 const common = {
   setupFiles: ["test/cold-start-setup.ts"],
@@ -64,9 +78,9 @@ const ALONE = [
 
 /** Their neighbours are about processes, packages or disks. */
 const NEIGHBOURS = [
+  "ai-!(crashes|example)",
   "cli-!(fleet|postgres|run|test)",
   "exports",
-  "file-store",
   "golden",
   "inference",
   "killed-budgets",
@@ -80,7 +94,9 @@ const NEIGHBOURS = [
 ];
 
 const FOLDERS =
-  "attacks,behaviour,check,crash,determinism,explorer,guards,notify,postgres,replay,simulation,transactions".split(",");
+  "attacks,behaviour,check,crash,determinism,explorer,file-store,guards,notify,postgres,replay,simulation,transactions".split(
+    ",",
+  );
 
 /** They leave nothing behind, so they share a process: to load the engine takes longer than most of them. */
 const TOGETHER = [
@@ -93,7 +109,8 @@ const EVERYTHING = ["src/**/*.test.ts", "test/**/*.test.ts"];
 export default defineConfig({
   test: {
     globalSetup: ["test/cold-start-report.ts", "test/postgres-setup.ts"],
-    maxWorkers: "100%",
+    // One more than there are cores: tests of processes and disks wait a lot.
+    maxWorkers: availableParallelism() + 1,
     sequence: { sequencer: LongestFirst },
     teardownTimeout: 10_000,
     projects: [

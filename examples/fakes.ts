@@ -70,6 +70,15 @@ export const analyst = {
     }),
 };
 
+export const press = {
+  write: (topic: string, text: string, key: string) =>
+    ask("page", topic, key, () => ({ page: `page-${topic}`, signs: text.length })),
+  check: (topic: string, key: string) => ask("check", topic, key, () => ({ page: `page-${topic}`, mistakes: 0 })),
+  /** Knows no keys: two requests are two publications. */
+  publish: (topic: string, key: string) => act("publish", topic, key, { address: `guides/${topic}` }),
+  published: (key: string) => lookUp<{ address: string }>("publish", key),
+};
+
 export interface RefundRequest {
   readonly order: string;
   readonly cents: number;
@@ -157,6 +166,14 @@ export const postOffice = {
     const known = lookUp<{ to: string; text: string }>("mail", key);
     return known.found ? known.value : null;
   },
+};
+
+/** The web, as far as one needs it: it can be searched, read and published in. */
+export const web = {
+  search: (query: string, key: string) => ask("search", query, key, () => [`https://${query}.example/all`]),
+  read: (url: string, key: string) => ask("read", url, key, () => `What ${new URL(url).host} says.`),
+  publish: (title: string, text: string, key: string) =>
+    ask("publish", title, key, () => ({ url: `https://news.example/${title.length}-${text.length}` })),
 };
 
 /** A service that does what it is told, each time. */

@@ -18,6 +18,8 @@ const ENTRIES = [
   "index",
   "notify/index",
   "guards/index",
+  "agent/index",
+  "ai/index",
   "testing/index",
   "cli/main",
   // What package.json calls by a name with #: files of threads and processes.

@@ -1,6 +1,6 @@
 // Simulates many seeds and says what was found.
 //
-//   npm run simulate -- --seeds 100000 [--from 1] [--seconds 60] [--jobs 2] [--twice]
+//   npm run simulate -- --seeds 100000 [--from 1] [--seconds 60] [--jobs 2] [--twice] [--first]
 //   npm run simulate -- --seed 17 [--shrink] [--save name] [--trace 200]
 import { fork } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
@@ -24,6 +24,8 @@ const { values } = parseArgs({
     save: { type: "string" },
     trace: { type: "string", default: "60" },
     share: { type: "string" },
+    // A process ends with the first violation that it finds.
+    first: { type: "boolean", default: false },
   },
 });
 
@@ -78,6 +80,7 @@ async function share(text) {
     await new Promise((resolve) =>
       process.send({ seed, events, simulatedMs, violation, isSame, sometimes: [...sometimes] }, resolve),
     );
+    if (values.first && (violation !== null || !isSame)) break;
   }
   process.disconnect();
 }

@@ -32,6 +32,13 @@ export type {
 export type { Page, RunQuery } from "./client/run-list.ts";
 export type { ScheduleOptions, ScheduleSummary } from "./client/schedules.ts";
 export type { StartOptions } from "./client/start.ts";
+export type {
+  StreamChunkEvent,
+  StreamEndEvent,
+  StreamEvent,
+  StreamOptions,
+  StreamRetractEvent,
+} from "./client/stream.ts";
 export type { WorkerHealth, WorkerStatus } from "./client/worker-health.ts";
 export type {
   ApprovalAction,

@@ -1,5 +1,5 @@
 // `pawl check`: what it says of a deployment, and its exit codes.
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -61,6 +61,48 @@ describe("the audit", () => {
     expect(stdout).toContain("       a migration leads from 1.3.0\n");
     expect(stdout).toMatch(/\nIt may be deployed\.\n$/);
   });
+});
+
+describe("a first deployment", () => {
+  const PLAIN = `
+    import { workflow } from "pawl";
+    const made = new Set();
+    const detect = ({ key }) => (made.has(key) ? { found: true, value: 1 } : { found: false });
+    const act = ({ key }) => (made.add(key), 1);
+    export const plain = workflow("plain", (ctx) => ctx.effect("mail", { class: "write", do: act, detect }));
+  `;
+
+  it("S0-54 S0-57 needs no version of its own and no recorder: the version is advised, what nobody saw is not shown", async () => {
+    const folder = project({
+      "plain.ts": PLAIN,
+      "changed.ts": PLAIN.replace('"plain",', '{ name: "plain", uses: { a: { b: "1" } } },'),
+    });
+    const { code, workflows } = await check(folder, "plain.ts");
+    expect(code).toBe(0);
+    const itemOf = (all: Checked["workflows"], item: number) => all[0]?.audit[item - 1];
+    expect(itemOf(workflows, 3)).toMatchObject({
+      status: "pass",
+      evidence: expect.stringContaining('write `version: "1.0.0"` before you change it'),
+    });
+    const changed = await check(folder, "changed.ts", "--against", "plain.ts");
+    expect([changed.code, itemOf(changed.workflows, 3)?.status]).toEqual([1, "fail"]);
+    const played = await pawl(folder, "check", "plain.ts", "--input", "null");
+    expect(played.code).toBe(0);
+    expect(played.stderr).toContain("steps and effects run for real, several times, with the network blocked");
+    expect(played.stdout).toMatch(/^ {2}6 {2}not shown /m);
+    expect(played.stdout).toMatch(/^ {2}look {2}Nobody can tell whether the detector of effect "mail"/m);
+  });
+
+  const EXAMPLES = fileURLToPath(new URL("../examples", import.meta.url));
+
+  it.each(readdirSync(EXAMPLES).filter((name) => /^\d/.test(name)))(
+    "S0-61 example %s may be deployed",
+    async (name) => {
+      const { code, stdout } = await pawl(join(EXAMPLES, name), "check", "workflow.ts");
+      expect(stdout).toMatch(/\nIt may be deployed\./);
+      expect(code).toBe(0);
+    },
+  );
 });
 
 const OLD = `

@@ -30,6 +30,7 @@ const COMMANDS = [
   "test",
   "replay",
   "workers",
+  "agents",
   "doctor",
   "backup",
   "mcp",

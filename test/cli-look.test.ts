@@ -107,6 +107,14 @@ describe("pawl show and pawl journal", () => {
     ]);
   });
 
+  it("S2-62 show what a step has saved, and with what", async () => {
+    const { stdout } = await pawl(shop, "show", "bad");
+    expect(stdout).toMatch(/step +charge .* failed: card declined; saved once at \+\d/);
+    expect((await pawl(shop, "journal", "bad")).stdout).toMatch(
+      /checkpoint +charge +\{"attempt":1,"value":\{"asked":"the bank"\}\}/,
+    );
+  });
+
   it("S2-66 show what a run waits for", async () => {
     expect((await pawl(shop, "show", "open")).stdout).toMatch(/signal +approved .* waiting$/m);
     expect((await pawl(shop, "show", "mother")).stdout).toMatch(/child +ship .* waiting {2}run \S+$/m);

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { folderName } from "../src/files/folder-name.ts";
 import { errorOf, json, pawl, project } from "./fixtures/cli/command.ts";
 import { SAMPLE } from "./fixtures/sample-document.ts";
 
@@ -40,7 +41,7 @@ describe("phases on the command line", () => {
     const { run, phase } = JSON.parse(first.stdout) as { run: string; phase: string };
     expect(run).toMatch(/^wf-bug-e2e-AE-1-\d{8}$/);
     expect(phase).toBe("phase_1");
-    expect(existsSync(join(folder, ".pawl", "outputs", run, "bug_info.json"))).toBe(true);
+    expect(existsSync(join(folder, ".pawl", "outputs", folderName(run), "bug_info.json"))).toBe(true);
     expect(await json(folder, "next", run)).toMatchObject({ action: "run", phase: "phase_2" });
     const blocked = await advance("--json");
     expect({ code: blocked.code, error: errorOf(blocked) }).toMatchObject({
@@ -96,5 +97,13 @@ describe("phases on the command line", () => {
       code: 2,
       stderr: expect.stringContaining("state.json is not JSON"),
     });
+    const text = JSON.stringify(SAMPLE);
+    writeFileSync(join(folder, "state.json"), text.replace('"phases":{', '"phases":{"phase_1":{"status":"pending"},'));
+    expect(errorOf(await pawl(folder, "next", "--document", "state.json", "--json"))).toMatchObject({
+      code: "invalid_state_document",
+      path: "phases.phase_1",
+    });
+    writeFileSync(join(folder, "state.json"), `\uFEFF${text}`);
+    expect(await json(folder, "next", "--document", "state.json")).toMatchObject({ action: "run", phase: "phase_4" });
   });
 });

@@ -47,7 +47,6 @@ const SOUND = `
 
   export const letter = workflow("letter", async (ctx, name: string) => {
     const greeting = await ctx.step("greet", ({ key }) => model("Greet " + name, { key }));
-    await ctx.sleep("3 days");
     const answer = await ctx.waitFor("answer", { timeout: "7 days", default: "none" });
     await ctx.step("post", ({ key }) => outside.record("post", [greeting, answer], key));
     return [greeting, answer];

@@ -107,6 +107,36 @@ async function refusal(promise: Promise<unknown>): Promise<{ code: string; messa
   );
 }
 
+it("F-2 F-3 F-5 F-10 journal, effects, approvals, timers and keys of a run are in its document, and nowhere else in the directory", async () => {
+  const scene = new Scene();
+  const made = phases({ name: "all", version: "1.0.0" }, [
+    { name: "act", effect: { do: () => 1, idempotent: true } },
+    { name: "ask", approve: { approvers: ["ann"], timeout: "2 days", action: { tool: "t", arguments: 1 } } },
+  ]);
+  const pawl = await scene.open({ workflows: [made] });
+  await pawl.start(made, null, { id: "r1", key: "K" });
+  await pawl.idle();
+  await pawl.close();
+  const files = readdirSync(scene.path, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  expect(
+    files
+      .map(({ name }) => name)
+      .filter((name) => !name.startsWith("lock"))
+      .sort(),
+  ).toEqual(["lease.json", "state.json", "store.json"]);
+  const document = scene.document();
+  expect(document).toMatchObject({
+    effects: [{ effect: "act", status: "executed" }],
+    approvals: [{ status: "requested" }],
+    waiting_for: [{ kind: "approval", due: expect.any(String) }],
+    engine: { keys: [{ space: "start:all", key: "K" }, { space: "approval" }] },
+  });
+  expect(document.engine.journal.map(({ seq, hash }: { seq: number; hash: string }) => [seq, hash.length])).toEqual(
+    document.engine.journal.map((_: unknown, seq: number) => [seq, 22]),
+  );
+  expect(document.sequence).toBe(document.engine.journal.length);
+});
+
 describe("an edited document that is accepted", () => {
   it("C-23 S0-43 S0-9 T-20 decides by its statuses: what it calls done is not executed, what it calls pending is, with who and why in the journal", async () => {
     const scene = new Scene();
@@ -299,6 +329,27 @@ describe("the ladder of C-1", () => {
     expect(scene.stage.called).toEqual(["b", "commit", "tell"]);
   });
 
+  it("S4-18 C-17 an older readable part over a newer journal: steps that were finished since then are not repeated", async () => {
+    const scene = new Scene();
+    await scene.blocked("a");
+    const { engine: _engine, checksum: _checksum, ...older } = scene.document();
+    const between = await scene.open();
+    scene.stage.broken.add("tell");
+    await between.resolve("r1", "retry");
+    await between.idle();
+    await between.close();
+    scene.stage.broken.clear();
+    expect(scene.stage.called.splice(0)).toEqual(["a", "b", "commit", "tell"]);
+    const { engine, checksum } = scene.document();
+    writeFileSync(scene.file, JSON.stringify({ ...older, engine, checksum }));
+    const pawl = await scene.open();
+    expect((await pawl.documents.held()).map(({ run }) => run)).toEqual(["r1"]);
+    await pawl.documents.rebuild("r1", WHO);
+    await pawl.resolve("r1", "retry");
+    expect(await pawl.get("r1").result()).toMatchObject({ tell: "AE-1 b: it crashes" });
+    expect(scene.stage.called).toEqual(["tell"]);
+  });
+
   it("C-1 C-20 D-8 a damaged journal holds the run; before any effect it is started afresh, with its key, and archived byte for byte", async () => {
     const scene = new Scene();
     await scene.blocked("b");
@@ -315,6 +366,36 @@ describe("the ladder of C-1", () => {
     const reasons = readdirSync(join(scene.path, "quarantine")).filter((name) => name.endsWith("reason.txt"));
     const said = reasons.map((name) => readFileSync(join(scene.path, "quarantine", name), "utf8")).join("");
     expect(said).toContain(`Set aside by ann: ${WHO.reason} (goes on as run ${id})`);
+  });
+
+  it("C-1 HD4 killed at any write while a run is started afresh, there is one run of it, and repeating that finds it", async () => {
+    let points = 0;
+    for (let n = 1; ; n++) {
+      const scene = new Scene();
+      await scene.blocked("b");
+      scene.edit(({ engine }) => engine.journal.splice(-2));
+      const fault = new FileFault();
+      const dying = await scene.open({ workflows: [] }, fault);
+      fault.arm(n);
+      const fresh = dying.documents.fresh("r1", WHO).then(
+        () => true,
+        () => false,
+      );
+      const isDone = await Promise.race([fresh, fault.struck.then(() => false)]);
+      await dying.close({ drain: 1 });
+      fault.disarm();
+      const pawl = await scene.open();
+      if (existsSync(scene.file)) await pawl.documents.fresh("r1", WHO);
+      const { runs } = await pawl.list();
+      expect(runs.map(({ key }) => key)).toEqual(["AE-1"]);
+      expect((await pawl.find(scene.made, "AE-1"))?.id).toBe(runs[0]?.id);
+      expect(await pawl.get(runs[0]?.id ?? "").result()).toMatchObject({ tell: "AE-1 b: it crashes" });
+      expect(scene.stage.called).toEqual(["intake", "a", "b", "commit", "tell"]);
+      expect(existsSync(join(scene.path, "archive", "r1", "state.json"))).toBe(true);
+      if (isDone) break;
+      points = n;
+    }
+    expect(points).toBeGreaterThan(2);
   });
 
   it("C-1 D-8 after an effect a fresh start is refused, whichever part of the document knows of it, unless it is forced", async () => {

@@ -104,12 +104,14 @@ it("D-15 a run with 10,000 recorded steps is resumed without running one of them
   expect(large).toMatchObject({ calls: 10_000, starts: 0, reads: 1 });
   // An entry for each start and each outcome, and a few around them.
   expect(large.entries).toBeLessThan(2 * 10_000 + 10);
-  expect(large.turns / small.turns).toBeLessThan(10.5);
+  // Ten times as many, and a few that a busy machine adds; what grows faster would ask for a hundred times as many.
+  expect(large.turns / small.turns).toBeLessThan(15);
 });
 
 it("D-15 the same work in ten generations replays the last one alone", async () => {
   const one = await resume({ steps: 1000, more: 0 });
   const ten = await resume({ steps: 1000, more: 9 });
   expect(ten).toMatchObject({ calls: 1000, starts: 0, reads: 1 });
-  expect(ten.turns / one.turns).toBeLessThan(1.05);
+  // As many, and a few that a busy machine adds; all ten generations would ask for ten times as many.
+  expect(ten.turns / one.turns).toBeLessThan(2);
 });

@@ -84,6 +84,13 @@ it("the guards are there, by their own name", async () => {
   expect(guards.stdout).toBe("natural\n");
 });
 
+it("the bridge to the AI SDK is there, and asks for the SDK where it is not installed", async () => {
+  const code =
+    'import("pawl/ai").then((all) => console.log(all.DurableAgent.name), ({ message }) => console.log(message));';
+  const bridge = await run(process.execPath, ["--input-type=module", "-e", code], { cwd: project });
+  expect(bridge.stdout).toContain("Cannot find package 'ai'");
+});
+
 /** Resolves when the charge and the sleep that follows it are recorded. */
 async function sleepIsRecorded(store: string): Promise<void> {
   const pawl = await Pawl.open(store);

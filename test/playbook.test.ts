@@ -235,5 +235,12 @@ describe("a playbook's file", () => {
       message: expect.stringMatching(/is not YAML: .* at line \d+/),
     });
     expect(await errorOf(loadPlaybook(`${file}.txt`))).toMatchObject({ code: "invalid_playbook" });
+    const plain = '{"name":"n","version":"1.0.0","phases":[{"name":"a","instructions":"do"}]}';
+    writeFileSync(`${file}.json`, `\uFEFF${plain}`);
+    expect((await loadPlaybook(`${file}.json`)).playbook).toMatchObject({ name: "n" });
+    writeFileSync(`${file}.json`, plain.replace('"name":"n"', '"name":"n","name":"m"'));
+    expect(await errorOf(loadPlaybook(`${file}.json`))).toMatchObject({
+      message: expect.stringContaining('"name" is there twice'),
+    });
   });
 });

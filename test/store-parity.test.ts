@@ -119,6 +119,14 @@ const waitKind = fc.constantFrom(
   "decision",
   "slot",
 ) as fc.Arbitrary<"timer">;
+const STREAMS = ["h0", "h1", "a\u{1f600}"];
+const stream = fc.constantFrom(...STREAMS);
+const chunk = fc.record({ run, start: stream, n: fc.nat(4), data });
+const positions = fc.uniqueArray(fc.record({ start: stream, n: fc.nat(4) }), {
+  maxLength: 2,
+  selector: ({ start }) => start,
+});
+
 const wait = fc.oneof(
   fc.record({
     open: fc.record({
@@ -383,6 +391,10 @@ const calls: fc.Arbitrary<Call> = fc.oneof(
     store.key(input.space, input.key),
   ),
   named("counters", text, (store, prefix) => store.counters(prefix)),
+  { weight: 2, arbitrary: named("emit", fc.array(chunk, { maxLength: 3 }), (store, chunks) => store.emit(chunks)) },
+  named("chunks", fc.record({ run, of: positions, limit: fc.nat(3) }), (store, { run: id, ...query }) =>
+    store.chunks(id, query),
+  ),
   named("adopt", fc.array(run, { maxLength: 3 }), (store, ids) => store.adopt(ids)),
   named(
     "purge",
@@ -466,6 +478,12 @@ async function compare(model: Store, store: Store, world: World, sequence: reado
     expect(await answer(step, store, aim), trace.join("\n")).toEqual(expected);
     expect(await everything(store), trace.join("\n")).toEqual(await everything(model));
   }
+  expect(await allChunks(store), trace.join("\n")).toEqual(await allChunks(model));
+}
+
+function allChunks(store: Store): Promise<unknown> {
+  const of = STREAMS.map((start) => ({ start, n: 0 }));
+  return Promise.all(RUNS.map((id) => store.chunks(id, { of, limit: 99 })));
 }
 
 type Open = (world: World) => Promise<{ readonly store: Store; leave(): void }>;
@@ -515,7 +533,7 @@ interface Pair {
 }
 
 const PAIRS: readonly Pair[] = [
-  { model: "memory", other: "SQLite", sequences: 130, asked: calls },
+  { model: "memory", other: "SQLite", sequences: 100, asked: calls },
   { model: "memory", other: "file", sequences: 20, asked: calls },
   // A start of a rate that is over is forgotten in memory, and comes back from a document when the clock is set back.
   { model: "memory", other: "forgetful file", sequences: 5, asked: calls, isClockSteady: true },

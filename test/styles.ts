@@ -1,5 +1,14 @@
 // One small business task, written in each style that the engine knows: reserve what is ordered, charge for it, wait until it is packed, send it.
-// The style of an agent's session is not here yet: it comes with `pawl/agent`.
+import { z } from "zod";
+import { agent } from "../src/agent/agent.ts";
+import type { ModelRequest } from "../src/agent/model.ts";
+import { planningSection } from "../src/agent/planning-section.ts";
+import { progressSection } from "../src/agent/progress-section.ts";
+import { prompt } from "../src/agent/prompt.ts";
+import { question } from "../src/agent/question.ts";
+import { callTools, type ScriptedReply, say, scriptedModel } from "../src/agent/scripted-model.ts";
+import { section } from "../src/agent/section.ts";
+import { tool } from "../src/agent/tool.ts";
 import { RetryableError } from "../src/base/errors.ts";
 import type { Workflow } from "../src/core/workflow.ts";
 import { machine } from "../src/flows/machine.ts";
@@ -162,8 +171,70 @@ const checkpointed: Style = (shop, outputs) =>
     { name: "send", timeout: "1m", run: (work) => shop.send(work.input, work.outputs.packed.grams, work) },
   ]);
 
+const PLAN = ["Reserve what is ordered", "Charge for it", "Wait until it is packed", "Send it"];
+
+/** What the model does, by what was done before: it makes a plan, and works through it. */
+function clerk({ id, cents }: Order, { prompt: messages }: ModelRequest): ScriptedReply {
+  const said = JSON.stringify(messages);
+  const [, grams = ""] = /"value":"{\\"grams\\":(\d+)}"/.exec(said) ?? [];
+  const deeds = [
+    { reserve: { id } },
+    { charge: { id, cents } },
+    { packed: {} },
+    { send: { id, grams: Number(grams) } },
+  ];
+  const next = deeds.findIndex((deed) => !said.includes(`"toolName":"${Object.keys(deed)[0]}"`));
+  if (next === 0)
+    return callTools({ planning_setup_plan: { objective: `Ship ${id}`, steps: PLAN } }, { reserve: { id } });
+  const mark = { id: next === -1 ? deeds.length : next, status: "done" };
+  if (next !== -1) return callTools({ planning_update_step: mark }, deeds[next] as Record<string, unknown>);
+  if (!said.includes(`"input":${JSON.stringify(mark)}`)) return callTools({ planning_update_step: mark });
+  return say(JSON.stringify({ order: id, payment: `payment-${id}`, parcel: `parcel-${id}` }));
+}
+
+/** A model with a plan and tools; each of its calls is recorded. */
+const ofAnAgent: Style = (shop) => {
+  const order = z.object({ id: z.string(), cents: z.number() });
+  const facts = { class: "write", idempotent: true, description: "A part of the work." } as const;
+  const sections = [
+    section<Order>({ title: "Task", key: "task", body: "Ship order $id for $cents cents." }),
+    progressSection(),
+    planningSection(),
+  ];
+  const output = z.object({ order: z.string(), payment: z.string(), parcel: z.string() });
+  const shipping = prompt({ namespace: "shop", key: "ship", sections, output });
+  const retry = { max: 5, base: "2s" };
+  return agent<Order, Shipped>({
+    name: "agent-style",
+    model: scriptedModel((request) => clerk(orderIn(request), request)),
+    prompt: (request) => shipping.bind(request),
+    tools: [
+      tool({
+        ...facts,
+        name: "reserve",
+        input: order.pick({ id: true }),
+        run: ({ id }, info) => shop.reserve({ id, cents: 0 }, info),
+      }),
+      tool({ ...facts, name: "charge", input: order, retry, run: (asked, info) => shop.charge(asked, info) }),
+      question({ name: "packed", description: "Waits until it is packed.", input: z.object({}), signal: "packed" }),
+      tool({
+        ...facts,
+        name: "send",
+        input: z.object({ id: z.string(), grams: z.number() }),
+        run: ({ id, grams }, info) => shop.send({ id, cents: 0 }, grams, info),
+      }),
+    ],
+  });
+};
+
+function orderIn({ prompt: [system] }: ModelRequest): Order {
+  const [, id = "", cents = ""] = /Ship order (\S+) for (\d+) cents/.exec(String(system?.content)) ?? [];
+  return { id, cents: Number(cents) };
+}
+
 export const STYLES: Readonly<Record<string, Style>> = {
   document,
+  agent: ofAnAgent,
   "state machine": stateMachine,
   replay,
   checkpointed,

@@ -22,6 +22,7 @@ const LAYERS = [
   ["client", "guards"],
   ["index"],
   ["agent", "server", "testing"],
+  ["ai"],
   ["cli"],
 ];
 

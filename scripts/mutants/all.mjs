@@ -1,9 +1,13 @@
 // Each mutant: the rule that it takes away (P: PROTOCOL.md, D: a section of DESIGN.md, S: SPEC.md), what the engine then does in its stead, the exact
 // changes of the sources, and the narrowest tests that must notice: one of `killers`, and each of `alsoKilledBy` as well.
+import { agentDirectoryMutants } from "./agent-directory.mjs";
+import { agentMutants } from "./agents.mjs";
 import { diskMutants } from "./ahead-of-the-disk.mjs";
+import { aiMutants } from "./ai.mjs";
 import { approvalMutants } from "./approvals.mjs";
 import { budgetMutants } from "./budgets.mjs";
 import { callbackMutants } from "./callbacks.mjs";
+import { checkpointMutants } from "./checkpoints.mjs";
 import { effectMutants } from "./effects.mjs";
 import { fileStoreMutants } from "./file-store.mjs";
 import { flowMutants } from "./flow.mjs";
@@ -15,6 +19,7 @@ import { phaseMutants } from "./phases.mjs";
 import { playbookMutants } from "./playbooks.mjs";
 import { postgresMutants } from "./postgres.mjs";
 import { storeMutants } from "./stores.mjs";
+import { streamMutants } from "./streams.mjs";
 import { turnMutants } from "./turns.mjs";
 import { versionMutants } from "./versions.mjs";
 
@@ -26,9 +31,11 @@ export const mutants = [
   ...postgresMutants,
   ...fileStoreMutants,
   ...flowMutants,
+  ...checkpointMutants,
   ...effectMutants,
   ...approvalMutants,
   ...callbackMutants,
+  ...streamMutants,
   ...guardMutants,
   ...lintMutants,
   ...budgetMutants,
@@ -36,4 +43,7 @@ export const mutants = [
   ...machineMutants,
   ...versionMutants,
   ...playbookMutants,
+  ...aiMutants,
+  ...agentMutants,
+  ...agentDirectoryMutants,
 ];

@@ -38,8 +38,8 @@ export const effectMutants = [
     changes: [
       {
         file: "src/core/undoable-call.ts",
-        from: "if (info.attempt === 1 || this.#facts.detect === null) return fn(info);",
-        to: "if (info.attempt >= 1 || this.#facts.detect === null) return fn(info);",
+        from: "const mayHaveHappenedBefore = info.attempt > 1 || this.#facts.mayBeLost;",
+        to: "const mayHaveHappenedBefore = info.attempt < 1 || this.#facts.mayBeLost;",
       },
     ],
     killers: inEffects("C-3"),

@@ -1,6 +1,6 @@
 // Documents: what is on the disk, who may write it, and who believes it.
 
-const killers = [{ file: "test/file-store.test.ts" }];
+const under = (topic) => [{ file: `test/file-store/${topic}.test.ts` }];
 const editors = [{ file: "test/edited-documents.test.ts" }];
 
 export const fileStoreMutants = [
@@ -14,7 +14,7 @@ export const fileStoreMutants = [
         to: "const receivers = due.filter(() => false).map(receiverOf);",
       },
     ],
-    killers,
+    killers: under("other-runs"),
   },
   {
     rule: "P31",
@@ -26,7 +26,7 @@ export const fileStoreMutants = [
         to: "  batch.later(part.run);\n",
       },
     ],
-    killers,
+    killers: under("other-runs"),
   },
   {
     rule: "P31",
@@ -38,7 +38,7 @@ export const fileStoreMutants = [
         to: "    void [senders, batch];\n",
       },
     ],
-    killers,
+    killers: under("other-runs"),
   },
   {
     rule: "S0-22",
@@ -50,7 +50,7 @@ export const fileStoreMutants = [
         to: "",
       },
     ],
-    killers,
+    killers: under("writing"),
   },
   {
     rule: "D6",
@@ -62,7 +62,7 @@ export const fileStoreMutants = [
         to: "      this.#workers = this.lock.isHeld ? workers : new Map();\n",
       },
     ],
-    killers,
+    killers: under("writing"),
   },
   {
     rule: "D6",
@@ -74,7 +74,7 @@ export const fileStoreMutants = [
         to: "throw renamed >= 0 ? unavailable(error)",
       },
     ],
-    killers,
+    killers: under("writing"),
   },
   {
     rule: "S1-67",
@@ -86,7 +86,7 @@ export const fileStoreMutants = [
         to: `tryLock(this.#path("lock"), "begin")`,
       },
     ],
-    killers,
+    killers: under("one-owner"),
   },
   {
     rule: "S1-67",
@@ -98,7 +98,7 @@ export const fileStoreMutants = [
         to: "    if (this.lock.isHeld) return;\n",
       },
     ],
-    killers,
+    killers: under("one-owner"),
   },
   {
     rule: "P5",
@@ -110,7 +110,7 @@ export const fileStoreMutants = [
         to: `    return what === "Looking for mail" ? this.#takeMail(holdings) : holdings;\n`,
       },
     ],
-    killers,
+    killers: under("one-owner"),
   },
   {
     rule: "C-23",
@@ -122,7 +122,7 @@ export const fileStoreMutants = [
         to: "",
       },
     ],
-    killers,
+    killers: under("held-documents"),
   },
   {
     rule: "C-23",
@@ -134,7 +134,7 @@ export const fileStoreMutants = [
         to: "    void this.#keepEdits;\n",
       },
     ],
-    killers,
+    killers: under("writing"),
   },
   {
     rule: "C-23",
@@ -194,6 +194,77 @@ export const fileStoreMutants = [
         to: "  void [release, now];\n",
       },
     ],
-    killers,
+    killers: under("other-runs"),
+  },
+  {
+    rule: "HD4",
+    name: "a run leaves before the one that begins afresh is there",
+    changes: [
+      {
+        file: "src/client/documents.ts",
+        from: "    await store.yieldKeys(run, { by, reason });\n",
+        to: "    await store.setAside(run, { by, reason });\n",
+      },
+      {
+        file: "src/client/documents.ts",
+        from: "    await store.setAside(run, { by, reason: `${reason} (goes on as run ${begun})` });\n",
+        to: "",
+      },
+    ],
+    killers: editors.map(({ file }) => ({ file, title: "HD4" })),
+  },
+  {
+    rule: "C-23",
+    name: "of a name that stands twice in a document the last one counts",
+    changes: [{ file: "src/base/json-text.ts", from: "  assertKeysOnce(plain);\n", to: "  void assertKeysOnce;\n" }],
+    killers: under("held-documents"),
+  },
+  {
+    rule: "E-22",
+    name: "a row that has ended where its journal has not is accepted",
+    changes: [
+      {
+        file: "src/stores/file/journal-fault.ts",
+        from: "  return endOf(journal) === (isTerminal(row.state) ? row.state : null) ? null : otherEnd(row, file);\n",
+        to: "  void [isTerminal, otherEnd];\n  return null;\n",
+      },
+    ],
+    killers: under("held-documents"),
+  },
+  {
+    rule: "E-22",
+    name: "a fork signs again what was changed",
+    changes: [
+      {
+        file: "src/client/fork.ts",
+        from: "      assertSound(host, row, entry, isNext ? (previous?.hash ?? row.id) : null);\n",
+        to: "      assertSound(host, row, entry, isNext ? null : null);\n",
+      },
+    ],
+    killers: [{ file: "test/crash/tampered-runs.test.ts", title: "S2-59" }],
+  },
+  {
+    rule: "E-22",
+    name: "a result is handed out whatever its checksum says",
+    changes: [
+      {
+        file: "src/client/run.ts",
+        from: "    assertSound(nodeHost, row, last, before?.hash ?? null);\n",
+        to: "    void [assertSound, nodeHost, before];\n",
+      },
+    ],
+    killers: [{ file: "test/crash/tampered-runs.test.ts", title: "the result of a run that has ended" }],
+  },
+  {
+    rule: "T-19",
+    name: "an effect that a trimmed journal has lost is done again without a look",
+    changes: [
+      {
+        file: "src/core/undoable-call.ts",
+        from: "info.attempt > 1 || this.#facts.mayBeLost;",
+        to: "info.attempt > 1;",
+      },
+    ],
+    killers: [{ file: "test/crash/damaged-rows.test.ts", title: "T-19" }],
   },
 ];

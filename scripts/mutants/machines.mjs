@@ -1,6 +1,8 @@
 // Machines (MR1 to MR4, S2-40 to S2-48, T-16) and the tables of states (M-1).
 
-const inMachines = (title) => [{ file: "test/behaviour/machines.test.ts", title: `a machine on memory ${title}` }];
+const inMachines = (topic, title) => [
+  { file: `test/behaviour/machine-${topic}.test.ts`, title: `a machine on memory ${title}` },
+];
 
 export const machineMutants = [
   {
@@ -13,7 +15,7 @@ export const machineMutants = [
         to: "if (step.next.size > 0) return;",
       },
     ],
-    killers: inMachines("S2-2 S2-34"),
+    killers: inMachines("refusals", "S2-2 S2-34"),
   },
   {
     rule: "S2-2",
@@ -25,7 +27,7 @@ export const machineMutants = [
         to: 'if (!step.can.has(word) && word === "retry")',
       },
     ],
-    killers: inMachines("S2-2 S2-34"),
+    killers: inMachines("refusals", "S2-2 S2-34"),
   },
   {
     rule: "S2-42",
@@ -37,7 +39,7 @@ export const machineMutants = [
         to: "for (const field of Object.keys(patch)) if (field in []) throw unknownField(step, state, field);",
       },
     ],
-    killers: inMachines("S2-2 S2-34"),
+    killers: inMachines("refusals", "S2-2 S2-34"),
   },
   {
     rule: "S2-2",
@@ -49,7 +51,7 @@ export const machineMutants = [
         to: "if (rejected.length >= proposals + 1)",
       },
     ],
-    killers: inMachines("S2-2 S2-5"),
+    killers: inMachines("refusals", "S2-2 S2-5"),
   },
   {
     rule: "S2-5",
@@ -61,7 +63,7 @@ export const machineMutants = [
         to: "if (this.#plan.escalation === null && isBranch)",
       },
     ],
-    killers: inMachines("S2-5 an agent that escalates"),
+    killers: inMachines("refusals", "S2-5 an agent that escalates"),
   },
   {
     rule: "S2-40",
@@ -73,7 +75,7 @@ export const machineMutants = [
         to: "this.#at = { ...at, step, completed: withSteps(at.completed, completed) };",
       },
     ],
-    killers: inMachines("S2-14 S2-22"),
+    killers: inMachines("transitions", "S2-14 S2-22"),
   },
   {
     rule: "S2-40",
@@ -85,7 +87,7 @@ export const machineMutants = [
         to: "if (this.#at.pending === undefined) this.#at = { ...this.#at, pending };",
       },
     ],
-    killers: inMachines("P10 C-23 S2-40"),
+    killers: inMachines("state", "P10 C-23 S2-40"),
   },
   {
     rule: "P10",
@@ -97,7 +99,7 @@ export const machineMutants = [
         to: "this.#isResumed && uses < 1 ?",
       },
     ],
-    killers: inMachines("P10 C-23 S2-40"),
+    killers: inMachines("state", "P10 C-23 S2-40"),
   },
   {
     rule: "S2-44",
@@ -109,7 +111,7 @@ export const machineMutants = [
         to: "throw later(decided.reason, undefined);",
       },
     ],
-    killers: inMachines("S2-16 S2-24"),
+    killers: inMachines("transitions", "S2-16 S2-24"),
   },
   {
     rule: "S2-45",
@@ -121,7 +123,7 @@ export const machineMutants = [
         to: 'readProperty(scope, "later") === true ? undefined : undefined',
       },
     ],
-    killers: inMachines("S2-16 S2-25"),
+    killers: inMachines("transitions", "S2-16 S2-25"),
   },
   {
     rule: "S2-48",
@@ -133,7 +135,7 @@ export const machineMutants = [
         to: 'readProperty(fields, "self") === false &&',
       },
     ],
-    killers: inMachines("S2-16 S2-30"),
+    killers: inMachines("transitions", "S2-16 S2-30"),
   },
   {
     rule: "T-16",
@@ -145,7 +147,7 @@ export const machineMutants = [
         to: "if (other !== step) continue;",
       },
     ],
-    killers: inMachines("T-16 parallel steps that change"),
+    killers: inMachines("state", "T-16 parallel steps that change"),
   },
   {
     rule: "M-1",

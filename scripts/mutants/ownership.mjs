@@ -74,7 +74,7 @@ export const ownershipMutants = [
       {
         file: "src/core/endings.ts",
         from: "if (pass.cancelling === null || pass.body.isIncomplete) return endOf(pass, result);",
-        to: "if (pass !== null) return endOf(pass, result);",
+        to: "if (pass.cancelling === null || result !== null) return endOf(pass, result);",
       },
     ],
     killers: [{ file: "test/behaviour/cancel.test.ts" }],
@@ -123,13 +123,13 @@ export const ownershipMutants = [
     rule: "I9",
     name: "a worker that was found silent is fenced though it was heard of since",
     changes: [{ file: "src/worker/sweeper.ts", from: "this.#fence(silent, true)", to: "this.#fence(silent, false)" }],
-    killers: [{ file: "test/simulation/simulation.test.ts", title: "book" }],
+    killers: [{ seeds: 2000 }],
   },
   {
     rule: "P18",
     name: "a run that is left parked is let go though somebody has just decided",
     changes: [{ file: "src/worker/load-run.ts", from: "    draft.ifWake(claimed.wake);\n", to: "" }],
-    killers: [{ file: "test/simulation/simulation.test.ts", title: "book" }],
+    killers: [{ seeds: 12000 }],
   },
   {
     rule: "I4",
@@ -264,9 +264,9 @@ export const ownershipMutants = [
     changes: [
       {
         file: "src/core/steps.ts",
-        from: `call.key, mark);
+        from: `call.key, mark, call);
     this.startBehindBarrier(call);`,
-        to: `call.key, mark);
+        to: `call.key, mark, call);
     this.#attempts.start(call);`,
       },
     ],
@@ -412,7 +412,7 @@ export const ownershipMutants = [
         to: "await question()",
       },
     ],
-    killers: [{ file: "test/simulation/simulation.test.ts", title: "meanwhile: no more" }],
+    killers: [{ seeds: 6000 }],
   },
   {
     rule: "P17",
@@ -424,7 +424,7 @@ export const ownershipMutants = [
         to: "",
       },
     ],
-    killers: [{ file: "test/simulation/simulation.test.ts", title: "start that meets its own trace" }],
+    killers: [{ seeds: 6000 }],
   },
   {
     rule: "P18",
@@ -436,7 +436,7 @@ export const ownershipMutants = [
         to: " else if (batch.isTransaction) this.evaluate();",
       },
     ],
-    killers: [{ file: "test/simulation/simulation.test.ts", title: "suspension asked for while offered" }],
+    killers: [{ seeds: 6000 }],
   },
   {
     rule: "P19",
@@ -453,7 +453,7 @@ export const ownershipMutants = [
         to: "",
       },
     ],
-    killers: [{ file: "test/simulation/simulation.test.ts", title: "mail after the body had ended" }],
+    killers: [{ seeds: 6000 }],
   },
   {
     rule: "P19",
@@ -465,6 +465,6 @@ export const ownershipMutants = [
         to: "",
       },
     ],
-    killers: [{ file: "test/simulation/simulation.test.ts", title: "called after the body had ended" }],
+    killers: [{ seeds: 6000 }],
   },
 ];

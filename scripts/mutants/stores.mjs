@@ -67,7 +67,7 @@ export const storeMutants = [
       },
     ],
     killers: [{ file: "test/stores.test.ts", title: "SQLite" }],
-    alsoKilledBy: [FIXED_SEEDS],
+    alsoKilledBy: [{ seeds: 4000 }],
   },
   {
     rule: "P24",
@@ -140,8 +140,8 @@ export const storeMutants = [
     changes: [
       {
         file: "src/core/values.ts",
-        from: `const isReplaced = seq === head - 1 && headHash !== "" && headHash !== sum;`,
-        to: `const isReplaced = seq === head && headHash === "";`,
+        from: `const isReplaced = entry.seq === head - 1 && headHash !== "" && headHash !== sum;`,
+        to: `const isReplaced = entry.seq === head && headHash === "";`,
       },
       {
         file: "src/core/values.ts",

@@ -6,6 +6,7 @@ export type ErrorCode =
   | "approval_mismatch"
   | "approval_not_found"
   | "approval_refused"
+  | "attempt_over"
   | "budget_exceeded"
   | "call_in_step"
   | "callback_answered"
@@ -35,6 +36,7 @@ export type ErrorCode =
   | "journal_entry_missing"
   | "key_reused"
   | "lease_lost"
+  | "mailbox_full"
   | "max_retries_exceeded"
   | "newer_schema"
   | "no_progress"
@@ -45,6 +47,8 @@ export type ErrorCode =
   | "patch_conflict"
   | "phase_blocked"
   | "poisoned"
+  | "prompt_evaluation"
+  | "prompt_render"
   | "replay_drift"
   | "replay_stalled"
   | "retry_budget_exceeded"
@@ -54,6 +58,8 @@ export type ErrorCode =
   | "run_parked"
   | "schema_mismatch"
   | "secret_missing"
+  | "snapshot_restore"
+  | "snapshot_serialization"
   | "sqlite_too_old"
   | "step_interrupted"
   | "step_timeout"
@@ -64,7 +70,8 @@ export type ErrorCode =
   | "unknown_workflow"
   | "unsafe_retry"
   | "version_mismatch"
-  | "wait_timeout";
+  | "wait_timeout"
+  | "worker_directory_busy";
 
 export interface PawlErrorOptions {
   readonly fields?: Readonly<Record<string, unknown>>;

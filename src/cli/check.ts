@@ -4,7 +4,7 @@ import { PawlError } from "../base/errors.ts";
 import { DEFAULT_STORE } from "../client/open-store.ts";
 import type { Workflow } from "../core/workflow.ts";
 import { Registry } from "../worker/registry.ts";
-import { type Audited, auditOf } from "./check/audit.ts";
+import { type Audited, auditOf, isFault } from "./check/audit.ts";
 import { type BumpVerdict, bumpsOf, verdictOf } from "./check/bump.ts";
 import { differencesFromRecord } from "./check/difference.ts";
 import { scan } from "./check/hazards.ts";
@@ -156,6 +156,10 @@ async function playAll(call: Call<CheckOptions>, code: Code): Promise<PlayedWork
   const tests = await testsOf(call.options, code);
   if (tests.length === 0) return [];
   const network = call.options.allowNet === true ? null : blockNetwork();
+  if (call.options.input !== undefined)
+    call.out.note(
+      `Playing with --input: steps and effects run for real, several times, with ${network === null ? "the network" : "the network blocked"}. Give those that act outside fakes.`,
+    );
   const again = await secondInstance(code);
   const progress = call.out.progress("Playing");
   try {
@@ -225,7 +229,7 @@ function reportOf(
   const runs = plans === null ? null : runsReport(plans);
   const isFine = workflows.every(
     ({ findings, hazards, audit }) =>
-      findings.length === 0 && hazards.length === 0 && audit.every(({ status }) => status !== "fail"),
+      !findings.some(isFault) && hazards.length === 0 && audit.every(({ status }) => status !== "fail"),
   );
   const ok = isFine && bumps.every((one) => one.ok) && (runs?.ok ?? true);
   return { ok, bumps, runs, workflows, suspected };

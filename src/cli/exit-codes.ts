@@ -48,6 +48,7 @@ const BY_ERROR: Partial<Record<ErrorCode, ExitCode>> = {
   journal_entry_missing: EXIT.unavailable,
   corrupt_value: EXIT.unavailable,
   unknown_outcome: EXIT.unavailable,
+  worker_directory_busy: EXIT.unavailable,
 };
 
 /** The code for an operating error; every other one means that what was asked for cannot be done. */

@@ -1,10 +1,10 @@
-import { writeFileSync } from "node:fs";
 import type { Command } from "commander";
 import { PawlError } from "../base/errors.ts";
 import { type ExportOptions, exportRun } from "../client/export.ts";
 import type { Pawl } from "../client/pawl.ts";
 import { action, addCommand, withClient } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
+import { writeOutFile } from "./out-file.ts";
 import { countOf } from "./printable.ts";
 import { findRun } from "./run-id.ts";
 
@@ -38,7 +38,7 @@ export function addExport(program: Command): void {
           const json = `${JSON.stringify(value, null, 2)}\n`;
           if (options.out === undefined) process.stdout.write(json);
           else {
-            write(options.out, json);
+            writeOutFile(options.out, json);
             if (out.isJson) out.json({ run, file: options.out, entries });
             else out.print(`Run ${run} is in ${options.out} (${countOf(entries, "entry", "entries")}).`);
           }
@@ -71,20 +71,4 @@ function redactionOf(redact: true | string | undefined): ExportOptions {
     "invalid_argument",
     "--redact has no name in it. Give names such as email,card, or none for all values.",
   );
-}
-
-function write(file: string, json: string): void {
-  try {
-    writeFileSync(file, json);
-  } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
-    throw new PawlError(
-      "invalid_argument",
-      `--out ${file} cannot be written (${code}). Give a file in a folder that exists.`,
-      {
-        fields: { file },
-        cause,
-      },
-    );
-  }
 }

@@ -90,10 +90,12 @@ function isBlock({ type, key, payload }: Entry): boolean {
 }
 
 /** A decision that is on its way will move it, and so will a cancel. */
-async function isParkedForGood({ pawl, run }: Errand): Promise<boolean> {
+export async function isParkedForGood({ pawl, run }: Pick<Errand, "pawl" | "run">): Promise<boolean> {
+  // The mail first: a decision that is used up after this look has moved the run by the next one.
+  const mail = await pawl.store.inbox(run.id);
+  if (mail.some((row) => row.kind === "decision" || row.name === DECISION_SIGNAL)) return false;
   const { parked } = await run.status();
-  if (parked === undefined || (await pawl.store.run(run.id))?.cancel != null) return false;
-  return !(await pawl.store.inbox(run.id)).some((row) => row.kind === "decision" || row.name === DECISION_SIGNAL);
+  return parked !== undefined && (await pawl.store.run(run.id))?.cancel == null;
 }
 
 /** Resolves when nobody has the run and nothing is due: it waits for time or for somebody. */

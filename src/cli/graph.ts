@@ -1,4 +1,3 @@
-import { writeFileSync } from "node:fs";
 import { extname } from "node:path";
 import type { Command } from "commander";
 import { PawlError } from "../base/errors.ts";
@@ -10,6 +9,7 @@ import { EXIT } from "./exit-codes.ts";
 import { mermaidOf } from "./graph-mermaid.ts";
 import { svgOf } from "./graph-svg.ts";
 import { loadWorkflows, pickWorkflow } from "./load.ts";
+import { writeOutFile } from "./out-file.ts";
 import { clean } from "./printable.ts";
 import { findRun } from "./run-id.ts";
 
@@ -93,7 +93,7 @@ function draw(format: "mermaid" | "svg", { name, version }: Workflow, { graph, w
 }
 
 function show({ options, out }: Call<GraphOptions>, { graph, way, run }: Drawing, text: string): void {
-  if (options.out !== undefined) write(options.out, text);
+  if (options.out !== undefined) writeOutFile(options.out, text);
   if (out.isJson) {
     const taken =
       way === null
@@ -102,20 +102,4 @@ function show({ options, out }: Call<GraphOptions>, { graph, way, run }: Drawing
     out.json({ run, graph, way: taken, ...(options.out === undefined ? { text } : { file: options.out }) });
   } else if (options.out === undefined) process.stdout.write(text);
   else out.print(`The graph is in ${clean(options.out)}.`);
-}
-
-function write(file: string, text: string): void {
-  try {
-    writeFileSync(file, text);
-  } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
-    throw new PawlError(
-      "invalid_argument",
-      `--out ${file} cannot be written (${code}). Give a file in a folder that exists.`,
-      {
-        fields: { file },
-        cause,
-      },
-    );
-  }
 }

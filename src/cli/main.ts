@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { Command, CommanderError } from "commander";
 import { addAdvance } from "./advance.ts";
+import { addAgents } from "./agents.ts";
 import { addAnswer, addRevoke } from "./answer.ts";
 import { addApprovals } from "./approvals.ts";
 import { addApprove, addDeny, addRequestChanges } from "./approve.ts";
@@ -31,6 +32,7 @@ import { addShow } from "./show.ts";
 import { addSignal } from "./signal.ts";
 import { addStart } from "./start.ts";
 import { addState } from "./state.ts";
+import { addStream } from "./stream.ts";
 import { addTest } from "./test.ts";
 import { packageVersion } from "./version.ts";
 import { addWhy } from "./why.ts";
@@ -39,14 +41,14 @@ import { addWorkers } from "./workers.ts";
 
 const GROUPS: readonly (readonly [title: string, commands: readonly ((program: Command) => void)[]])[] = [
   ["Run workflows:", [addInit, addRun, addAdvance, addWorker, addStart, addImport]],
-  ["Look:", [addLs, addShow, addWhy, addNext, addJournal, addEffects, addGraph, addExport]],
+  ["Look:", [addLs, addShow, addWhy, addNext, addJournal, addStream, addEffects, addGraph, addExport]],
   ["Act on a run:", [addSignal, addCancel, addRetry, addFork, addResolve, addState]],
   ["Approvals:", [addApprovals, addApprove, addDeny, addRequestChanges]],
   ["Playbooks:", [addPlaybook, addMcp]],
   ["Callbacks:", [addAnswer, addRevoke]],
   ["Schedules:", [addSchedules]],
   ["Test:", [addCheck, addTest, addReplay]],
-  ["Look after the store:", [addWorkers, addDoctor, addBackup]],
+  ["Look after the store:", [addWorkers, addAgents, addDoctor, addBackup]],
   ["Help:", [addExitCodes]],
 ];
 

@@ -1,7 +1,7 @@
 // The items of a map, summed up
 // A few items are told one by one. Of many, nobody reads the lines: they are counted, and the count is told while the map goes on and
 // when it is over.
-import type { Entry, StepFailed } from "../core/journal.ts";
+import { type Entry, entryKind, type StepFailed } from "../core/journal.ts";
 import type { Output, Progress } from "./output.ts";
 import { countOf } from "./printable.ts";
 
@@ -41,9 +41,12 @@ export class MapItems {
   }
 
   /** Takes in an entry of an item; one that `isNews` counts if it is not shown. */
-  take({ type, key, payload }: Entry, isNews: boolean): void {
+  take(entry: Entry, isNews: boolean): void {
+    const { type, key, payload } = entry;
     const isFailure = type === "step.failed";
     const goesOn = isFailure && (payload as StepFailed).retryAt !== null;
+    // What a step saves or spends on its way neither begins nor ends it.
+    if (entryKind(entry) === "mark" && !goesOn && !CALLS.has(type)) return;
     if (CALLS.has(type) || goesOn) this.#open.add(key ?? "");
     else this.#open.delete(key ?? "");
     if (!isNews || !this.areMany) return;

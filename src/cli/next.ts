@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { Command } from "commander";
-import { PawlError } from "../base/errors.ts";
+import { PawlError, readProperty } from "../base/errors.ts";
+import { parseJson, RepeatedKey } from "../base/json-text.ts";
 import { type NextMove, nextOf } from "../core/next-of.ts";
 import { action, addCommand, withClient } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
@@ -34,15 +35,21 @@ export function addNext(program: Command): void {
 /** A state document in a file. */
 export function readDocument(file: string): unknown {
   try {
-    return JSON.parse(readFileSync(file, "utf8"));
+    return parseJson(readFileSync(file, "utf8"));
   } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
-    const why = code === undefined ? "is not JSON" : code === "ENOENT" ? "does not exist" : `cannot be read (${code})`;
-    throw new PawlError("invalid_state_document", `${file} ${why}. Give a file with a state document.`, {
-      fields: { path: "", file },
+    const path = cause instanceof RepeatedKey ? cause.path : "";
+    throw new PawlError("invalid_state_document", `${file} ${whyNone(cause)}. Give a file with a state document.`, {
+      fields: { path, file },
       cause,
     });
   }
+}
+
+function whyNone(cause: unknown): string {
+  const code = readProperty(cause, "code");
+  if (cause instanceof RepeatedKey) return `has "${cause.path}" twice, and only one of the two would count`;
+  if (code === undefined) return "is not JSON";
+  return code === "ENOENT" ? "does not exist" : `cannot be read (${String(code)})`;
 }
 
 function print(out: Output, next: NextMove): void {

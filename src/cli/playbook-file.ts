@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { extname, resolve } from "node:path";
 import { PawlError, readProperty } from "../base/errors.ts";
+import { parseJson } from "../base/json-text.ts";
 import { type Playbook, readPlaybook } from "../flows/playbook.ts";
 
 export interface PlaybookFile {
@@ -35,24 +36,24 @@ export async function findPlaybook(path: string): Promise<PlaybookFile | null> {
 async function parse(text: string, file: string): Promise<unknown> {
   switch (extname(file).toLowerCase()) {
     case ".json":
-      return parseJson(text, file);
+      return parsedJson(text, file);
     case ".yaml":
     case ".yml":
-      return parseYaml(text, file);
+      return parsedYaml(text, file);
     default:
       throw unreadable(file, "its name ends in neither .yaml, .yml nor .json");
   }
 }
 
-function parseJson(text: string, file: string): unknown {
+function parsedJson(text: string, file: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch (cause) {
     throw unreadable(file, `it is not JSON: ${String(readProperty(cause, "message"))}`, cause);
   }
 }
 
-async function parseYaml(text: string, file: string): Promise<unknown> {
+async function parsedYaml(text: string, file: string): Promise<unknown> {
   // Only whoever has such a file waits for the parser.
   const { parse: parseText } = await import("yaml");
   try {

@@ -85,6 +85,8 @@ function factsOf(status: RunStatus, line: Timeline, now: number): [string, strin
   ];
 }
 
+type PaintedCell = Exclude<Cell, string>;
+
 interface Row {
   readonly seq: number;
   readonly cells: readonly (readonly Cell[])[];
@@ -123,7 +125,8 @@ function tookOf(item: { readonly startedAt: number; readonly endedAt: number | n
 
 function stepRows(step: TimelineStep, start: number, color: Colors, now: number): Row {
   const isRepeated = step.attempts.length > 1;
-  const head = cellsOf(step.startedAt - start, "step", step.key, tookOf(step, now), stepOutcome(step, color));
+  const outcome = withSaved(stepOutcome(step, color), step, start);
+  const head = cellsOf(step.startedAt - start, "step", step.key, tookOf(step, now), outcome);
   const attempts = step.attempts.map((attempt): Cell[] => {
     const paint =
       attempt.outcome === "completed" ? color.green : attempt.outcome === "running" ? color.cyan : color.yellow;
@@ -144,7 +147,14 @@ function stepRows(step: TimelineStep, start: number, color: Colors, now: number)
   return { seq: step.seq, cells: isRepeated ? [head, ...attempts] : [head] };
 }
 
-function stepOutcome(step: TimelineStep, color: Colors): Cell {
+/** What a step that is not done would go on from. */
+function withSaved({ text, paint }: PaintedCell, { saved, status }: TimelineStep, start: number): Cell {
+  if (saved === undefined || status === "completed") return { text, paint };
+  const often = saved.count === 1 ? "once" : `${saved.count} times, last`;
+  return { text: `${text}; saved ${often} at +${formatMs(saved.at - start)}`, paint };
+}
+
+function stepOutcome(step: TimelineStep, color: Colors): PaintedCell {
   switch (step.status) {
     case "completed":
       return { text: "completed", paint: color.green };

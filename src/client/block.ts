@@ -12,11 +12,11 @@ export async function blockOf(
   run: string,
   { evenDecided = false }: { readonly evenDecided?: boolean } = {},
 ): Promise<Block | null> {
+  // The mail first: a decision that is used up after this look has ended the block by the next one.
+  const mail = evenDecided ? [] : await source.store.inbox(run);
   const block = (await stateOf(source, run))[BLOCKED] as Block | null | undefined;
   if (block == null) return null;
-  if (evenDecided) return block;
-  const isDecided = (await source.store.inbox(run)).some(({ id }) => id === messageId(block));
-  return isDecided ? null : block;
+  return mail.some(({ id }) => id === messageId(block)) ? null : block;
 }
 
 export async function resolveBlock(ports: ResolvePorts, run: string, block: Block, choice: Choice): Promise<void> {

@@ -5,7 +5,10 @@
 //   HD1. What is taken over is a new generation, written with the document's new signature: there is no moment at which the run goes on without it.
 //   HD2. Only what a run can go on from is taken over. What is said about the past is refused where it stands, by its path.
 //   HD3. Whoever decides is in the document, and what stood there before is kept.
+//   HD4. A run that begins afresh is there before the old one leaves, under an id that follows from the document: whoever is killed in between and
+//        does it again finds it.
 import { PawlError, readProperty } from "../base/errors.ts";
+import { isName } from "../base/ids.ts";
 import { isVersion } from "../base/semver.ts";
 import { type Generation, generationOf } from "../core/generation.ts";
 import { isOutline, isOwnKey, OUTLINE } from "../core/outline.ts";
@@ -14,6 +17,7 @@ import { validate } from "../core/schema.ts";
 import { readStateDocument } from "../core/state-document-reader.ts";
 import type { RunRow, Store } from "../core/store.ts";
 import { openEntry } from "../core/values.ts";
+import { sha256 } from "../files/atomic-file.ts";
 import { defaultFolder, type PhasesWorkflow } from "../flows/phases.ts";
 import { defaultCodec } from "../stores/default-codec.ts";
 import type { FileStore } from "../stores/file/file-store.ts";
@@ -88,19 +92,19 @@ export class Documents {
   /** Gives a run up whose document is held, archives it as it is, and starts a new one with its input; gives the new run's id. */
   async fresh(run: string, { by, reason, force = false }: FreshOptions): Promise<string> {
     const { store, held } = await this.#find(run);
-    const id = this.#ports.ids.next();
-    const who = { by, reason: `${reason} (goes on as run ${id})` };
     if (held === undefined) {
       // Whatever is the matter, the store has the words for it.
-      await store.rebuild(run, who);
+      await store.rebuild(run, { by, reason });
       throw new Error("a document that is not held cannot be rebuilt");
     }
     if (!force) assertReplaceable(held);
     const { workflow, input, ...options } = beginningOf(held);
     const schema = this.#ports.registry.newest(workflow)?.definition.input;
     await validate(schema, input, `The input of workflow "${workflow}"`);
-    await store.setAside(run, who);
-    return startRun(this.#ports, workflow, input, { ...options, id });
+    await store.yieldKeys(run, { by, reason });
+    const begun = await startRun(this.#ports, workflow, input, { ...options, id: freshId(held) });
+    await store.setAside(run, { by, reason: `${reason} (goes on as run ${begun})` });
+    return begun;
   }
 
   async #find(run: string): Promise<{ readonly store: FileStore; readonly held: HeldDocument | undefined }> {
@@ -244,6 +248,13 @@ function effectsIn(document: HeldDocument["document"]): string[] {
 function listIn(value: unknown, field: string): readonly unknown[] {
   const list = readProperty(value, field);
   return Array.isArray(list) ? list : [];
+}
+
+/** The same for the same document (HD4). */
+function freshId({ run, document }: HeldDocument): string {
+  const digest = sha256(JSON.stringify(document));
+  const readable = `${run}-fresh-${digest.slice(0, 12)}`;
+  return isName(readable) ? readable : `fresh-${digest}`;
 }
 
 function beginningOf({ run, file, document, row }: HeldDocument) {

@@ -33,7 +33,7 @@ import { entryKind } from "../core/journal.ts";
 import { generationSeed } from "../core/seeds.ts";
 import type { NewRun, RunCommit, RunRow, Store } from "../core/store.ts";
 import { UNDO_SUFFIX } from "../core/undoable-call.ts";
-import { openEntry, sealValue } from "../core/values.ts";
+import { assertSound, openEntry, sealValue } from "../core/values.ts";
 
 export interface ForkPorts {
   readonly store: Store;
@@ -50,11 +50,21 @@ export interface ForkPoint {
   readonly tryAgain: boolean;
 }
 
-/** The entries before the first one that cannot be read. */
-export function readableStart(codec: Codec, run: string, stored: readonly StoredEntry[]): Entry[] {
+/** The entries before the first one that cannot be read, or is not what was written: what a fork inherits is signed again. */
+export function soundStart(
+  { host, codec }: Pick<ForkPorts, "host" | "codec">,
+  row: RunRow,
+  stored: readonly StoredEntry[],
+): Entry[] {
   const entries: Entry[] = [];
+  let previous: StoredEntry | null = null;
   try {
-    for (const entry of stored) entries.push(openEntry(codec, run, entry));
+    for (const entry of stored) {
+      const isNext = entry.seq === (previous === null ? 0 : previous.seq + 1);
+      assertSound(host, row, entry, isNext ? (previous?.hash ?? row.id) : null);
+      entries.push(openEntry(codec, row.id, entry));
+      previous = entry;
+    }
   } catch {
     // Whoever forks at it, or behind it, is told where the journal ends for them.
   }

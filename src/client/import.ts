@@ -7,6 +7,7 @@ import { PawlError, readProperty } from "../base/errors.ts";
 import { isName } from "../base/ids.ts";
 import { compareVersions, parseVersion, sameMinor } from "../base/semver.ts";
 import { type Outline, stepKey } from "../core/outline.ts";
+import { isPlainRecord } from "../core/stable-digest.ts";
 import type { DocumentFile, PhaseRecord, StepRecord } from "../core/state-document.ts";
 import { type GivenDocument, type ReadDocument, readStateDocument } from "../core/state-document-reader.ts";
 import type { Store } from "../core/store.ts";
@@ -90,7 +91,9 @@ const CHOICES = ["old", "fresh", "migrate"] as const;
 /** Compared before anything else is looked at: a document without a version is one of another version (S0-47). */
 function assertVersion(value: unknown, { name, version: current }: PhasesWorkflow): void {
   const given = readProperty(value, "workflow_version");
-  const saved = typeof given === "string" ? given : null;
+  // What is no document at all, or has something else there, is refused by the reader, with the path.
+  if (!isPlainRecord(value) || (given != null && typeof given !== "string")) return;
+  const saved = given ?? null;
   if (saved !== null && mayGoOn(saved, current)) return;
   throw new PawlError(
     "version_mismatch",
@@ -149,6 +152,16 @@ async function assertFree(store: Store, { workflow_id: id }: GivenDocument): Pro
     "idempotency_conflict",
     `There is a run ${id} in this store. A document never takes the place of a run: give it another workflow_id, or go on with that run.`,
     { fields: { run: id } },
+  );
+}
+
+/** Whoever has the key of the business already is another run. */
+export function assertImported({ id, key }: Importing["options"], started: string): void {
+  if (started === id) return;
+  throw new PawlError(
+    "idempotency_conflict",
+    `Run ${started} has key "${key}" already, so run ${id} of the document was not made. Go on with that run, or give the document another key.`,
+    { fields: { run: started } },
   );
 }
 

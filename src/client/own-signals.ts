@@ -1,13 +1,26 @@
 // Signals that the engine's own methods send to runs: each once, under an id of its own, so that a second one that says something else is found out.
 import { PawlError } from "../base/errors.ts";
+import { assertName } from "../base/ids.ts";
 import { encodePayload } from "../core/draft.ts";
 import type { SignalReceived } from "../core/journal.ts";
+import { OWN } from "../core/outline.ts";
 import { openEntry, openValue, sealValue } from "../core/values.ts";
 import { type RunSource, runHasEnded, runNotFound } from "./run.ts";
 
 export interface SendPorts extends RunSource {
   /** A message has reached a run. */
   sent(): void;
+}
+
+/** Whether anybody may send a signal of this name. */
+export function assertSignalName(name: unknown): asserts name is string {
+  assertName("signal name", name);
+  if (!name.startsWith(OWN)) return;
+  throw new PawlError(
+    "invalid_name",
+    `Signal "${name}" is not sent by hand: names that begin with "${OWN}" are the engine's own. Say it with pawl.advance, pawl.report or pawl.resolve, or give your signal another name.`,
+    { fields: { what: "signal name", value: name } },
+  );
 }
 
 /** Run state as it is now, by key. */

@@ -13,7 +13,7 @@ import type { Notifier } from "../core/notification.ts";
 import { assertNoSchedule } from "../core/slot-run.ts";
 import type { Store } from "../core/store.ts";
 import { isTerminal, publicStatus } from "../core/transition.ts";
-import { openEntry, sealValue } from "../core/values.ts";
+import { openJournal, sealValue } from "../core/values.ts";
 import type { Workflow } from "../core/workflow.ts";
 import { defaultCodec } from "../stores/default-codec.ts";
 import { Registry } from "../worker/registry.ts";
@@ -26,13 +26,13 @@ import { Changes } from "./changes.ts";
 import { consoleLog, harmless } from "./console-log.ts";
 import { assertSameCancel } from "./decision.ts";
 import { Documents } from "./documents.ts";
-import { forkCommit, forkPoint, readableStart, retryPoint } from "./fork.ts";
-import { type ImportOptions, readImport } from "./import.ts";
+import { forkCommit, forkPoint, retryPoint, soundStart } from "./fork.ts";
+import { assertImported, type ImportOptions, readImport } from "./import.ts";
 import { type Machine, machineOf } from "./machine.ts";
 import { reportStep, type StepReport } from "./manual.ts";
 import { notifyWorkflow } from "./notify-workflow.ts";
 import { DEFAULT_STORE, storeOf } from "./open-store.ts";
-import type { SendPorts } from "./own-signals.ts";
+import { assertSignalName, type SendPorts } from "./own-signals.ts";
 import { type Choice, resolveRun } from "./resolve.ts";
 import { type RewriteOptions, rewriteRun } from "./rewrite.ts";
 import {
@@ -275,7 +275,7 @@ export class Pawl {
   async signal(id: string, name: string, payload?: unknown, options: SignalOptions = {}): Promise<void> {
     this.#assertOpen();
     assertName("run id", id);
-    assertName("signal name", name);
+    assertSignalName(name);
     const messageId = options.id ?? this.#ids.next();
     assertName("signal id", messageId);
     const data = sealValue(this.#codec, payload, { run: id, seq: -1, field: `inbox:${messageId}` }, `signal "${name}"`);
@@ -344,14 +344,15 @@ export class Pawl {
     const row = await rowOf(id, this.store);
     assertNoSchedule(row.workflow);
     const stored = await this.store.journal(id);
+    const { host } = this.#machine;
     // A fork before a damaged entry is the way out for a run that has one.
     const journal = movesKey
-      ? stored.map((entry) => openEntry(this.#codec, id, entry))
-      : readableStart(this.#codec, id, stored);
+      ? openJournal(host, this.#codec, row, stored, true)
+      : soundStart({ host, codec: this.#codec }, row, stored);
     const forked = this.#ids.next();
     const commit = await forkCommit(row, journal, where(journal), forked, {
       store: this.store,
-      host: this.#machine.host,
+      host,
       codec: this.#codec,
       isRetry: movesKey,
     });
@@ -398,6 +399,7 @@ export class Pawl {
     this.#assertOpen();
     const { input, options: how, warnings } = await readImport(this.store, document, options as ImportOptions);
     const id = await startRun(this.#ports, options.workflow as unknown as Workflow, input, how);
+    assertImported(how, id);
     return { run: this.get(id), warnings };
   }
 

@@ -33,6 +33,7 @@ const FIELDS: Readonly<Record<string, readonly string[]>> = {
   "step.refused": [],
   "step.reserved": [],
   "step.spent": [],
+  checkpoint: ["value"],
   "timer.set": [],
   "timer.fired": [],
   "signal.awaited": [],

@@ -1,18 +1,21 @@
 import { decode } from "../base/codec.ts";
 import type { Codec } from "../base/envelope.ts";
-import { hasCode, PawlError } from "../base/errors.ts";
+import { PawlError } from "../base/errors.ts";
 import type { BudgetStatus } from "../core/budget.ts";
-import type { Ended, Entry, Parked } from "../core/journal.ts";
+import type { Ended, Entry, Parked, StoredEntry } from "../core/journal.ts";
 import { type EffectRecord, ledgerOf } from "../core/ledger.ts";
 import { BLOCKED, type Block, isOwnKey } from "../core/outline.ts";
 import { type StateDocument, stateDocument } from "../core/state-document.ts";
 import type { RunRow, Store, WaitKind } from "../core/store.ts";
 import { isTerminal, type PublicStatus, publicStatus, type RunState } from "../core/transition.ts";
-import { openEntry, openValue } from "../core/values.ts";
+import { assertSound, openEntry, openValue } from "../core/values.ts";
+import { nodeHost } from "../worker/node-host.ts";
 import { parkOfBlock } from "./block-text.ts";
 import { budgetOf } from "./budgets.ts";
 import type { Changes, RunEnd } from "./changes.ts";
 import { lineOf } from "./line.ts";
+import { patiently } from "./patiently.ts";
+import { type StreamEvent, type StreamOptions, streamOf } from "./stream.ts";
 
 /** A line of a list of runs. */
 export interface RunSummary {
@@ -89,6 +92,8 @@ export interface Run<O = unknown> {
   document(): Promise<StateDocument>;
   /** Everything recorded so far, then what follows, until the run ends. */
   events(): AsyncIterable<RunEvent>;
+  /** What its steps emit while they run: of each what its newest attempt has emitted, then what follows, until the run ends. */
+  stream(options?: StreamOptions): AsyncIterable<StreamEvent>;
 }
 
 /** What handles need from the engine they belong to. */
@@ -143,6 +148,10 @@ export class RunHandle<O> implements Run<O> {
   events(): AsyncIterable<RunEvent> {
     return eventsOf(this.id, this.#source);
   }
+
+  stream(options?: StreamOptions): AsyncIterable<StreamEvent> {
+    return streamOf(this.#source, this.id, () => rowOf(this.id, this.#source.store), options);
+  }
 }
 
 /** The output of the run that `find` gives, or its error thrown. */
@@ -165,16 +174,6 @@ export async function resultOf<O>(find: () => string | Promise<string>, source: 
   }
 }
 
-/** `null` while the store is away: whoever waits for a run goes on waiting. */
-async function patiently<T>(answer: Promise<T>): Promise<T | null> {
-  try {
-    return await answer;
-  } catch (error) {
-    if (hasCode(error, "storage_unavailable")) return null;
-    throw error;
-  }
-}
-
 function openEnd({ ok, text }: RunEnd): unknown {
   const value = decode(text);
   if (ok) return value;
@@ -188,14 +187,22 @@ async function recordedEnd(id: string, { store, codec }: RunSource): Promise<Run
   for (let looks = 0; looks < LOOKS_FOR_END; looks++) {
     const row = await rowOf(id, store);
     if (!isTerminal(row.state)) return null;
-    const [last] = await store.journal(id, { from: row.head - 1, limit: 1 });
+    const [before, last] = await lastTwo(store, row);
     if (last === undefined || last.data === null) continue;
+    assertSound(nodeHost, row, last, before?.hash ?? null);
     return {
       ok: last.type === "run.succeeded",
       text: codec.unseal(last.data, { run: id, seq: last.seq, field: "data" }),
     };
   }
   throw missingEnd(id);
+}
+
+/** The end of a journal, and what its checksum stands on; that may have been trimmed. */
+async function lastTwo(store: Store, { id, head }: RunRow): Promise<readonly (StoredEntry | undefined)[]> {
+  const found = await store.journal(id, { from: Math.max(0, head - 2), limit: 2 });
+  const at = (seq: number) => found.find((entry) => entry.seq === seq);
+  return [at(head - 2), at(head - 1)];
 }
 
 function missingEnd(id: string): PawlError {

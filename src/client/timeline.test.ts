@@ -51,6 +51,22 @@ describe("timeline", () => {
     ]);
   });
 
+  it("tells how often a step has saved, and which attempt did last", () => {
+    const { steps, notes } = timeline(
+      journal(
+        START,
+        ["step.started", "a"],
+        ["step.started", "b"],
+        ["checkpoint", "a", { attempt: 1, value: 1 }],
+        ["step.started", "a", { attempt: 2, rerun: true }],
+        ["checkpoint", "a", { attempt: 2, value: 2 }],
+      ),
+    );
+    expect(steps[0]).toMatchObject({ key: "a", status: "running", saved: { count: 2, attempt: 2, at: 5000 } });
+    expect(steps[1]?.saved).toBeUndefined();
+    expect(notes).toEqual([]);
+  });
+
   it("knows a step that waits for its next attempt, and one that failed for good", () => {
     const failure = (retryAt: number | null): Line => ["step.failed", "a", { attempt: 1, error: "e", retryAt }];
     expect(timeline(journal(START, ["step.started", "a"], failure(9))).steps[0]).toMatchObject({

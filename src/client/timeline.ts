@@ -5,6 +5,7 @@ import { formatMs } from "../base/duration.ts";
 import type { ApprovalDecided, ApprovalEscalated, ApprovalRequested } from "../core/approval-request.ts";
 import type { CallbackEnded, CallbackOpened } from "../core/callback.ts";
 import type {
+  Checkpoint,
   ChildEnded,
   ChildStarted,
   Continued,
@@ -50,6 +51,8 @@ export interface TimelineStep extends TimelineItem {
   /** "unknown": nobody can tell whether an effect happened, and a person is asked. */
   readonly status: "running" | "retrying" | "completed" | "failed" | "unknown" | "abandoned";
   readonly attempts: readonly TimelineAttempt[];
+  /** What its attempts have saved: how often, and which of them last, and when. */
+  readonly saved?: { readonly count: number; readonly attempt: number; readonly at: number };
   readonly input?: unknown;
   readonly output?: unknown;
   readonly error?: unknown;
@@ -168,6 +171,9 @@ class Fold {
       case "step.failed":
         this.#stepFailed(entry as Entry<StepFailed>);
         break;
+      case "checkpoint":
+        this.#stepSaved(entry as Entry<Checkpoint>);
+        break;
       case "effect.unknown":
         this.#stepUnknown(entry as Entry<EffectUnknown>);
         break;
@@ -265,6 +271,11 @@ class Fold {
     closeAttempt(step, entry.at, { outcome: "failed", error, ...(retryAt === null ? {} : { retryAt }) });
     if (retryAt === null) Object.assign(step, { status: "failed", endedAt: entry.at, error });
     else step.status = "retrying";
+  }
+
+  #stepSaved({ at, key, payload }: Entry<Checkpoint>): void {
+    const step = this.#open.get(`step ${key}`) as StepDraft | undefined;
+    if (step !== undefined) step.saved = { count: 1 + (step.saved?.count ?? 0), attempt: payload.attempt, at };
   }
 
   #stepUnknown(entry: Entry<EffectUnknown>): void {

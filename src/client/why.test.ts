@@ -49,6 +49,22 @@ describe("why", () => {
     expect(next).toEqual(["Nothing: it goes on by itself."]);
   });
 
+  it("S2-7 says how far a step has come that saves on its way", async () => {
+    const clock = manualClock();
+    const busy = workflow("busy", async (ctx) => {
+      await ctx.step("crawl", async ({ save }) => {
+        await save({ page: 1 });
+        await save({ page: 2 });
+        throw new RetryableError("connection reset", { retryAfter: "1h" });
+      });
+    });
+    const pawl = await open({ workflows: [busy] }, memoryStore({ clock }));
+    await pawl.start(busy, undefined, { id: "r" });
+    await pawl.idle();
+    clock.advance(60_000);
+    expect((await why(pawl, "r")).present[0]).toMatch(/in 59m.*\. It has saved twice, the last time 1m 00s ago\.$/);
+  });
+
   it("S2-7 explains a run that sleeps", async () => {
     const clock = manualClock();
     const sleepy = workflow("sleepy", (ctx) => ctx.sleep("3 days"));

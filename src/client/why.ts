@@ -320,11 +320,16 @@ function stepNow({ now, owner }: Facts, step: TimelineStep): string {
   if (step.status === "running") {
     const attempt = `attempt ${last.attempt}`;
     if (owner === null || !isLive(owner))
-      return `Step "${step.key}" was under way (${attempt}) when it was last heard of.`;
-    return `Step "${step.key}" is under way: ${attempt}, for ${formatMs(now - last.startedAt)}.`;
+      return `Step "${step.key}" was under way (${attempt}) when it was last heard of.${savedText(now, step)}`;
+    return `Step "${step.key}" is under way: ${attempt}, for ${formatMs(now - last.startedAt)}.${savedText(now, step)}`;
   }
   const again = last.retryAt === undefined ? "soon" : when(now, last.retryAt);
-  return `Step "${step.key}" failed (attempt ${last.attempt}): ${errorText(last.error)} It is tried again ${again}.`;
+  return `Step "${step.key}" failed (attempt ${last.attempt}): ${errorText(last.error)} It is tried again ${again}.${savedText(now, step)}`;
+}
+
+/** Where its next attempt would go on from. */
+function savedText(now: number, { saved }: TimelineStep): string {
+  return saved === undefined ? "" : ` It has saved ${times(saved.count)}, the last time ${ago(now, saved.at)}.`;
 }
 
 function waitNow({ now, standsFor, approvals }: Facts, wait: RunWait): string {

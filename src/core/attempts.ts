@@ -7,6 +7,7 @@ import { PawlError } from "../base/errors.ts";
 import { type SeededRandom, seededRandom } from "../base/random.ts";
 import type { Amounts } from "./budget.ts";
 import type { StepCall } from "./call.ts";
+import { assertSaves, attemptOver, type Saved, savedValue } from "./checkpoints.ts";
 import type { StepInfo } from "./context.ts";
 import type { Frame, StepFrame } from "./host.ts";
 import type { KeyScope } from "./key-scope.ts";
@@ -14,12 +15,17 @@ import { LIMITS } from "./limits.ts";
 import type { PassPorts } from "./pass-ports.ts";
 import { attemptSeed } from "./seeds.ts";
 import { saySpent } from "./spending-state.ts";
+import type { AttemptStream } from "./streams.ts";
 import type { Armable } from "./timeouts.ts";
 
 export interface AttemptEvents {
   completed(call: StepCall, value: unknown): void;
   failed(call: StepCall, error: unknown): void;
   heartbeat(detail: unknown): void;
+  /** Writes a checkpoint; resolves when it is durable. */
+  save(call: StepCall, attempt: number, value: unknown): Promise<void>;
+  /** Where what an attempt emits goes. */
+  openStream(call: StepCall): AttemptStream;
   /** Whether the run has ended, parked or left: then nothing begins any more (P12). */
   isClosed(): boolean;
 }
@@ -29,6 +35,8 @@ export class Attempts {
   readonly #bodyFrame: Frame;
   readonly #events: AttemptEvents;
   readonly #running: Attempt[] = [];
+  /** Attempts whose function has ended, and whose chunks are not stored yet (SM2). Made on demand, as what follows. */
+  #closing: Set<Attempt> | null = null;
   /** Attempts that were aborted when their time was up, and whose function goes on all the same. */
   #overdue: Set<Attempt> | null = null;
   /** Calls whose next attempt waits for the end of those, and how to forget when that would be too long. */
@@ -41,11 +49,11 @@ export class Attempts {
   }
 
   get names(): string[] {
-    return this.#running.map((attempt) => attempt.call.key);
+    return [...this.#running, ...(this.#closing ?? [])].map((attempt) => attempt.call.key);
   }
 
   get isEmpty(): boolean {
-    return this.#running.length === 0;
+    return this.#running.length === 0 && (this.#closing === null || this.#closing.size === 0);
   }
 
   start(call: StepCall, isPatient: boolean = call.looksFirst): void {
@@ -83,6 +91,8 @@ export class Attempts {
   abortAll(reason: () => unknown): void {
     for (const forget of this.#held?.values() ?? []) forget();
     this.#held = null;
+    for (const attempt of this.#closing ?? []) attempt.stream?.abandon();
+    this.#closing = null;
     if (this.#running.length === 0) return;
     const error = reason();
     for (const attempt of [...this.#running]) {
@@ -95,6 +105,25 @@ export class Attempts {
     if (attempt.isOver) return;
     this.arm(attempt);
     if (detail !== undefined) this.#events.heartbeat(detail);
+  }
+
+  /** A checkpoint says that the step is alive, and so does its end: how long the store takes is not the step's fault. */
+  save(attempt: Attempt, value: unknown): Promise<void> {
+    const { call, run } = attempt;
+    assertSaves(run, call);
+    if (!attempt.isOver) this.arm(attempt);
+    const saved = attempt.isOver
+      ? Promise.reject(attemptOver(run, call, attempt.attempt, attempt.reason))
+      : this.#events.save(call, attempt.attempt, value);
+    // Whoever does not wait for it may never look at it either.
+    saved.then(() => this.heartbeat(attempt, undefined), forgetNothing);
+    return saved;
+  }
+
+  emit(attempt: Attempt, chunk: unknown): void {
+    if (attempt.isOver) return;
+    attempt.stream ??= this.#events.openStream(attempt.call);
+    attempt.stream.emit(chunk);
   }
 
   #run(attempt: Attempt): void {
@@ -112,13 +141,24 @@ export class Attempts {
   }
 
   #completed(attempt: Attempt, value: unknown): void {
-    if (this.#finish(attempt)) this.#events.completed(attempt.call, value);
-    else this.#hasEnded(attempt);
+    if (!this.#finish(attempt)) this.#hasEnded(attempt);
+    else if (attempt.stream === null) this.#events.completed(attempt.call, value);
+    else this.#whenStored(attempt, attempt.stream, () => this.#events.completed(attempt.call, value));
   }
 
   #failed(attempt: Attempt, error: unknown): void {
-    if (this.#finish(attempt)) this.#events.failed(attempt.call, error);
-    else this.#hasEnded(attempt);
+    if (!this.#finish(attempt)) this.#hasEnded(attempt);
+    else if (attempt.stream === null) this.#events.failed(attempt.call, error);
+    else this.#whenStored(attempt, attempt.stream, () => this.#events.failed(attempt.call, error));
+  }
+
+  /** The outcome of an attempt that has emitted something waits for that to be stored (SM2). */
+  #whenStored(attempt: Attempt, stream: AttemptStream, tell: () => void): void {
+    this.#closing ??= new Set();
+    this.#closing.add(attempt);
+    stream.close(() => {
+      if (this.#closing?.delete(attempt) === true) tell();
+    });
   }
 
   #hasEnded(attempt: Attempt): void {
@@ -182,8 +222,13 @@ class Attempt implements Frame, StepFrame, StepInfo, Armable {
   readonly #body: Frame;
   #chance: SeededRandom | null = null;
   #controller: AbortController | null = null;
-  #reason: unknown;
+  #before: Saved | null;
+  #saved: unknown;
+  /** What it was aborted with. */
+  reason: unknown;
   isOver = false;
+  /** Once it has emitted something. */
+  stream: AttemptStream | null = null;
   forgetTimer: () => void = forgetNothing;
 
   constructor(owner: Attempts, body: Frame, call: StepCall) {
@@ -191,6 +236,7 @@ class Attempt implements Frame, StepFrame, StepInfo, Armable {
     this.#body = body;
     this.call = call;
     this.attempt = call.attempt;
+    this.#before = call.saved;
   }
 
   get where(): "step" {
@@ -223,7 +269,7 @@ class Attempt implements Frame, StepFrame, StepInfo, Armable {
 
   get signal(): AbortSignal {
     this.#controller ??= new AbortController();
-    if (this.#reason !== undefined) this.#controller.abort(this.#reason);
+    if (this.reason !== undefined) this.#controller.abort(this.reason);
     return this.#controller.signal;
   }
 
@@ -237,12 +283,28 @@ class Attempt implements Frame, StepFrame, StepInfo, Armable {
     };
   }
 
+  get save(): (value: unknown) => Promise<void> {
+    return (value) => this.#owner.save(this, value);
+  }
+
+  /** Decoded once an attempt looks at it, and then its own (CP3). */
+  get saved(): unknown {
+    if (this.#before !== null) this.#saved = savedValue(this.#before);
+    this.#before = null;
+    return this.#saved;
+  }
+
+  get emit(): (chunk: unknown) => void {
+    return (chunk) => this.#owner.emit(this, chunk);
+  }
+
   arm(): void {
     this.#owner.arm(this);
   }
 
   abort(reason: unknown): void {
-    this.#reason = reason;
+    this.stream?.abandon();
+    this.reason = reason;
     this.#controller?.abort(reason);
   }
 

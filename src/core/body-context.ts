@@ -83,7 +83,13 @@ export class BodyContext implements Context {
         `ctx.step("${nameOrFn}") needs a function as second argument: ctx.step("${nameOrFn}", async () => …).`,
       );
     }
-    return this.#step(nameOrFn, fn as (info: StepInfo) => unknown, (options ?? {}) as StepOptions, null) as Promise<T>;
+    const given = (options ?? {}) as StepOptions;
+    const input = given.input === undefined ? null : { digest: this.#digest(given.input, `input of ${nameOrFn}`) };
+    return this.#step(nameOrFn, fn as (info: StepInfo) => unknown, given, input) as Promise<T>;
+  }
+
+  #digest(value: unknown, what: string): string {
+    return this.#pass.ports.host.digest(encodePayload(value, what));
   }
 
   #stepWithArguments(fn: AnyFunction, args: readonly unknown[]): Promise<unknown> {
@@ -94,8 +100,7 @@ export class BodyContext implements Context {
         "ctx.step(fn, ...args) needs a named function. Name it, or use ctx.step(name, () => fn(...args)).",
       );
     }
-    const text = encodePayload(args, `arguments of ${name}`);
-    const input = { value: args, digest: this.#pass.ports.host.digest(text) };
+    const input = { value: args, digest: this.#digest(args, `arguments of ${name}`) };
     return this.#step(name, () => fn(...args), {}, input);
   }
 
@@ -103,7 +108,7 @@ export class BodyContext implements Context {
     name: string,
     fn: (info: StepInfo) => unknown,
     options: StepOptions,
-    input: { value: unknown; digest: string } | null,
+    input: StepCall["input"],
   ): Promise<unknown> {
     const { undo, recovery } = options as Partial<UndoableStepOptions<unknown>>;
     if (undo !== undefined || recovery === "compensate") assertUndo(name, undo);
@@ -127,8 +132,8 @@ export class BodyContext implements Context {
 
   effect<T>(name: string, spec: EffectSpec<T>, options: EffectOptions = {}): Promise<T> {
     this.#assertInBody("effect");
-    const { seed } = this.#pass;
-    const plan = planOf(name, spec as EffectSpec<unknown>, seed);
+    const { seed, replay } = this.#pass;
+    const plan = planOf(name, spec as EffectSpec<unknown>, seed, replay.lenient !== null);
     const recovery = recoveryOf(name, plan, spec as EffectSpec<unknown>, options);
     const policy = { ...this.#policy(name, { kind: "api", ...options, recovery: "rerun" }), recovery };
     const key = this.#key("step.started", name);
@@ -193,7 +198,7 @@ export class BodyContext implements Context {
   }
 
   sleepUntil(time: Date | number): Promise<void> {
-    const due = typeof time === "number" ? time : time.getTime();
+    const due = typeof time === "string" ? Number.NaN : Number(time);
     // Times end with the Date type; what lies behind it is a mistake of units.
     if (!(Math.abs(due) <= LAST_DATE_MS)) {
       const message = "ctx.sleepUntil needs a valid Date or a time in milliseconds since 1970.";

@@ -5,6 +5,7 @@ import type { ApprovalRecord } from "./approval.ts";
 import type { ApprovalDecided, ApprovalRequested, ApprovalSpec } from "./approval-request.ts";
 import { type CastVote, decisionOf, votesIn } from "./approval-votes.ts";
 import type { Amounts } from "./budget.ts";
+import type { Saved } from "./checkpoints.ts";
 import type { CallOptions, StepInfo } from "./context.ts";
 import type { Denials } from "./denials.ts";
 import type { StepStarted } from "./journal.ts";
@@ -51,15 +52,19 @@ export class StepCall extends OpenCall {
   readonly name: string;
   readonly fn: (info: StepInfo) => unknown;
   readonly policy: StepPolicy;
-  /** Arguments and their digest, for the form that records them. */
-  readonly input: { readonly value: unknown; readonly digest: string } | null;
+  /** The digest of what it is given; with the arguments themselves, for the form that records them. */
+  readonly input: { readonly value?: unknown; readonly digest: string } | null;
   readonly #seed: string;
   /** The last attempt begun, failures so far, and when the next attempt is due. */
   attempt = 1;
   failures = 0;
   retryAt: number | null = null;
+  /** Checksum of the entry that began that attempt: what it emits goes by this name (SM1). */
+  start = "";
   /** Of a step that has to do with budgets. */
   spending: Spending | null = null;
+  /** What its attempts have saved last. */
+  saved: Saved | null = null;
 
   constructor(
     key: string,
@@ -95,7 +100,9 @@ export class StepCall extends OpenCall {
   /** What the journal says of it when it is issued. */
   get plan(): object | null {
     const { input } = this;
-    return input === null ? null : ({ attempt: 1, input: input.value, digest: input.digest } satisfies StepStarted);
+    if (input === null) return null;
+    const { value, digest } = input;
+    return (value === undefined ? { attempt: 1, digest } : { attempt: 1, input: value, digest }) satisfies StepStarted;
   }
 
   /** Repeating it blindly could do harm. */

@@ -22,6 +22,18 @@ export interface StepInfo {
   heartbeat(detail?: unknown): void;
   /** Says what this attempt has really spent: `{ usd: 0.03, tokens: 1200 }`. The last word counts; default: what was reserved. */
   spent(amounts: Amounts): void;
+  /**
+   * Makes `value` durable as the step's newest checkpoint, and counts as a heartbeat. Rejects with `attempt_over` once the attempt is, and where the
+   * value cannot be recorded.
+   */
+  save(value: unknown): Promise<void>;
+  /** What an earlier attempt of this step has saved last, whatever ended it: a crash, a failure, a timeout. `undefined`: nothing. */
+  readonly saved: unknown;
+  /**
+   * Tells readers of `run.stream()` something while the step runs: tokens of a model, lines of a log. Nothing of it is in the journal; what an attempt has
+   * emitted is void if another one begins. Not in a transaction. It is no heartbeat.
+   */
+  emit(chunk: unknown): void;
 }
 
 export type StepKind = "code" | "model" | "api" | "database";
@@ -29,6 +41,8 @@ export type StepKind = "code" | "model" | "api" | "database";
 export interface StepOptions {
   /** Overrides the key that is derived from the name. May be used once in a run. */
   readonly key?: string;
+  /** What the step is about: another value in replay is another call, and parks the run (`replay_drift`). Its digest is recorded, not the value. */
+  readonly input?: unknown;
   /** What the step does; decides its default timeout. Default "code". */
   readonly kind?: StepKind;
   /** Time for one attempt, counted from the last heartbeat. */

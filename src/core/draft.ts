@@ -28,6 +28,12 @@ export interface Chain {
   readonly at: number;
 }
 
+/** A step whose attempt begins with an entry. */
+interface Begun {
+  /** That entry's checksum, once it has joined. */
+  start: string;
+}
+
 type OpenCommit = { -readonly [Part in keyof RunCommit]: RunCommit[Part] };
 
 // Most batches have a call and an outcome, and nothing else: what is empty is shared, and replaced when it is needed.
@@ -121,15 +127,21 @@ export class Draft {
     return true;
   }
 
-  /** Appends an entry with this payload; returns its position. */
-  append(at: number, type: EntryType, key: string | null, payload: unknown): number {
-    return this.appendText(at, type, key, payload === null ? null : encodeRecord(payload, type));
+  /** Appends an entry with this payload; returns its position. `begins` is what an attempt begins with it: it is told the entry's checksum. */
+  append(at: number, type: EntryType, key: string | null, payload: unknown, begins: Begun | null = null): number {
+    return this.appendText(at, type, key, payload === null ? null : encodeRecord(payload, type), begins);
   }
 
   /** Appends an entry whose payload is encoded already. */
-  appendText(at: number, type: EntryType, key: string | null, text: string | null): number {
+  appendText(
+    at: number,
+    type: EntryType,
+    key: string | null,
+    text: string | null,
+    begins: Begun | null = null,
+  ): number {
     const seq = this.#head;
-    if (this.#isHolding(() => this.appendText(at, type, key, text))) return seq;
+    if (this.#isHolding(() => this.appendText(at, type, key, text, begins))) return seq;
     const time = at > this.#at ? at : this.#at;
     const data = text === null ? null : this.#codec.seal(text, { run: this.#run, seq, field: "data" });
     const entry = { seq, at: time, type, key, data, hash: "" };
@@ -140,6 +152,7 @@ export class Draft {
     this.#head = seq + 1;
     this.#hash = entry.hash;
     this.#at = time;
+    if (begins !== null) begins.start = entry.hash;
     return seq;
   }
 

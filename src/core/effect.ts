@@ -12,7 +12,7 @@ import { type Detected, type EffectPlan, isUnsafe, type UndoInfo } from "./undoa
 export interface EffectSpec<T> {
   /** Does it. `info.key` is the same in every attempt: pass it on as an idempotency key. */
   do(info: StepInfo): T | Promise<T>;
-  /** Finds out whether it happened; asked before it is tried again. It must not change anything. */
+  /** Finds out whether it happened; asked before it is tried again, and with `onMissing: "execute"` before the first attempt as well. It must not change anything. */
   detect?(info: StepInfo): Detected<T> | Promise<Detected<T>>;
   /** Takes it back if the run fails later. Gets what `do` returned, or `undefined` if nobody can tell whether it happened; must be safe to repeat. */
   undo?(value: T | undefined, info: UndoInfo): unknown;
@@ -50,7 +50,7 @@ export interface EffectOptions extends Pick<StepOptions, "kind" | "timeout" | "r
 const CLASSES: readonly EffectClass[] = ["read", "draft", "write", "execute"];
 
 /** What a spec says about its action, checked. */
-export function planOf(name: string, spec: EffectSpec<unknown>, seed: string): EffectPlan {
+export function planOf(name: string, spec: EffectSpec<unknown>, seed: string, mayBeLost: boolean): EffectPlan {
   if (typeof spec?.do !== "function") {
     throw invalid(name, "do", `needs a function \`do\`: ctx.effect("${name}", { do: async ({ key }) => … }).`);
   }
@@ -72,6 +72,7 @@ export function planOf(name: string, spec: EffectSpec<unknown>, seed: string): E
     key: key ?? (keyScope === "run" ? seed : null),
     approval: spec.needs?.approval?.id ?? null,
     detect: detect === undefined ? null : (info) => detect.call(spec, info),
+    mayBeLost,
   };
 }
 

@@ -29,6 +29,7 @@ const SHAPES: ReadonlyMap<string, Check> = new Map<string, Check>([
   ["step.refused", (p) => isText(p["budget"]) && isText(p["unit"])],
   ["step.reserved", (p) => p["spend"] === null || areAmounts(p["spend"])],
   ["step.spent", areAmounts],
+  ["checkpoint", (p) => isNumber(p["attempt"]) && "value" in p],
   ["timer.set", (p) => isNumber(p["due"])],
   ["signal.awaited", (p) => isDue(p["due"])],
   ["signal.received", (p) => isText(p["id"])],
@@ -41,7 +42,7 @@ const SHAPES: ReadonlyMap<string, Check> = new Map<string, Check>([
   ["child.ended", (p) => isText(p["child"]) && ["succeeded", "failed", "cancelled"].includes(String(p["status"]))],
 ]);
 
-const KEYED = /^(step|effect|timer|signal|child|approval|callback)\./;
+const KEYED = /^((step|effect|timer|signal|child|approval|callback)\.|checkpoint$)/;
 
 /** Whether the entry can be what the engine wrote. */
 export function isWellFormed(entry: Entry): boolean {

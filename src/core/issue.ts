@@ -53,7 +53,7 @@ export function recordCall(pass: Pass, call: Call): void {
   const at = pass.ports.clock.now();
   switch (call.type) {
     case "step.started":
-      pass.draft.append(at, call.startsAs, call.key, planOf(pass, call));
+      pass.draft.append(at, call.startsAs, call.key, planOf(pass, call), call);
       return;
     case "timer.set":
       if (call.afterMs !== null) call.due = Math.ceil(at + call.afterMs);

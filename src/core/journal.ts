@@ -43,6 +43,7 @@ export const MARKS = [
   "step.refused",
   "step.reserved",
   "step.spent",
+  "checkpoint",
 ] as const;
 
 export const ENDS = ["run.succeeded", "run.failed", "run.cancelled"] as const;
@@ -158,6 +159,12 @@ export interface StepFailed {
   readonly isRetried?: true;
   /** Nothing was done: its process was about to stop. */
   readonly hasBegun?: false;
+}
+
+/** What an attempt of a step has saved: a later one goes on from the newest. */
+export interface Checkpoint {
+  readonly attempt: number;
+  readonly value: unknown;
 }
 
 export interface TimerSet {

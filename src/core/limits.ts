@@ -36,6 +36,18 @@ export const LIMITS = {
   settleBatch: 200,
   /** Progress reports of one run are written at most this often. */
   progressEveryMs: 200,
+  /** One chunk of a stream (256 KiB): a piece of what a step tells on the way. What is larger belongs in its result. */
+  chunkBytes: 262_144,
+  /** Chunks are written at most this often: a reader sees them soon, and a thousand tokens a second are twenty writes. */
+  streamEveryMs: 50,
+  /** They are written sooner once so many bytes wait (64 KiB): what is in memory only is lost with the process. */
+  streamBatchBytes: 65_536,
+  /** Chunks in one write: keeps the time that it holds the store's lock bounded. */
+  streamBatchChunks: 2000,
+  /** What one attempt may have waiting to be written (16 MiB): a store that is away must not fill the memory. */
+  streamBacklogBytes: 16_777_216,
+  /** Entries and chunks that a reader of streams asks for at once: bounds what it has in memory. */
+  streamPage: 256,
   /** Page size of lists, and the most that may be asked for. */
   listPage: 50,
   listPageMax: 1000,

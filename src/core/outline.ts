@@ -4,8 +4,8 @@
 
 import { MACHINE_KEY } from "./machine-position.ts";
 
-/** All keys of run state that are the engine's own begin with this; a state document shows them in other places. */
-const OWN = "pawl.";
+/** All keys of run state that are the engine's own begin with this, and so do signals that only its methods send; a state document shows the keys in other places. */
+export const OWN = "pawl.";
 
 /** Where the outline is. */
 export const OUTLINE = "pawl.outline";

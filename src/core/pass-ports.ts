@@ -12,6 +12,7 @@ import type { Pass } from "./pass.ts";
 import type { Sql } from "./sql.ts";
 import type { NewRun, RunRow, Store } from "./store.ts";
 import type { StoreFiles } from "./store-files.ts";
+import type { StreamSink } from "./streams.ts";
 import type { Timeouts } from "./timeouts.ts";
 import type { Undone } from "./transactions.ts";
 import type { Turns } from "./turns.ts";
@@ -56,6 +57,8 @@ export interface PassPorts {
   readonly transactions: Store["transactions"] | null;
   /** Runs `work` in a transaction, with the batch that it gives. Resolves when that has landed, was taken back, or the pass is lost; never rejects. */
   transact(pass: Pass, call: TransactionCall, work: (sql: Sql) => Batch | Promise<Batch>): Promise<Undone>;
+  /** Writes what attempts emit. */
+  readonly streams: StreamSink;
   /** Asks for a fresh read of the run's inbox. */
   readMail(pass: Pass): void;
   /** Whether this worker would take a child of this workflow on the spot. */

@@ -64,7 +64,8 @@ export class Pass implements TurnTaker {
   #isDraining = false;
   #hasForgotten = false;
   #begunWith = 0;
-  #hasProgressed = false;
+  /** Whether an outcome or a checkpoint was recorded in this pass (P28). */
+  hasProgressed = false;
   #turnOpen = false;
   #requested = false;
   #final: PassEnd | null = null;
@@ -149,11 +150,6 @@ export class Pass implements TurnTaker {
 
   get isInTurn(): boolean {
     return this.#turnOpen;
-  }
-
-  /** Whether an outcome was recorded in this pass (P28). */
-  get hasProgressed(): boolean {
-    return this.#hasProgressed;
   }
 
   /** Nothing of it runs or waits for a turn or a commit. */
@@ -352,7 +348,7 @@ export class Pass implements TurnTaker {
   /** Hands over an outcome that has just joined the journal. */
   delivered(type: OutcomeType, key: string | null, payload: unknown): void {
     this.now = this.draft.at;
-    this.#hasProgressed = true;
+    this.hasProgressed = true;
     this.body.deliver(type, key, payload);
     this.ports.dirty(this);
   }

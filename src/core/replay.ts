@@ -8,7 +8,7 @@ import { Cursor } from "./cursor.ts";
 import type { Divergence } from "./divergence.ts";
 import type { Host } from "./host.ts";
 import { adoptRecorded, matches } from "./issue.ts";
-import type { EffectPlanned, Entry, Forked, StepFailed, StepStarted } from "./journal.ts";
+import type { Checkpoint, EffectPlanned, Entry, Forked, StepFailed, StepStarted } from "./journal.ts";
 import { LenientJournal } from "./lenient.ts";
 import type { OpenCalls } from "./open-calls.ts";
 import { adoptRunMark, adoptSpendingMark } from "./spending-state.ts";
@@ -151,6 +151,7 @@ export class Replay {
     const call = this.#calls.step(entry.key);
     if (call === undefined) return;
     adoptSpendingMark(call, entry);
+    if (entry.type === "checkpoint") call.saved = { payload: entry.payload as Checkpoint };
     call.marked(entry.type, entry.payload);
     if (entry.type === "step.started") {
       call.attempt = (entry.payload as NonNullable<StepStarted>).attempt;

@@ -198,7 +198,7 @@ function failRefused(pass: Pass, call: StepCall): void {
 /** Reserves for a call that was refused before, and begins it behind that (SP1). */
 export function beginRefused(pass: Pass, call: StepCall): void {
   const spend = reserve(pass, call);
-  pass.draft.append(pass.ports.clock.now(), "step.reserved", call.key, { spend });
+  pass.draft.append(pass.ports.clock.now(), "step.reserved", call.key, { spend }, call);
   pass.steps.startBehindBarrier(call);
   pass.ports.dirty(pass);
 }

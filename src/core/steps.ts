@@ -4,6 +4,7 @@ import { hasCode, PawlError } from "../base/errors.ts";
 import { type AttemptEvents, Attempts } from "./attempts.ts";
 import { tellBreaker, whyOpen } from "./breaker.ts";
 import { type StepCall, TransactionCall } from "./call.ts";
+import { Checkpoints } from "./checkpoints.ts";
 import { decodePayload, encodePayload } from "./draft.ts";
 import type { StepFailed, StepStarted } from "./journal.ts";
 import type { Pass } from "./pass.ts";
@@ -13,6 +14,7 @@ import { isGivenUp, isRetryable, retryDelayMs } from "./retry.ts";
 import { takeRetry } from "./retry-budget.ts";
 import { beginRefused, reserve, settleSpending } from "./spending.ts";
 import { isRefused, sayNothingSpent } from "./spending-state.ts";
+import { AttemptStream } from "./streams.ts";
 import { type Committed, Transactions } from "./transactions.ts";
 import { encodeFailure } from "./values.ts";
 
@@ -31,6 +33,7 @@ export class Steps implements AttemptEvents {
   /** Made on demand: most runs have none. */
   #transactions: Transactions | null = null;
   #refusedCalls: RefusedCalls | null = null;
+  #checkpoints: Checkpoints | null = null;
   /** The last turn brought a step's outcome. */
   hadTurn = false;
 
@@ -116,7 +119,7 @@ export class Steps implements AttemptEvents {
     const spend = call.spending === null ? null : reserve(this.#pass, call);
     const mark: StepStarted = { attempt: call.attempt, ...how, ...(spend !== null && { spend }) };
     call.marked("step.started", mark);
-    this.#pass.draft.append(this.#pass.ports.clock.now(), "step.started", call.key, mark);
+    this.#pass.draft.append(this.#pass.ports.clock.now(), "step.started", call.key, mark, call);
     this.startBehindBarrier(call);
     this.#pass.ports.dirty(this.#pass);
   }
@@ -174,10 +177,20 @@ export class Steps implements AttemptEvents {
   abortAll(reason: () => unknown): void {
     this.#attempts.abortAll(reason);
     this.#transactions?.abortAll();
+    this.#checkpoints?.abandon(reason);
   }
 
   heartbeat(detail: unknown): void {
     this.#pass.progress(detail);
+  }
+
+  save(call: StepCall, attempt: number, value: unknown): Promise<void> {
+    this.#checkpoints ??= new Checkpoints(this.#pass);
+    return this.#checkpoints.save(call, attempt, value);
+  }
+
+  openStream(call: StepCall): AttemptStream {
+    return new AttemptStream(this.#pass.id, call, this.#pass.ports);
   }
 
   isClosed(): boolean {

@@ -1,21 +1,21 @@
 // The store port
-// A store applies, it never decides: every rule travels inside the value it is handed, and the answer says per run what
-// became of it. Every method is one atomic transition, durable when its promise resolves. Only store time is compared.
+// A store applies, it never decides: every rule travels inside the value it is handed, and the answer says per run what became of it. Every method is
+// one atomic transition, durable when its promise resolves; of streams, what their port says (`streams.ts`). Only store time is compared.
 //
 //   ST1. A commit of a worker whose row is gone changes nothing at all (fencing, P20, P21).
 //   ST2. (run, seq) is unique and dense; a commit whose `head` is not the next position conflicts (P15, I3).
 //   ST3. A run's commit applies whole or not at all; its neighbours' fate does not depend on it (P16).
 //   ST4. Whatever reaches a run from outside is an inbox row and a raised wake counter in one transaction (P18).
-//   ST5. A rejected promise of `commit` with code `storage_unavailable` means: nothing was applied.
-//        Any other rejection means: the outcome is unknown, fence yourself before you look (P17).
+//   ST5. `commit` rejects with `storage_unavailable`: nothing was applied; with anything else: unknown, fence yourself before you look (P17).
 import type { Clock } from "../base/clock.ts";
 import type { CounterRefusal } from "./counters.ts";
 import type { StoredEntry } from "./journal.ts";
 import type { Isolation, Sql } from "./sql.ts";
 import type { FileKeeper } from "./store-files.ts";
+import type { StreamKeeper } from "./streams.ts";
 import type { RunState } from "./transition.ts";
 
-export interface Store extends FileKeeper {
+export interface Store extends FileKeeper, StreamKeeper {
   readonly kind: string;
   /** Store time as this process estimates it, and the timers that follow it. */
   readonly clock: Clock;

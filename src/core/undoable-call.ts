@@ -141,16 +141,21 @@ export class UndoableCall extends StepCall {
 }
 
 function undoInfo(info: StepInfo, undoes: string): UndoInfo {
-  const { key, attempt, heartbeat, spent } = info;
+  const { key, attempt, heartbeat, spent, save, emit } = info;
   return {
     key,
     attempt,
     heartbeat,
     spent,
+    save,
+    emit,
     undoes,
     // Made on demand, as for every step.
     get signal() {
       return info.signal;
+    },
+    get saved() {
+      return info.saved;
     },
   };
 }
@@ -163,6 +168,8 @@ export interface EffectPlan {
   /** The approval that it rests on. */
   readonly approval: string | null;
   readonly detect: ((info: StepInfo) => Detected<unknown> | Promise<Detected<unknown>>) | null;
+  /** The journal may have been trimmed (`onMissing: "execute"`): that it says nothing of the action does not mean that it did not happen. */
+  readonly mayBeLost: boolean;
 }
 
 /** An outside action in the ledger. */
@@ -209,9 +216,10 @@ export class EffectCall extends UndoableCall {
     return this.#facts.detect !== null;
   }
 
-  /** What was tried before may have happened: it is looked for first. */
+  /** What was tried before may have happened, and so may what a trimmed journal does not know of: it is looked for first (T-19). */
   #run(fn: StepCall["fn"], info: StepInfo): unknown {
-    if (info.attempt === 1 || this.#facts.detect === null) return fn(info);
+    const mayHaveHappenedBefore = info.attempt > 1 || this.#facts.mayBeLost;
+    if (!mayHaveHappenedBefore || this.#facts.detect === null) return fn(info);
     return this.lookFor(info).then((found) => (found === null ? fn(info) : found.value));
   }
 

@@ -56,16 +56,25 @@ export function openJournal(
   const entries = stored.map((entry) => {
     if (entry.seq !== next && !isGap(entry.seq)) throw missing(id, next);
     if (entry.seq !== next) previous = null;
-    const { seq } = entry;
-    const sum = previous === null ? entry.hash : checksum(host, previous, entry);
-    const isReplaced = seq === head - 1 && headHash !== "" && headHash !== sum;
-    if (sum !== entry.hash || isReplaced) throw damaged(id, entry);
-    previous = sum;
-    next = seq + 1;
+    assertSound(host, { id, head, headHash }, entry, previous);
+    previous = entry.hash;
+    next = entry.seq + 1;
     return openSound(codec, id, entry);
   });
   if (next < head && !isGap(head)) throw missingEnd(id, next);
   return entries;
+}
+
+/** Refuses an entry that is not what was written. `previous`: the checksum before it; `null` if that was trimmed. */
+export function assertSound(
+  host: Host,
+  { id, head, headHash }: Pick<RunRow, "id" | "head" | "headHash">,
+  entry: StoredEntry,
+  previous: string | null,
+): void {
+  const sum = previous === null ? entry.hash : checksum(host, previous, entry);
+  const isReplaced = entry.seq === head - 1 && headHash !== "" && headHash !== sum;
+  if (sum !== entry.hash || isReplaced) throw damaged(id, entry);
 }
 
 /** A checksum proves that a row is what was written, not that it can be read or makes sense. */

@@ -24,8 +24,17 @@ import type { StepInfo } from "../core/context.ts";
 
 export type FileContent = string | Uint8Array;
 
+/** An access to the disk, before it happens; throwing there is an error of the system at that point. For tests. */
+export type Access = (point: "write" | "sync" | "rename" | "sync-folder" | "remove", path: string) => void;
+
 /** What replaces a file must know of who does it. */
-export type Replacing = Pick<StepInfo, "key" | "attempt" | "signal">;
+export interface Replacing extends Pick<StepInfo, "key" | "attempt" | "signal"> {
+  /** Where the draft is written, if somebody else knows drafts by their names and removes them. */
+  readonly draft?: string;
+  readonly access?: Access;
+  /** False: it survives the death of the process, and perhaps not a power cut. Default true. */
+  readonly isSynced?: boolean;
+}
 
 /** Makes a folder and those above it, durably. */
 export async function makeFolder(path: string): Promise<void> {
@@ -44,24 +53,37 @@ export async function replaceFile(path: string, content: FileContent, info: Repl
   const folder = dirname(target);
   const prefix = `.pawl-${sha256(`${info.key}\n${target}`).slice(0, 16)}-`;
   if (info.attempt > 1) await removeDrafts(folder, prefix);
-  const draft = join(folder, prefix + randomBytes(6).toString("hex"));
+  const draft = info.draft ?? join(folder, prefix + randomBytes(6).toString("hex"));
+  const { access = anyAccess, isSynced = true } = info;
   try {
-    await writeDraft(draft, content, (await unlessMissing(stat(target)))?.mode ?? null);
+    access("write", target);
+    const beforeSync = () => {
+      access("sync", target);
+      return isSynced;
+    };
+    await writeDraft(draft, content, (await unlessMissing(stat(target)))?.mode ?? null, beforeSync);
     // Whoever has lost the run must not overwrite what its successor wrote.
     info.signal.throwIfAborted();
+    access("rename", target);
     await rename(draft, target);
   } catch (error) {
     await rm(draft, { force: true });
     throw error;
   }
-  await syncFolder(folder);
+  access("sync-folder", target);
+  if (isSynced) await syncFolder(folder);
 }
 
+const anyAccess: Access = () => {};
+
 /** Removes the file, durably; one that is not there is as good. */
-export async function removeFile(path: string): Promise<void> {
+export async function removeFile(path: string, how: Pick<Replacing, "access" | "isSynced"> = {}): Promise<void> {
+  const { access = anyAccess, isSynced = true } = how;
   const target = await targetOf(path);
+  access("remove", target);
   await rm(target, { force: true });
-  await syncFolder(dirname(target));
+  access("sync-folder", target);
+  if (isSynced) await syncFolder(dirname(target));
 }
 
 /** Where a path leads, over links that may lead to nothing yet. */
@@ -86,11 +108,16 @@ async function removeDrafts(folder: string, prefix: string): Promise<void> {
   for (const name of names) if (name.startsWith(prefix)) await rm(join(folder, name), { force: true });
 }
 
-async function writeDraft(path: string, content: FileContent, mode: number | null): Promise<void> {
+async function writeDraft(
+  path: string,
+  content: FileContent,
+  mode: number | null,
+  beforeSync: () => boolean,
+): Promise<void> {
   await using(await open(path, "wx"), async (file) => {
     if (mode !== null) await file.chmod(mode & 0o7777);
     await file.writeFile(content);
-    await file.sync();
+    if (beforeSync()) await file.sync();
   });
 }
 
@@ -108,7 +135,8 @@ async function using(file: FileHandle, work: (file: FileHandle) => Promise<void>
   }
 }
 
-async function unlessMissing<T>(looking: Promise<T>): Promise<T | null> {
+/** `null`: there is no such file. */
+export async function unlessMissing<T>(looking: Promise<T>): Promise<T | null> {
   return looking.catch((error: unknown) => {
     if (readProperty(error, "code") === "ENOENT") return null;
     throw error;

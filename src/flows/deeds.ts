@@ -263,15 +263,20 @@ function guarded(spec: Spec, check: () => void): Spec {
 }
 
 function stable(info: StepInfo): StepInfo {
-  const { attempt, heartbeat, spent } = info;
+  const { attempt, heartbeat, spent, save, emit } = info;
   return {
     key: firstKey(info.key),
     attempt,
     heartbeat,
     spent,
+    save,
+    emit,
     // Made on demand, as for every step.
     get signal() {
       return info.signal;
+    },
+    get saved() {
+      return info.saved;
     },
   };
 }

@@ -1,6 +1,7 @@
 // What a step may decide
 // Checks what a step or an agent has returned against the plan, before anything of it counts. What it does not allow changes nothing.
-import { PawlError } from "../base/errors.ts";
+import { type Duration, toMs } from "../base/duration.ts";
+import { messageOf, PawlError } from "../base/errors.ts";
 import { validateNow } from "../core/schema.ts";
 import { isPlainRecord } from "../core/stable-digest.ts";
 import type { MachinePlan, PlannedStep } from "./machine-plan.ts";
@@ -57,9 +58,14 @@ function assertFields(
       if (transition.late !== undefined) assertNext(step, transition.late);
       if ([transition.for, transition.until, transition.signal].filter((one) => one !== undefined).length !== 1)
         throw invalid(name, "wait", '"wait" needs exactly one of `for`, `until` and `signal`.');
+      assertDuration(name, "for", transition.for);
+      assertDuration(name, "timeout", transition.timeout);
+      assertTime(name, transition.until);
       if (transition.into !== undefined && !Object.hasOwn(state, transition.into))
         throw unknownField(name, state, transition.into);
       return;
+    case "retry":
+      return assertDuration(name, "delay", transition.delay);
     case "escalate":
       if (transition.next !== undefined) assertNext(step, transition.next);
       return;
@@ -82,6 +88,19 @@ function assertNext(step: PlannedStep, next: unknown): void {
     `to go on to ${JSON.stringify(next)}`,
     `Its next steps are: ${[...step.next].join(", ") || "none"}`,
   );
+}
+
+function assertDuration(step: string, field: string, value: Duration | undefined): void {
+  try {
+    if (value !== undefined) toMs(value, field);
+  } catch (error) {
+    throw invalid(step, field, messageOf(error));
+  }
+}
+
+function assertTime(step: string, until: Date | number | undefined): void {
+  if (until === undefined || !Number.isNaN(new Date(until instanceof Date ? until : Number(until)).getTime())) return;
+  throw invalid(step, "until", "`until` is a valid Date, or a time in milliseconds since 1970.");
 }
 
 function assertPatch({ state }: Situation, step: string, patch: unknown): asserts patch is State {

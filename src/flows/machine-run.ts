@@ -394,16 +394,21 @@ function later(reason: string, delay: number | string | undefined): RetryableErr
 }
 
 function agentInfo(info: StepInfo, rejected: readonly Rejection[]): AgentInfo {
-  const { key, attempt, heartbeat, spent } = info;
+  const { key, attempt, heartbeat, spent, save, emit } = info;
   return {
     key,
     attempt,
     heartbeat,
     spent,
+    save,
+    emit,
     rejected,
     // Made on demand, as for every step.
     get signal() {
       return info.signal;
+    },
+    get saved() {
+      return info.saved;
     },
   };
 }

@@ -13,6 +13,8 @@ describe("a definition of phases", () => {
     ["at least one phase", "phases"],
     ["letters, digits", [{ name: "a.b", run }]],
     ["letters, digits", [{ run }]],
+    ["letters, digits", [{ name: "__proto__", run }]],
+    ["letters, digits", [{ name: "a", steps: [{ name: "__proto__", run }] }]],
     ["nothing to do. Give exactly one of run, effect, approve, manual, sleep, waitFor, call", [{ name: "a" }]],
     ["run and sleep", [{ name: "a", run, sleep: "1h" }]],
     ["`run` is a function", [{ name: "a", run: "no" }]],

@@ -171,8 +171,14 @@ function filesOf({ output, manual }: AnyStep): readonly string[] {
 
 /** A dot separates phase and step; other marks have a meaning in keys. */
 function assertPlain(workflow: string, name: unknown, what: string): void {
-  if (typeof name === "string" && /^[\p{L}\p{N}_-]{1,80}$/u.test(name)) return;
+  if (isPlainName(name)) return;
   throw wrong(workflow, String(name), "name", `cannot be the name of a ${what}: use letters, digits, "_" and "-".`);
+}
+
+/** May name a phase or a step: it stands in keys, and is a field of the state document. */
+export function isPlainName(name: unknown): name is string {
+  // As a field, this one means something else to JavaScript.
+  return typeof name === "string" && /^[\p{L}\p{N}_-]{1,80}$/u.test(name) && name !== "__proto__";
 }
 
 function wrong(workflow: string, at: string, field: string, what: string): PawlError {

@@ -267,7 +267,7 @@ export class PhaseRun {
   }
 
   #work(info: StepInfo): PhaseWork<unknown, object> {
-    const { attempt, heartbeat, spent } = info;
+    const { attempt, heartbeat, spent, save, emit } = info;
     const outputs = this.#outputs;
     return {
       input: this.#input,
@@ -277,12 +277,17 @@ export class PhaseRun {
       attempt,
       heartbeat,
       spent,
+      save,
+      emit,
       get files() {
         return outputs.files();
       },
       // Made on demand, as for every step.
       get signal() {
         return info.signal;
+      },
+      get saved() {
+        return info.saved;
       },
     };
   }

@@ -19,6 +19,7 @@ const WRONG: readonly (readonly [path: string, value: unknown, wanted: string])[
   ["phases", { ...GOOD, phases: [] }, "a list of at least one phase"],
   ["phases[0]", { ...GOOD, phases: ["write"] }, "an object with name, instructions"],
   ["phases[0].name", withPhase({ ...STEP, name: "a.b" }), 'letters, digits, "_" and "-"'],
+  ["phases[0].name", withPhase({ ...STEP, name: "__proto__" }), 'letters, digits, "_" and "-"'],
   ["phases[1].name", { ...GOOD, phases: [STEP, STEP] }, "phases[0].name has it already"],
   [
     "phases[0].instruction",

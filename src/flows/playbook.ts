@@ -9,7 +9,7 @@ import { type ApproveOptions, RISKS } from "../core/approval.ts";
 import { POLICY, ROLE } from "../core/approval-votes.ts";
 import { LIMITS } from "../core/limits.ts";
 import { stepKey } from "../core/outline.ts";
-import { isFileName } from "./phase-plan.ts";
+import { isFileName, isPlainName } from "./phase-plan.ts";
 import type { GateOptions, Phase, PhaseFacts, PhaseStep } from "./phase-spec.ts";
 import { type PhasesWorkflow, phases } from "./phases.ts";
 
@@ -226,8 +226,7 @@ class Reading {
   }
 
   #name(value: unknown, path: string, phase: string | null): string {
-    if (typeof value !== "string" || !/^[\p{L}\p{N}_-]{1,80}$/u.test(value))
-      throw this.#wrong(`${path}.name`, value, 'a name of letters, digits, "_" and "-"');
+    if (!isPlainName(value)) throw this.#wrong(`${path}.name`, value, 'a name of letters, digits, "_" and "-"');
     const at = phase === null ? value : stepKey(phase, value);
     this.#once(this.#places, at, value, `${path}.name`);
     return at;

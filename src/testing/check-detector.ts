@@ -97,7 +97,16 @@ export async function actOnce<T>({ effect, key }: DetectorTest<T>): Promise<stri
 }
 
 function infoFor(key = "run-1/effect", attempt: number): StepInfo {
-  return { key, attempt, signal: new AbortController().signal, heartbeat() {}, spent() {} };
+  return {
+    key,
+    attempt,
+    signal: new AbortController().signal,
+    heartbeat() {},
+    spent() {},
+    async save() {},
+    saved: undefined,
+    emit() {},
+  };
 }
 
 /** What was asked of the outside, for people. */

@@ -137,6 +137,7 @@ class DryPass {
       files: null,
       dirty: () => this.#dirty(),
       mayStart: () => false,
+      streams: { dirty: () => {}, forget: () => {} },
       transactions: "asynchronous",
       transact: () => new Promise(() => {}),
       whenSafe: () => {},

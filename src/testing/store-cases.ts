@@ -8,6 +8,7 @@ import { commitCases } from "./store-cases/commit.ts";
 import { keyAndCounterCases } from "./store-cases/keys-and-counters.ts";
 import { limitCases } from "./store-cases/limits.ts";
 import { mailCases } from "./store-cases/mail.ts";
+import { streamCases } from "./store-cases/streams.ts";
 import { transactionCases } from "./store-cases/transactions.ts";
 import { upkeepCases } from "./store-cases/upkeep.ts";
 import { workerCases } from "./store-cases/workers.ts";
@@ -22,5 +23,6 @@ export const storeCases: readonly StoreCase[] = [
   ...workerCases,
   ...keyAndCounterCases,
   ...transactionCases,
+  ...streamCases,
   ...upkeepCases,
 ];

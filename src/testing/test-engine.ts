@@ -128,6 +128,22 @@ export function handleOf(
     effects: () => run.effects(),
     document: () => run.document(),
     events: () => run.events(),
+    stream: (how) => driven(run.stream(how)),
+  });
+  /** Whoever waits for what comes next lets time pass. */
+  const driven = <T>(events: AsyncIterable<T>): AsyncIterable<T> => ({
+    async *[Symbol.asyncIterator]() {
+      const all = events[Symbol.asyncIterator]();
+      try {
+        for (;;) {
+          const { done, value } = await driver.drive(all.next());
+          if (done === true) return;
+          yield value;
+        }
+      } finally {
+        await all.return?.();
+      }
+    },
   });
   return {
     start: async (workflow, ...args) => watched(await pawl.start(workflow, ...args)),

@@ -2,6 +2,7 @@
 // Decides what a claim leads to: a pass, or an end that needs no body (corrupted, poisoned, cancelled while nothing of it was running).
 import { readCancel } from "../base/cancel-text.ts";
 import { messageOf, PawlError, readProperty } from "../base/errors.ts";
+import { withoutOldCheckpoints } from "../core/checkpoints.ts";
 import { leftUndone } from "../core/compensation.ts";
 import { type Chain, Draft } from "../core/draft.ts";
 import { cancelError, cancelWithoutBody, recordableCancel, writePark } from "../core/endings.ts";
@@ -236,7 +237,7 @@ function passOf(
     {
       row: { ...row, state: "running" },
       workflow,
-      entries: entries.slice(from),
+      entries: withoutOldCheckpoints(entries.slice(from)),
       generation,
       chain: draft.chain,
       draft,

@@ -11,7 +11,7 @@ import { hasCode, messageOf } from "../base/errors.ts";
 import { Alarms } from "../core/alarms.ts";
 import type { CallbackSecrets } from "../core/callback.ts";
 import type { Log } from "../core/context.ts";
-import type { Chain, Draft } from "../core/draft.ts";
+import type { Draft } from "../core/draft.ts";
 import type { Host } from "../core/host.ts";
 import type { Entry } from "../core/journal.ts";
 import { NOTIFY_WORKFLOW } from "../core/notification.ts";
@@ -28,13 +28,14 @@ import { Committer } from "./committer.ts";
 import { Lease } from "./lease.ts";
 import { Loop } from "./loop.ts";
 import { MailReader } from "./mail-reader.ts";
-import { newRow } from "./new-row.ts";
+import { firstInput } from "./new-row.ts";
 import { PassTable, type Started } from "./pass-table.ts";
 import type { Registry } from "./registry.ts";
 import { type Amended, RunLoader } from "./run-loader.ts";
 import { ScheduleKeeper } from "./schedule-keeper.ts";
 import { SelfFence } from "./self-fence.ts";
 import { startRefusal } from "./start-refusal.ts";
+import { StreamWriter } from "./stream-writer.ts";
 import { Sweeper } from "./sweeper.ts";
 import type { TakeOver } from "./take-over.ts";
 import { Transactor } from "./transactor.ts";
@@ -86,6 +87,7 @@ export class Worker {
   readonly #passes: PassTable;
   readonly #mailReader: MailReader;
   readonly #transactor: Transactor;
+  readonly #streams: StreamWriter;
   #isStarted = false;
   #isStopping = false;
   #forgetHints: () => void = () => {};
@@ -133,6 +135,10 @@ export class Worker {
       leaseMs,
       unavailable: (error, failures) => this.#unavailable(error, failures),
       verdict: (pass, verdict) => this.#verdict(pass, verdict, () => {}),
+    });
+    this.#streams = new StreamWriter(store, options, {
+      unavailable: (error, failures) => this.#unavailable(error, failures),
+      stored: (run) => events.changed(run),
     });
     this.#claims = new Claims(store, options, this.#passes, {
       worker: () => (this.#isStopping || this.committer.isPaused ? null : this.#lease.id),
@@ -214,6 +220,7 @@ export class Worker {
     await this.#until(() => !this.committer.isBusy && !this.#loader.isTending, drainMs);
     for (const pass of this.#passes.all()) this.#passes.drop(pass);
     this.committer.close();
+    await this.#streams.stop();
     await this.#selfFence.done();
     await this.#lease.stop();
   }
@@ -277,7 +284,8 @@ export class Worker {
   /** Begins a run on the spot: its first turn runs ahead of its own first commit (P13). Resolves with its id when that is durable. */
   begin(run: string, workflow: Workflow, create: NewRun, draft: Draft, started: Entry): Promise<string> {
     return new Promise((resolve, reject) => {
-      const pass = this.#newPass(run, workflow, create, [started], draft.chain, draft);
+      const input = firstInput(run, workflow, create, started, draft.chain, this.#lease.id);
+      const pass = new Pass({ ...input, draft }, this.ports);
       this.#passes.hold(pass, (refusal) => (refusal === null ? resolve(run) : reject(refusal)));
       pass.begin();
     });
@@ -289,7 +297,8 @@ export class Worker {
     if (this.#claims.isFull) return void this.#loader.handBack(run, 1, 1);
     this.#guardedNow(`begin run ${run}`, () => {
       const chain = { head: 1, hash: entry.hash, at: entry.at };
-      const pass = this.#newPass(run, workflow, create, [openEntry(this.#options.codec, run, entry)], chain);
+      const started = openEntry(this.#options.codec, run, entry);
+      const pass = new Pass(firstInput(run, workflow, create, started, chain, this.#lease.id), this.ports);
       this.#passes.hold(pass);
       pass.begin();
     });
@@ -313,31 +322,6 @@ export class Worker {
     const outcome = await this.#loader.amend(run, build);
     if (outcome === "written") this.hint();
     return outcome;
-  }
-
-  #newPass(
-    run: string,
-    workflow: Workflow,
-    create: NewRun,
-    entries: readonly Entry[],
-    chain: Chain,
-    draft?: Draft,
-  ): Pass {
-    const row = newRow(run, create, chain, entries[0]?.at ?? 0, this.#lease.id);
-    const mail = { wake: 0, cancel: null, inbox: [] };
-    return new Pass(
-      {
-        row,
-        workflow,
-        entries,
-        generation: 0,
-        chain,
-        mail,
-        readAt: row.createdAt,
-        ...(draft === undefined ? {} : { draft }),
-      },
-      this.ports,
-    );
   }
 
   #dropped(pass: Pass): void {
@@ -406,6 +390,7 @@ export class Worker {
       timeouts,
       clock: this.#store.clock,
       leaseClock: this.#store.leaseClock,
+      streams: this.#streams,
       dirty: (pass) => {
         const source = this.#passes.sourceOf(pass);
         if (source !== undefined) this.committer.dirty(source);

@@ -17,6 +17,7 @@ import { migrate } from "../../src/stores/sqlite/schema.ts";
 import { sqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { newWorker } from "../../src/testing/store-cases/case.ts";
 import { HOUR, World } from "../behaviour/harness.ts";
+import { readAll } from "../stream-text.ts";
 import { silent } from "./rig.ts";
 
 const START = Date.UTC(2026, 0, 1);
@@ -25,7 +26,10 @@ const SEED = Number(process.env["PAWL_SEED"] ?? 20_260_101);
 const done = workflow("done", async (ctx) => {
   ctx.set("place", "end");
   ctx.cost({ usd: 1 });
-  return ctx.step("work", () => "done");
+  return ctx.step("work", ({ emit }) => {
+    emit("working");
+    return "done";
+  });
 });
 const asleep = workflow("asleep", async (ctx) => {
   ctx.set("place", "bed");
@@ -191,13 +195,14 @@ async function attack(table: string, column: string, row: number, value: SqlValu
   const file = freshCopy();
   const victim = spoil(file, table, column, row, value);
   fc.pre(victim !== "refused");
-  await survive(file, victim);
+  await survive(file, victim, table);
 }
 
-async function survive(file: string, victim: string | null): Promise<void> {
+async function survive(file: string, victim: string | null, table?: string): Promise<void> {
   const opened = await named("open", open(file));
   if (opened === null) return;
   try {
+    if (table === "chunks") await named("stream", readAll(opened.pawl.get("done").stream()));
     await outlive(opened, victim);
   } finally {
     opened.world.kill(opened.pawl);

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import type { Context } from "../../src/core/context.ts";
+import type { Context, StepOptions } from "../../src/core/context.ts";
 import { type WorkflowOptions, workflow } from "../../src/core/workflow.ts";
 import { withoutColdStart } from "../cold-start.ts";
 import { errorOf, gate, openWorld, STORES, type World } from "./harness.ts";
@@ -24,9 +24,9 @@ const inTurn =
     return last;
   };
 const step =
-  (name: string, value: unknown = 1): Body =>
+  (name: string, value: unknown = 1, options: StepOptions = {}): Body =>
   (ctx) =>
-    ctx.step(name, () => value);
+    ctx.step(name, () => value, options);
 const both =
   (a: Body, b: Body): Body =>
   (ctx) =>
@@ -85,6 +85,8 @@ describe.each(STORES)("divergence on %s", (store) => {
     "another step": [step("a"), step("b")],
     "another kind": [step("a"), async (ctx) => ctx.sleep(5)],
     "another input": [async (ctx) => ctx.step(pay, 1), async (ctx) => ctx.step(pay, 2)],
+    "another `input`": [step("a", 1, { input: ["x"] }), step("a", 1, { input: ["y"] })],
+    "no `input` any more": [step("a", 1, { input: ["x"] }), step("a")],
     "another form": [async (ctx) => ctx.step(pay, 1), async (ctx) => ctx.step("pay", () => 1)],
     "another signal": [async (ctx) => ctx.waitFor("x", { timeout: 0, default: 1 }), async (ctx) => ctx.waitFor("y")],
     "another child": [async (ctx) => ctx.call(other), async (ctx) => ctx.call(third)],

@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { encode } from "../../src/base/codec.ts";
 import { nextOf } from "../../src/core/next-of.ts";
 import { MANUAL_SIGNAL } from "../../src/core/outline.ts";
 import { phases } from "../../src/flows/phases.ts";
@@ -50,8 +51,9 @@ describe.each(STORES)("work that is done outside on %s", (store) => {
       code: "invalid_argument",
       message: expect.stringContaining('it waits for "work.survey"'),
     });
-    // A signal that somebody makes up is passed over.
-    await run.signal(MANUAL_SIGNAL, { ticket: "1-0", action: "done", by: "mallory", outputs: [] });
+    // What somebody makes up is passed over, however it has come into the store.
+    const data = encode({ ticket: "1-0", action: "done", by: "mallory", outputs: [] });
+    await world.store.deliver({ to: run.id, id: "forged", kind: "signal", name: MANUAL_SIGNAL, data });
     await pawl.report(run.id, "survey", { ...ANN, action: "begin" });
     await pawl.idle();
     expect(await step()).toMatchObject({ survey: { status: "in_progress" }, tidy: { status: "pending" } });

@@ -31,6 +31,7 @@ describe.each(STORES)("odd times on %s", (store) => {
     ["NaN", Number.NaN],
     ["Infinity", Number.POSITIVE_INFINITY],
     ["an invalid Date", new Date("soon")],
+    ["text", "2030-01-01" as never],
     ["past the last Date", LAST_DATE + 1],
     ["far past the last Date", 1e300],
   ])("I13 sleepUntil %s is refused at the call", async (_, time) => {

@@ -5,6 +5,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import type { Pawl } from "../../src/client/pawl.ts";
 import { nextOf } from "../../src/core/next-of.ts";
 import { workflow } from "../../src/core/workflow.ts";
+import { sha256 } from "../../src/files/atomic-file.ts";
 import type { Phase, PhasesOptions, PhaseWork } from "../../src/flows/phase-spec.ts";
 import { phases } from "../../src/flows/phases.ts";
 import { errorOf, gate, HOUR, nextRound, openWorld, STORES } from "./harness.ts";
@@ -62,6 +63,36 @@ async function standing(pawl: Pawl, run: string): Promise<unknown> {
 }
 
 describe.each(STORES)("phases on %s", (store) => {
+  it("F-4 output files are in a folder of their own run, whatever its id, and the document has the hash and size of each", async () => {
+    const world = await openWorld(store);
+    const outputs = store === "memory" || store === "postgres" ? { outputs: folder() } : {};
+    const made = phases({ name: "files", ...outputs }, [
+      { name: "one", output: "one.json", run: ({ input }) => input },
+      { name: "two", steps: [{ name: "text", output: "two.txt", run: ({ run }) => `of ${run.id}` }] },
+    ]);
+    const pawl = await world.open([made]);
+    const folders = new Set<string>();
+    // Names that some file systems take for one another.
+    for (const id of ["a:b", "a_b", "a-1", "A-1", "con"]) {
+      const run = await pawl.start(made, id, { id });
+      await run.result();
+      const own = world.store.files?.outputs(id);
+      const path = made.outputsOf({ id, ...(own !== undefined && { outputs: own }) });
+      folders.add(path.toLowerCase());
+      const document = await run.document();
+      for (const [record, content] of [
+        [document.phases["one"], `"${id}"\n`],
+        [document.phases["two"]?.steps?.["text"], `of ${id}`],
+      ] as const) {
+        expect(readFileSync(join(path, record?.output_file ?? ""), "utf8")).toBe(content);
+        expect(record).toMatchObject({ output_hash: `sha256:${sha256(content)}`, output_size: content.length });
+      }
+    }
+    expect(folders.size).toBe(5);
+    if (store === "file")
+      expect([...folders].filter((path) => path.endsWith(join("runs", "a-1", "outputs")))).toHaveLength(1);
+  });
+
   it("S0-5 S0-19 S0-23 S4-15 S4-22 run in their order, write their files, and say where they stand", async () => {
     const world = await openWorld(store);
     const done: string[] = [];

@@ -126,6 +126,18 @@ describe.each(STORES)("signals on %s", (store) => {
     expect(await errorOf(pawl.signal("nobody", "go"))).toMatchObject({ code: "run_not_found" });
   });
 
+  it("X-15 refuses names that are the engine's own, and says what to call instead", async () => {
+    const world = await openWorld(store);
+    const pawl = await world.open([waiting]);
+    const run = await pawl.start(waiting);
+    for (const name of ["pawl.decision", "pawl.advance", "pawl.manual", "pawl.whatever"]) {
+      const error = await errorOf(run.signal(name, { ticket: "1-0" }));
+      expect(error).toMatchObject({ code: "invalid_name", fields: { what: "signal name", value: name } });
+      expect(error.message).toContain("pawl.resolve");
+    }
+    expect(await world.store.inbox(run.id)).toEqual([]);
+  });
+
   it("B50 I14 gives up after the timeout, and a wait that timed out does not eat the next signal", async () => {
     const world = await openWorld(store);
     const patient = workflow("patient", async (ctx) => {

@@ -168,3 +168,21 @@ it("I2 P17 P37 whoever has not been told when the outcome of a commit is unknown
 });
 
 const silent = { debug() {}, info() {}, warn() {}, error() {} };
+
+it("I11 P13 steps that save and then wait for those of all other runs keep nobody from going on", async () => {
+  const all = gate();
+  let saved = 0;
+  const meeting = workflow("meeting", async (ctx) =>
+    ctx.step("s", async ({ save }) => {
+      for (let n = 0; n < 3; n++) await save(n);
+      if (++saved === RUNS) all.open();
+      await all.passed;
+      await save("met");
+      return "done";
+    }),
+  );
+  const pawl = await Pawl.open(memoryStore(), { workflows: [meeting], concurrency: RUNS });
+  const runs = await Promise.all(Array.from({ length: RUNS }, () => pawl.start(meeting)));
+  expect(new Set(await Promise.all(runs.map((run) => run.result())))).toEqual(new Set(["done"]));
+  await pawl.close();
+});

@@ -180,6 +180,22 @@ describe("what is refused at import", () => {
     }
   });
 
+  it.each([null, [], "state.json", 7, undefined])(
+    "E-3 what is no document is none, whatever its version: %j",
+    async (given) => {
+      const world = await openWorld("memory");
+      const made = bugfix([], "1.3.0");
+      const pawl = await world.open([made]);
+      const error = await errorOf(pawl.import(given, { workflow: made }));
+      expect(error).toMatchObject({ code: "invalid_state_document", fields: { path: "" } });
+    },
+  );
+
+  it("E-3 a version that is no text is named by its path", async () => {
+    const error = await refusal((given) => (given["workflow_version"] = 1.3));
+    expect(error).toMatchObject({ code: "invalid_state_document", fields: { path: "workflow_version" } });
+  });
+
   it("S0-24 E-4 a file that is gone or was changed is not passed off as the output", async () => {
     const gone = await refusal(
       () => {},
@@ -211,6 +227,19 @@ describe("what is refused at import", () => {
     expect(await errorOf(pawl.import(document, { workflow: made, outputs: folder }))).toMatchObject({
       code: "idempotency_conflict",
     });
+  });
+
+  it("S0-4 C-9 the key of the business belongs to one run: a document of another one is not passed off as that", async () => {
+    const world = await openWorld("memory");
+    const made = bugfix([], "1.3.0");
+    const pawl = await world.open([made]);
+    const { folder, document } = sample(() => {});
+    const { run } = await pawl.import(document, { workflow: made, outputs: folder });
+    const error = await errorOf(
+      pawl.import({ ...document, workflow_id: "another" }, { workflow: made, outputs: folder }),
+    );
+    expect(error).toMatchObject({ code: "idempotency_conflict", fields: { run: run.id } });
+    expect((await pawl.list()).runs.map(({ id }) => id)).toEqual([run.id]);
   });
 
   it("S0-16 C-6 what a document was exported with leads to the same end elsewhere, a later patch included", async () => {

@@ -1,5 +1,4 @@
-// Five styles, one engine: four of them here. The fifth, an agent's session, is written over `pawl/agent`, which is not there yet; it belongs in
-// `test/styles.ts` when it is, and then in these tests by itself.
+// Five styles, one engine: the same task, the same effects, whatever style it is written in and wherever it is killed.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

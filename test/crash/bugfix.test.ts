@@ -4,6 +4,7 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, vi } from "vitest";
+import { folderName } from "../../src/files/folder-name.ts";
 import { type Child, type KillPoint, live, type RunRequest } from "./child.ts";
 import { everyNumber, example, inGroups, World } from "./world.ts";
 
@@ -63,7 +64,7 @@ class Bench {
   end(run: string, result: unknown): object {
     const folder = this.#folder(run);
     const place = this.#document(run);
-    const outputs = place === null ? join(folder, "outputs", run) : join(place, "outputs");
+    const outputs = place === null ? join(folder, "outputs", folderName(run)) : join(place, "outputs");
     const files = readdirSync(outputs).sort();
     const lines = this.world.ledger().filter(({ about, did }) => did && about.includes(run));
     const counts: Record<string, number> = {};

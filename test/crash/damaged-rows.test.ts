@@ -287,6 +287,52 @@ describe("a trimmed journal", () => {
   });
 });
 
+describe("T-19 effects that a trimmed journal has lost", () => {
+  const done: string[] = [];
+  const effects = (onMissing: "execute" | "park") =>
+    workflow({ name: "effects", onMissing }, async (ctx) => {
+      const found = ({ key }: { key: string }) =>
+        done.includes(key) ? ({ found: true, value: key } as const) : ({ found: false } as const);
+      const act = ({ key }: { key: string }) => {
+        done.push(key);
+        return key;
+      };
+      await ctx.effect("detected", { do: act, detect: found });
+      await ctx.effect("keyed", { do: ({ key }) => void (done.includes(key) || done.push(key)), idempotent: true });
+      await ctx.waitFor("go");
+      return "end";
+    });
+
+  it.each(["detected", "keyed"])(
+    'S3-23 C-18 "%s" is not repeated outside: by default nothing is executed, with onMissing "execute" its guard finds it',
+    async (lost) => {
+      done.length = 0;
+      const file = newFile();
+      const first = await open(file, [effects("execute")]);
+      await first.start(effects("execute"), undefined, { id: "r" });
+      await first.idle();
+      await first.close();
+      const made = [...done];
+      expect(made).toHaveLength(2);
+      edit(file, `delete from journal where key = '${lost}' and ${OF_R}`);
+      const strict = await open(file, [effects("park")]);
+      await strict.signal("r", "go");
+      await strict.idle();
+      expect((await strict.get("r").status()).parked).toMatchObject({ detail: { code: "journal_entry_missing" } });
+      expect(done).toEqual(made);
+      await strict.close();
+      const lenient = await open(file, [effects("execute")]);
+      await lenient.resolve("r", "retry");
+      expect(await lenient.get("r").result()).toBe("end");
+      expect(done).toEqual(made);
+      expect((await lenient.get("r").effects()).map(({ effect, status }) => [effect, status]).sort()).toEqual([
+        ["detected", "executed"],
+        ["keyed", "executed"],
+      ]);
+    },
+  );
+});
+
 describe("an entry whose checksum fits", () => {
   const body = async (ctx: Context) => [await ctx.step("a", () => "kept"), await ctx.waitFor("go")];
   const flow = workflow("rechained", body);

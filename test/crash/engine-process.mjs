@@ -11,7 +11,7 @@
 import { closeSync, openSync, rmSync, writeSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import { createInterface } from "node:readline";
-import { fileStore, hasCode, Pawl, sqliteStore } from "pawl";
+import { fileStore, hasCode, Pawl, postgresStore, sqliteStore } from "pawl";
 import { openGate } from "./gates.mjs";
 import { arm, reach } from "./kill-point.mjs";
 
@@ -35,12 +35,28 @@ const logger = { debug: () => {}, info: log("info"), warn: log("warn"), error: l
 const modules = await Promise.all(files.map((path) => import(path)));
 const workflows = modules.flatMap((exported) => Object.values(exported));
 
-/** Points of commits are those of SQLite; in a directory, "document" is a document that has just got its name. */
+/**
+ * Points of commits are those of SQLite, and in PostgreSQL the answer to one; in a directory, "document" is a document that has just got its name.
+ */
 function opener(store) {
-  if (store.startsWith("postgres")) return store;
+  if (store.startsWith("postgres")) return reachedByCommits(store);
   if (!store.startsWith("file:")) return sqliteStore(store, { fault: reach });
   const fault = (point, path) => point === "sync-folder" && basename(dirname(path)) === "runs" && reach("document");
   return fileStore(store.slice("file:".length), { fault, durability: "process" });
+}
+
+function reachedByCommits(url) {
+  const address = new URL(url);
+  const schema = address.searchParams.get("schema") ?? "pawl";
+  address.searchParams.delete("schema");
+  const store = postgresStore(address.href, { schema });
+  const commit = store.commit.bind(store);
+  store.commit = async (batch) => {
+    const verdicts = await commit(batch);
+    reach("after-commit");
+    return verdicts;
+  };
+  return store;
 }
 
 async function openEngine({ store, options = {} }) {

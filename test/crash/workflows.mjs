@@ -2,6 +2,7 @@
 import { workflow } from "pawl";
 import { book } from "./book.mjs";
 import { passGate } from "./gates.mjs";
+import { reach } from "./kill-point.mjs";
 
 /** One step that waits at a gate, named by the input, and one after it. */
 export const gated = workflow("gated", async (ctx, { gate }) => {
@@ -36,6 +37,21 @@ export const harmless = workflow("harmless", async (ctx, n) => {
   const a = await ctx.step("a", (info) => book("a", info) ?? n);
   const b = await ctx.step("b", (info) => book("b", info) ?? n + 1);
   return a + b;
+});
+
+/** One step of three parts that saves after each; "part" is reached before one, "saved" once that is durable. */
+export const saving = workflow("saving", async (ctx) => {
+  return ctx.step("session", async (info) => {
+    const session = info.saved ?? { parts: [] };
+    for (let n = session.parts.length + 1; n <= 3; n++) {
+      book(`part ${n}`, info);
+      reach("part");
+      session.parts.push({ n, attempt: info.attempt });
+      await info.save(session);
+      reach("saved");
+    }
+    return session.parts;
+  });
 });
 
 /** Fails for good, and says so to whoever waits. */

@@ -28,9 +28,10 @@ export function example(name: string): string {
 export const TEST_WORKFLOWS: string = fileURLToPath(new URL("./workflows.mjs", import.meta.url));
 export const TOUR: string = fileURLToPath(new URL("./tour.mjs", import.meta.url));
 
-/** A line of the examples' outside world, or of book.mjs, which also says with what. */
+/** A line of the examples' outside world, or of book.mjs, which also says with what, and in which attempt. */
 export interface Booked extends LedgerLine {
   readonly what?: unknown;
+  readonly attempt?: number;
 }
 
 /** A run as its store holds it. */

@@ -10,6 +10,7 @@ import { report as reporting } from "../../examples/03-report/workflow.ts";
 import { refund } from "../../examples/04-refund/workflow.ts";
 import { patientReport } from "../../examples/05-patient-report/workflow.ts";
 import { bugfix } from "../../examples/06-bugfix/workflow.ts";
+import { research } from "../../examples/08-research-agent/workflow.ts";
 import { type LedgerLine, type Patient, type RefundRequest, wayBack } from "../../examples/fakes.ts";
 import { Repository } from "../guards/repository.ts";
 
@@ -193,4 +194,17 @@ it("D-1 S0-1 S0-62 T-4 I6 example 06 killed everywhere commits once, and tells e
   ]);
   const app = new Repository(repository);
   expect([app.count, app.git("log", "--format=%s")]).toEqual([1, "AE-33995: it crashes on start"]);
+});
+
+it("B55 I26 I6 X-20 C-11 example 08 survives every point in all modes: one article, after the approval", async () => {
+  const report = await crashEverywhere(research, "What holds a ratchet?", {
+    ...outside,
+    script: (run, engine) => engine.decide(run.id, "publish", approve("eve", "editor")),
+  });
+  expect(report.outcome).toMatch(/^succeeded with 'It is all there: /);
+  expect(report.toString()).toMatch(/^ok: /);
+  expect(report.isComplete).toBe(true);
+  expect(report.hazards).toEqual([]);
+  expect(outside.observe().filter((line) => line.startsWith("publish"))).toEqual(["publish What holds a ratchet"]);
+  expect(outside.observe()).toHaveLength(5);
 });

@@ -25,7 +25,10 @@ function pay(card: string) {
 
 /** Passes values on without reading them. */
 const courier = workflow("courier", async (ctx, card: string) => {
-  const kept = await ctx.step("fetch", () => new Map([["card", { number: card, of: [new Set([card])] }]]));
+  const kept = await ctx.step("fetch", async ({ save }) => {
+    await save({ number: card });
+    return new Map([["card", { number: card, of: [new Set([card])] }]]);
+  });
   ctx.set("card", kept);
   ctx.note(`card ${SECRET}`);
   await ctx.step(pay, card).catch(() => {});

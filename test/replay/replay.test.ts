@@ -56,6 +56,20 @@ const STORIES: readonly Story[] = [
     end: "run.succeeded",
   },
   {
+    name: "steps that save, alone and side by side, and a retry that goes on from there",
+    flow: workflow({ name: "flow", retry: { on: "any", jitter: false } }, async (ctx) => {
+      const reading = (item: number) =>
+        ctx.step("read", async ({ save, saved = 0, attempt }) => {
+          for (let n = Number(saved) + 1; n <= 2; n++) await save(n);
+          if (attempt === 1) throw new Error("busy");
+          return `${item} after ${String(saved)}`;
+        });
+      return [await reading(1), await ctx.map([2, 3], reading)];
+    }),
+    act: (world) => world.advance(DAY),
+    end: "run.succeeded",
+  },
+  {
     name: "signals, a timeout and a child",
     flow: workflow("flow", async (ctx) => {
       const first = await ctx.waitFor("go");

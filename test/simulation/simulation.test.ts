@@ -27,6 +27,7 @@ const ALWAYS_REACHED: readonly Situation[] = [
   "a run was cancelled while it ran",
   "a signal came before its wait",
   "a step was run again after a crash",
+  "a step went on from what it had saved",
   "a worker fenced itself",
   "a worker was fenced by another",
   "an answer was lost: commit",

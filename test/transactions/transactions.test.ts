@@ -39,6 +39,44 @@ for (const kind of SQL_STORES) {
       ]);
     });
 
+    it("TX2 a transaction has no checkpoints: save() throws, and everything is rolled back", async () => {
+      const { world, accounts } = await openSqlWorld(kind);
+      const saving = workflow("saving", async (ctx) =>
+        ctx.transaction("pay", (sql, info) =>
+          then(accounts.pay(sql, "ada"), () => {
+            expect(info.saved).toBeUndefined();
+            void info.save("half");
+          }),
+        ),
+      );
+      const run = await (await world.open([saving])).start(saving);
+      const error = await errorOf(run.result());
+      expect(error).toMatchObject({ code: "invalid_argument", message: expect.stringContaining("has no checkpoints") });
+      expect(await accounts.paid()).toEqual([]);
+      expect(await world.journal(run)).not.toContain("checkpoint pay");
+    });
+
+    it("TX2 TX4 a step that saves and transactions beside it do not keep each other waiting", async () => {
+      const { world, accounts } = await openSqlWorld(kind);
+      const beside = workflow("beside", async (ctx) => {
+        const saving = ctx.step("s", async ({ save }) => {
+          for (let n = 1; n <= 10; n++) await save(n);
+          return "saved";
+        });
+        const paying = ctx.map(["ada", "bob"], (who) =>
+          ctx.transaction(
+            "pay",
+            (sql) => accounts.pay(sql, who),
+            kind === "postgres" ? { isolation: "serializable" } : {},
+          ),
+        );
+        return [await saving, (await paying).length];
+      });
+      const run = await (await world.open([beside])).start(beside);
+      expect(await run.result()).toEqual(["saved", 2]);
+      expect((await world.journal(run)).filter((line) => line === "checkpoint s")).toHaveLength(10);
+    });
+
     it("I5 I7 replay gives the recorded outcome back and runs no SQL, values and errors alike", async () => {
       const { world, accounts } = await openSqlWorld(kind);
       const bodies: unknown[] = [];

@@ -95,9 +95,20 @@ function resume({ played, plans }: Audited): Judged {
   ];
 }
 
-function version({ workflow, played }: Audited): Judged {
-  if (!workflow.definition.isVersioned)
-    return ["fail", `it has no version of its own, and "1.0.0" stands for any: give \`version: "1.0.0"\``];
+function version({ workflow, played, bumps }: Audited): Judged {
+  if (!workflow.definition.isVersioned) {
+    const isChanged = bumps.some(({ needed }) => needed === "minor" || needed === "major");
+    if (isChanged)
+      return [
+        "fail",
+        `it was changed, and has no version of its own that says so: "${workflow.version}" stands for any`,
+      ];
+    const advice = `write \`version: "${workflow.version}"\` before you change it`;
+    return [
+      "pass",
+      `${workflow.version}, which stands for all that have none, goes into the first entry of every run; ${advice}`,
+    ];
+  }
   const shown = played?.runs[0]?.document.workflow_version;
   if (shown === undefined) return ["pass", `version ${workflow.version} goes into the first entry of every run`];
   return ["pass", `workflow_version is ${shown} in the document of a run that was played`];
@@ -140,11 +151,18 @@ function identifier({ played }: Audited): Judged {
 
 function detection({ played }: Audited): Judged {
   if (played === null) return NOT_PLAYED;
-  const found = messagesOf(played, ({ questions }) => questions.includes(3));
+  const found = messagesOf(played, (finding) => finding.questions.includes(3) && isFault(finding));
   if (found !== "") return ["fail", found];
+  if (!played.lint.findings.every(isFault))
+    return ["not shown", "no recorder watched its detectors: give one to the crash test"];
   const looking = played.lint.operations.filter(({ detection: one }) => one === "only looks");
   if (looking.length === 0) return ["not applicable", "it has no detector"];
   return ["pass", `asked before and after, these wrote nothing: ${looking.map(({ name }) => `"${name}"`).join(", ")}`];
+}
+
+/** That nobody could see is no fault: what was not shown is said to be so. */
+export function isFault({ kind }: LintFinding): boolean {
+  return kind !== "detector_not_watched";
 }
 
 function verified({ workflow }: Audited): Judged {

@@ -6,7 +6,7 @@ import { cellsOf, HEADER, questionsOf, remarksOf, type UnseenOperation } from ".
 import type { Output } from "../output.ts";
 import { clean, countOf } from "../printable.ts";
 import { table } from "../table.ts";
-import type { AuditItem, AuditStatus } from "./audit.ts";
+import { type AuditItem, type AuditStatus, isFault } from "./audit.ts";
 import type { BumpVerdict } from "./bump.ts";
 import type { Hazard } from "./hazards.ts";
 import type { RunPlan } from "./run-plan.ts";
@@ -48,7 +48,7 @@ export function runsReport(plans: readonly RunPlan[]): RunsReport {
   const count = (plan: RunPlan["plan"]) => plans.filter((one) => one.plan === plan).length;
   const groups = groupsOf(plans);
   return {
-    ok: !groups.some(isFault),
+    ok: !groups.some(isFaulty),
     looked: plans.length,
     resumes: count("resumes"),
     pinned: count("pinned"),
@@ -58,7 +58,7 @@ export function runsReport(plans: readonly RunPlan[]): RunsReport {
 }
 
 /** Who decides has something to choose, or had to decide anyway. */
-function isFault({ plan, cause, canMigrate }: PlanGroup): boolean {
+function isFaulty({ plan, cause, canMigrate }: PlanGroup): boolean {
   return plan === "decision" && cause !== "parked" && !(cause === "version" && canMigrate);
 }
 
@@ -103,7 +103,7 @@ function printRuns(out: Output, { looked, resumes, pinned, decision, groups }: R
   out.print(`  ${countOf(looked, "unfinished run")}: ${counts}`);
   for (const group of groups) {
     const { workflow, version, plan, cause, why, runs, diff = [] } = group;
-    const word = isFault(group) ? color.red(plan) : cause === null ? color.green(plan) : color.yellow(plan);
+    const word = isFaulty(group) ? color.red(plan) : cause === null ? color.green(plan) : color.yellow(plan);
     out.print(`  ${word}  ${countOf(runs.length, "run")} of ${clean(workflow)} ${version}: ${clean(why)}`);
     for (const line of diff) out.print(`    ${line}`);
     const more = runs.length > MOST_IDS ? ` … and ${runs.length - MOST_IDS} more; --json has them all` : "";
@@ -122,7 +122,7 @@ function printEffects(out: Output, report: CheckedWorkflow): void {
   for (const line of table(rows, { indent: 2, width: out.width, header: color.dim })) out.print(line);
   for (const remark of remarksOf(report)) out.print(`  ${clean(remark)}`);
   for (const finding of report.findings) {
-    out.print(`  ${color.red("fail")}  ${clean(finding.message)}`);
+    out.print(`  ${isFault(finding) ? color.red("fail") : color.yellow("look")}  ${clean(finding.message)}`);
     out.print(`        ${color.dim(questionsOf(finding))}`);
   }
 }

@@ -10,12 +10,12 @@
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { hasCode, PawlError } from "../../base/errors.ts";
+import { folderName } from "../../files/folder-name.ts";
 import { deliver } from "../memory/deliver.ts";
 import type { MemoryWorker, Tables } from "../memory/tables.ts";
 import { Batch } from "./batch.ts";
 import { Disk, type DiskOptions, DRAFT_SUFFIX, type NewContent, quietly } from "./disk.ts";
 import { FORMAT } from "./document-shape.ts";
-import { folderName } from "./folder-name.ts";
 import { blockedRun, deliverOutboxes, type Holdings, holdingsOf, releaseAbandoned, viewOf } from "./holdings.ts";
 import { emptyLeftovers, type Leftovers, leftoversText, readLeftovers } from "./leftovers.ts";
 import { DirectoryLock, isTaken, type Owner, readOwner, takenByOther } from "./lock.ts";
@@ -136,7 +136,7 @@ export class Directory {
   folders(): string[] {
     return existsSync(this.runs)
       ? readdirSync(this.runs, { withFileTypes: true })
-          .filter((entry) => entry.isDirectory())
+          .filter((entry) => entry.isDirectory() || (entry.isSymbolicLink() && isFolder(join(this.runs, entry.name))))
           .map(({ name }) => name)
       : [];
   }
@@ -256,7 +256,7 @@ export class Directory {
     const found = [...this.documents()];
     for (const one of found) {
       if (one.kind === "sound") this.#stamps.set(one.file, one.stamp);
-      if (one.kind === "damaged") this.quarantine.keep(one.file, one.text, one.error.message);
+      if (one.kind === "damaged" && one.text !== null) this.quarantine.keep(one.file, one.text, one.error.message);
     }
     const holdings = holdingsOf(found, leftovers, this.#workers);
     this.#bringUpToDate(holdings);
@@ -368,6 +368,14 @@ export class Directory {
 
   get #storeFile(): string {
     return join(this.path, "store.json");
+  }
+}
+
+function isFolder(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch {
+    return false;
   }
 }
 

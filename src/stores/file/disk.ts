@@ -7,10 +7,13 @@
 import {
   closeSync,
   existsSync,
+  fstatSync,
   fsyncSync,
+  ftruncateSync,
   mkdirSync,
   openSync,
   readdirSync,
+  readSync,
   renameSync,
   rmdirSync,
   rmSync,
@@ -22,7 +25,7 @@ import { PawlError, readProperty } from "../../base/errors.ts";
 /** `power`: what was acknowledged survives power loss. `process`: it survives the death of the process only. */
 export type Durability = "power" | "process";
 
-export type FaultPoint = "folder" | "write" | "sync" | "rename" | "sync-folder" | "move" | "remove";
+export type FaultPoint = "append" | "folder" | "write" | "sync" | "rename" | "sync-folder" | "move" | "remove";
 
 export interface DiskOptions {
   readonly durability: Durability;
@@ -75,6 +78,23 @@ export class Disk {
       for (const folder of made.reverse()) quietly(() => rmdirSync(folder));
       throw renamed === 0 ? unavailable(error) : unknown(error, contents[renamed - 1]?.path ?? "");
     }
+  }
+
+  /** Adds lines to a file, or makes it. What was cut off behind its last line is removed first; whatever fails may leave a part of a line again. */
+  append(path: string, lines: string, isSynced: boolean): void {
+    this.#guarded(() => {
+      this.#at("append", path);
+      const file = openSync(path, "a+");
+      try {
+        removeTornLine(file);
+        writeAll(file, Buffer.from(lines));
+        if (isSynced) this.#at("sync", path);
+        if (isSynced && this.durability === "power") fsyncSync(file);
+      } finally {
+        closeSync(file);
+      }
+      if (isSynced) this.#syncFolder(dirname(path));
+    });
   }
 
   /** Makes a folder and those above it, durably. */
@@ -165,6 +185,21 @@ function syncFile(path: string): void {
   } finally {
     closeSync(file);
   }
+}
+
+const NEWLINE = 10;
+const STEP_BACK = 65_536;
+
+function removeTornLine(file: number): void {
+  const { size } = fstatSync(file);
+  const bytes = Buffer.alloc(STEP_BACK);
+  for (let end = size; end > 0; ) {
+    const from = end === size ? end - 1 : Math.max(0, end - STEP_BACK);
+    const last = bytes.subarray(0, readSync(file, bytes, 0, end - from, from)).lastIndexOf(NEWLINE);
+    if (last >= 0) return from + last + 1 === size ? undefined : ftruncateSync(file, from + last + 1);
+    end = from;
+  }
+  if (size > 0) ftruncateSync(file, 0);
 }
 
 function writeAll(file: number, bytes: Buffer): void {

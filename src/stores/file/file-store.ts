@@ -48,11 +48,13 @@ import {
   heldDocuments,
   rebuildDocument,
   setAside,
+  yieldKeys,
 } from "./held-documents.ts";
 import { Hints } from "./hints.ts";
 import { blockedRun, type Holdings, shareOf, unreadableRun, viewOf } from "./holdings.ts";
 import { backup, inspect } from "./inspect.ts";
 import { purge } from "./purge.ts";
+import { StreamFiles } from "./stream-files.ts";
 
 export interface FileStoreOptions {
   /** Store time. */
@@ -72,7 +74,7 @@ export interface FileStore extends Store {
   readonly path: string;
   /** The folder of a run: its document, and whatever else belongs to it. */
   folderOf(run: string): string;
-  /** Documents that somebody has changed by hand, and those that are damaged but can be read as JSON. Their runs are held. */
+  /** Documents that somebody has changed by hand, and those that are damaged. Their runs are held. */
   heldDocuments(): Promise<HeldDocument[]>;
   /**
    * Takes an edited document over, if its journal is whole, and lets its run go on: as it stands, or with what `write` makes of the run, in the same
@@ -81,6 +83,8 @@ export interface FileStore extends Store {
   accept(run: string, who: Decider, write?: (run: ClaimedRun) => RunCommit): Promise<HeldDocument>;
   /** Writes the readable fields again from the journal, if that is whole; what stood there is in `quarantine/`. */
   rebuild(run: string, who: Decider): Promise<void>;
+  /** Lets another run, which takes the place of one that is held, have its keys; until the documents are read again. */
+  yieldKeys(run: string, who: Decider): Promise<void>;
   /** Moves the folder of a run that is held to `archive/`, as it is. */
   setAside(run: string, who: Decider): Promise<void>;
 }
@@ -97,6 +101,7 @@ export function fileStore(path: string, options: FileStoreOptions = {}): FileSto
 export function storeOver(directory: Directory, options: FileStoreOptions): FileStore {
   const { clock = systemClock, leaseClock = systemClock, onPurge = "archive" } = options;
   const hints = new Hints(() => directory.lock.isHeld && !directory.mail.isEmpty, leaseClock);
+  const streams = new StreamFiles(directory);
   let users = 0;
   let boot: string | null = null;
   const moment = (): Moment => ({ now: clock.now(), monotonic: leaseClock.monotonic() });
@@ -117,6 +122,7 @@ export function storeOver(directory: Directory, options: FileStoreOptions): File
       users = Math.max(0, users - 1);
       if (users > 0) return;
       hints.stop();
+      streams.close();
       directory.close();
     },
 
@@ -214,6 +220,14 @@ export function storeOver(directory: Directory, options: FileStoreOptions): File
       return delivery;
     },
 
+    async emit(chunks) {
+      streams.add(chunks);
+    },
+    async chunks(run, query) {
+      assertStorable(run);
+      return streams.read(run, query);
+    },
+
     async run(id) {
       assertStorable(id);
       const holdings = directory.look(id);
@@ -294,6 +308,10 @@ export function storeOver(directory: Directory, options: FileStoreOptions): File
       assertStorable(run);
       rebuildDocument(directory, run, who, clock.now());
       settleMended(directory, hints);
+    },
+    async yieldKeys(run, who) {
+      assertStorable(run);
+      yieldKeys(directory, run, who);
     },
     async setAside(run, who) {
       assertStorable(run);

@@ -1,21 +1,18 @@
 // Documents that somebody has changed by hand, or that are damaged, and the ways on: take the document over, write it again from its journal, or set
 // it aside (C-1, C-23). Nothing is ever lost by one of them.
-import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { PawlError } from "../../base/errors.ts";
-import { checksum } from "../../core/checksum.ts";
-import type { StoredEntry } from "../../core/journal.ts";
 import type { ClaimedRun, RunCommit, RunRow } from "../../core/store.ts";
+import { folderName } from "../../files/folder-name.ts";
 import { takeOne } from "../memory/claim.ts";
-import type { MemoryRun } from "../memory/tables.ts";
 import { Batch } from "./batch.ts";
 import { canonicalText } from "./canonical.ts";
 import { commit } from "./commit.ts";
 import type { Directory } from "./directory.ts";
 import type { NewContent } from "./disk.ts";
-import { folderName } from "./folder-name.ts";
 import { editedMessage, holdingsOf, releaseAbandoned } from "./holdings.ts";
+import { assertWhole, faultOf } from "./journal-fault.ts";
 import {
   type DamagedDocument,
   DOCUMENT,
@@ -32,7 +29,7 @@ export interface HeldDocument {
   readonly kind: "edited" | "damaged";
   /** What is the matter, and what to do. */
   readonly message: string;
-  /** As it stands in the file: the readable fields, `engine` and `checksum`. */
+  /** As it stands in the file: the readable fields, `engine` and `checksum`; of one that is no JSON, nothing. */
   readonly document: Readable;
   /** The readable fields that say something else than the journal does, by their paths; of a damaged one `null`. */
   readonly edits: readonly string[] | null;
@@ -59,8 +56,8 @@ export function heldDocuments(directory: Directory): HeldDocument[] {
 
 function heldDocument(found: FoundDocument): HeldDocument | null {
   const { run, file, kind } = found;
-  if (kind === "sound" || found.document === null) return null;
-  const { document } = found;
+  if (kind === "sound") return null;
+  const document = found.document ?? {};
   const row = found.kept?.run.row ?? null;
   const fault = found.kept === null ? null : faultOf(found.kept.run, file);
   const common = { run, file, kind, document, row, fault };
@@ -83,7 +80,7 @@ export function acceptDocument(
   assertSaid(who);
   const found = heldIn(directory, run, "Accepting a document");
   if (found.kind === "damaged") throw found.error;
-  assertChain(found.kept.run, found.file);
+  assertWhole(found.kept.run, found.file);
   const believed = acceptedBy(found.kept, who, now);
   if (write === undefined) directory.overwrite([contentOf(directory, run, documentText(believed))]);
   else directory.overwrite(rewritten(directory, believed, write, now));
@@ -96,10 +93,21 @@ export function rebuildDocument(directory: Directory, run: string, who: Decider,
   const found = heldIn(directory, run, "Rebuilding a document");
   const { kept, file } = found;
   if (kept === null) throw (found as DamagedDocument).error;
-  assertChain(kept.run, file);
+  assertWhole(kept.run, file);
   const why = `Rebuilt from its journal by ${who.by}: ${who.reason}`;
   directory.quarantine.keep(file, readFileSync(file, "utf8"), why);
   directory.overwrite([contentOf(directory, run, documentText(acceptedBy(kept, who, now)))]);
+}
+
+/**
+ * Lets another run have the keys that lead to a held one. Its document still names them: of two documents that name a key, the one that came by it
+ * last has it, and one that is held has it only if nobody else does.
+ */
+export function yieldKeys(directory: Directory, run: string, who: Decider): void {
+  assertSaid(who);
+  heldIn(directory, run, "Starting a run afresh");
+  for (const keys of directory.own("Starting a run afresh").tables.keys.values())
+    for (const [key, holder] of keys) if (holder.run === run) keys.delete(key);
 }
 
 /** Moves the folder of a held run to the archive, with its document as it is. */
@@ -165,34 +173,6 @@ function notHeld(run: string, why: string): PawlError {
   return new PawlError("invalid_argument", `There is nothing to decide about the document of run ${run}: ${why}.`, {
     fields: { run },
   });
-}
-
-const digest = (data: string | Uint8Array): string => hash("sha256", data, "base64url").slice(0, 22);
-
-function assertChain(run: MemoryRun, file: string): void {
-  const fault = faultOf(run, file);
-  if (fault !== null) throw fault;
-}
-
-function faultOf({ row, journal }: MemoryRun, file: string): PawlError | null {
-  let previous = row.id;
-  for (const [index, entry] of journal.entries()) {
-    if (checksum({ digest }, previous, entry) !== entry.hash) return broken(row.id, file, entry, index);
-    previous = entry.hash;
-  }
-  const isCut = journal.length < row.head;
-  const last = journal[row.head - 1];
-  const isWhole = !isCut && (row.headHash === "" || last?.hash === row.headHash);
-  return isWhole ? null : broken(row.id, file, last, row.head - 1);
-}
-
-function broken(run: string, file: string, entry: StoredEntry | undefined, index: number): PawlError {
-  const what = entry === undefined ? "is missing" : `(${entry.type}) does not match its checksum`;
-  return new PawlError(
-    "corrupted_journal",
-    `The document ${file} cannot be accepted: engine.journal[${index}] ${what}. Entries of a journal cannot be changed by hand. Put a good copy in its place, and change statuses above "engine" instead; or start afresh: pawl state fresh ${run}.`,
-    { fields: { run, file, path: `engine.journal[${index}]`, seq: index } },
-  );
 }
 
 /** The paths at which two readable parts differ. */

@@ -7,10 +7,11 @@
 //       created if it is not there, a message has an id (P31).
 //   H3. A run whose document cannot be believed is in no table that is worked on. What others have for it stays in their outboxes.
 import type { KeyRow, Message, RunRow, WaitRow } from "../../core/store.ts";
+import { folderName } from "../../files/folder-name.ts";
 import { deliver } from "../memory/deliver.ts";
 import { emptyTables, insertRun, isOver, type MemoryRun, type MemoryWorker, type Tables } from "../memory/tables.ts";
 import { release } from "../memory/workers.ts";
-import { folderName } from "./folder-name.ts";
+import { endOf } from "./journal-fault.ts";
 import { emptyLeftovers, type Leftovers } from "./leftovers.ts";
 import type { DamagedDocument, EditedDocument, FoundDocument } from "./read-document.ts";
 import { emptyShare, type KeptRun, type OutboxItem, receiverOf, type Share } from "./run-document.ts";
@@ -74,6 +75,9 @@ function addKeys(holdings: Holdings): void {
   }
   for (const found of blocked.values()) {
     const keys = found.kind === "damaged" ? found.keys : found.kept.share.keys.values();
+    if (found.kind === "edited")
+      for (const { number } of found.kept.share.keys.values())
+        holdings.keyNumber = Math.max(holdings.keyNumber, number);
     for (const { space, key, digest } of keys)
       if (tables.keys.get(space)?.has(key) !== true) setKey(tables, space, key, { run: found.run, digest });
   }
@@ -191,7 +195,8 @@ export function unreadableRun(id: string): MemoryRun {
 }
 
 function parkedView({ kept: { run }, run: id, file }: EditedDocument): MemoryRun {
-  if (isOver(run)) return run;
+  // A row that has ended where its journal has not is a part of what somebody has to decide about.
+  if (isOver(run) && endOf(run.journal) !== null) return run;
   const row: RunRow = Object.freeze({ ...run.row, state: "parked", owner: null, readyAt: null, wakeAt: null });
   const parked = { reason: "invalid_state_document", message: editedMessage(id, file), choices: [] };
   const wait: WaitRow = {

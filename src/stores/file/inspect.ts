@@ -1,5 +1,5 @@
 // What can be said about the directory itself, and a copy of it.
-import { cpSync, existsSync, readdirSync, statSync } from "node:fs";
+import { cpSync, existsSync, lstatSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { PawlError } from "../../base/errors.ts";
 import type { StoreReport } from "../../core/store.ts";
@@ -44,7 +44,7 @@ function isBlocked(found: FoundDocument): found is Exclude<FoundDocument, { read
 function bytesOf(directory: Directory): number {
   const sizes = directory
     .folders()
-    .map((folder) => statSync(join(directory.runs, folder, DOCUMENT), { throwIfNoEntry: false })?.size ?? 0);
+    .map((folder) => lstatSync(join(directory.runs, folder, DOCUMENT), { throwIfNoEntry: false })?.size ?? 0);
   return sizes.reduce((sum, size) => sum + size, 0);
 }
 

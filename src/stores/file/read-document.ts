@@ -3,10 +3,11 @@
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { PawlError, readProperty } from "../../base/errors.ts";
+import { parseJson, RepeatedKey } from "../../base/json-text.ts";
+import { folderName } from "../../files/folder-name.ts";
 import { checksumOf } from "./canonical.ts";
 import { unavailable } from "./disk.ts";
 import { documentShape, engineShape } from "./document-shape.ts";
-import { folderName } from "./folder-name.ts";
 import { type KeptRun, type Readable, runOf } from "./run-document.ts";
 import { Misfit, type Shape } from "./shape.ts";
 
@@ -37,7 +38,8 @@ export interface DamagedDocument {
   /** As far as it can be told. */
   readonly run: string;
   readonly file: string;
-  readonly text: string;
+  /** `null`: the system does not give it. */
+  readonly text: string | null;
   readonly error: PawlError;
   /** What it holds, if it is JSON at all. */
   readonly document: Readable | null;
@@ -50,18 +52,21 @@ export interface DamagedDocument {
 /** The document in a run's folder; `null` if there is none. */
 export function readDocument(runs: string, folder: string): FoundDocument | null {
   const file = join(runs, folder, DOCUMENT);
-  const found = contentOf(file);
-  if (found === null) return null;
+  let text: string | null = null;
   try {
+    const found = contentOf(file);
+    if (found === null) return null;
+    text = found.text;
     return judge(file, folder, found);
   } catch (error) {
-    const misfit = error instanceof Misfit ? error : new Misfit("", found.text.slice(0, 40), "JSON");
-    return damaged(file, folder, found.text, misfit);
+    if (error instanceof PawlError) throw error;
+    const misfit = error instanceof Misfit ? error : new Misfit("", text?.slice(0, 40) ?? "", "JSON");
+    return damaged(file, folder, text, misfit);
   }
 }
 
-function damaged(file: string, folder: string, text: string, misfit: Misfit): DamagedDocument {
-  const document = quietJson(text);
+function damaged(file: string, folder: string, text: string | null, misfit: Misfit): DamagedDocument {
+  const document = quietJson(text ?? "");
   const kept = soundEngine(document, folder);
   const named = kept?.run.row.id ?? document?.["workflow_id"];
   const run = typeof named === "string" && folderName(named) === folder ? named : folder;
@@ -117,8 +122,9 @@ export function checkFile(file: string, text: string, shape: Shape): Readable {
 
 function parse(text: string): Readable {
   try {
-    return JSON.parse(text) as Readable;
+    return parseJson(text) as Readable;
   } catch (error) {
+    if (error instanceof RepeatedKey) throw new Misfit(error.path, "there twice", "every name once in an object");
     throw new Misfit("", text.slice(0, 40), `JSON (${String(readProperty(error, "message"))})`);
   }
 }
@@ -150,9 +156,22 @@ function contentOf(file: string): Content | null {
   } catch (error) {
     const code = readProperty(error, "code");
     if (code === "ENOENT" || code === "ENOTDIR") return null;
+    if (OF_THE_FILE.has(code))
+      throw new Misfit("", `not to be read (${String(code)})`, "a file that this process can read");
     throw unavailable(error);
   }
 }
+
+/** Errors that say something about one file: another one may be read. */
+const OF_THE_FILE: ReadonlySet<unknown> = new Set([
+  "EACCES",
+  "EPERM",
+  "EIO",
+  "EISDIR",
+  "ELOOP",
+  "ERR_FS_FILE_TOO_LARGE",
+  "ERR_STRING_TOO_LONG",
+]);
 
 /** What changes with every write of a file; `null` if there is none. */
 export function stampOf(file: string): string | null {

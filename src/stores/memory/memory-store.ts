@@ -12,6 +12,7 @@ import { commit, holderOf } from "./commit.ts";
 import { deliver } from "./deliver.ts";
 import { adopt, orphans } from "./orphans.ts";
 import { listCounters, listRuns, listState, listUnclaimed, listWaits, purge, readJournal } from "./queries.ts";
+import { addChunks, readChunks } from "./streams.ts";
 import { emptyTables, hasUnseenCancel, type Tables, unreadOf } from "./tables.ts";
 import { fence, heartbeat, listOwners, listWorkers, type Moment, ownedBy, register, retire } from "./workers.ts";
 
@@ -95,6 +96,16 @@ export function storeOver(tables: Tables, options: MemoryStoreOptions): Store {
       const delivery = deliver(tables, message, clock.now());
       hint();
       return delivery;
+    },
+
+    async emit(chunks) {
+      addChunks(tables, chunks);
+      const runs = [...new Set(chunks.map(({ run }) => run))];
+      for (const listener of listeners) queueMicrotask(() => listener({ isWork: false, runs }));
+    },
+    async chunks(run, query) {
+      assertStorable(run);
+      return readChunks(tables.streams.get(run), query);
     },
 
     async run(id) {

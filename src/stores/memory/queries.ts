@@ -113,6 +113,7 @@ export function purge(tables: Tables, request: PurgeRequest, now: number): numbe
   const gone = runsToPurge(tables, request);
   for (const { row } of gone) {
     tables.runs.delete(row.id);
+    tables.streams.delete(row.id);
     for (const { key } of listCounters(tables, countersOf(row.id))) tables.counters.delete(key);
     for (const keys of tables.keys.values()) {
       for (const [key, holder] of keys) if (holder.run === row.id) keys.delete(key);

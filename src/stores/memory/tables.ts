@@ -2,6 +2,7 @@
 // Rows and entries are frozen when they come in and replaced as a whole, so that no caller holds what the store may change.
 import type { StoredEntry } from "../../core/journal.ts";
 import type { InboxRow, KeyRow, NewRun, NewWorker, RowPatch, RunRow, StateRow, WaitRow } from "../../core/store.ts";
+import type { StreamChunk } from "../../core/streams.ts";
 import { isTerminal } from "../../core/transition.ts";
 
 export interface MemoryRun {
@@ -46,11 +47,23 @@ export interface Tables {
   readonly counters: Map<string, number>;
   /** Of each rate: its last starts. */
   readonly starts: Map<string, readonly Start[]>;
+  readonly streams: Streams;
   created: number;
 }
 
+/** Chunks by their run, the entry that began their attempt, and their number. */
+export type Streams = Map<string, Map<string, Map<number, StreamChunk>>>;
+
 export function emptyTables(): Tables {
-  return { runs: new Map(), workers: new Map(), keys: new Map(), counters: new Map(), starts: new Map(), created: 0 };
+  return {
+    runs: new Map(),
+    workers: new Map(),
+    keys: new Map(),
+    counters: new Map(),
+    starts: new Map(),
+    streams: new Map(),
+    created: 0,
+  };
 }
 
 /** What the tables hold now, at the price of what may still change: journals only grow, so of them a length is enough. */
@@ -77,13 +90,20 @@ function copyRun(run: MemoryRun): MemoryRun {
   };
 }
 
-function copyRest({ keys, counters, starts, created }: Pick<Tables, "keys" | "counters" | "starts" | "created">) {
+function copyRest({ keys, counters, starts, streams, created }: Omit<Tables, "runs" | "workers">) {
   return {
+    streams: copyStreams(streams),
     keys: new Map([...keys].map(([space, held]) => [space, new Map(held)] as const)),
     counters: new Map(counters),
     starts: new Map(starts),
     created,
   };
+}
+
+function copyStreams(streams: Streams): Streams {
+  const copyRun = (run: ReadonlyMap<string, ReadonlyMap<number, StreamChunk>>) =>
+    new Map([...run].map(([start, chunks]) => [start, new Map(chunks)] as const));
+  return new Map([...streams].map(([id, run]) => [id, copyRun(run)] as const));
 }
 
 function copyWorkers({ workers }: Pick<Tables, "workers">): Tables["workers"] {

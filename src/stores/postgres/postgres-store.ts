@@ -19,6 +19,7 @@ import { Partitions } from "./partitions.ts";
 import type { PgPool } from "./pooled-client.ts";
 import { Queries } from "./queries.ts";
 import { StoreClock } from "./store-clock.ts";
+import { emit, readChunks } from "./streams.ts";
 import { transact } from "./transact.ts";
 import { adopt, inspect, orphans, purge, unclaimed } from "./upkeep.ts";
 import { Workers } from "./workers.ts";
@@ -166,6 +167,12 @@ export function postgresStore(database: string | PgPool, options: PostgresStoreO
       return verdicts;
     },
     deliver,
+
+    async emit(chunks) {
+      await emit(shared(), s, chunks);
+      for (const run of new Set(chunks.map((chunk) => chunk.run))) hints.announceChanged(run);
+    },
+    chunks: (run, query) => readChunks(shared(), s, run, query),
 
     transactions: "asynchronous",
     async transact(request, work) {

@@ -6,6 +6,7 @@ import { claimFunctions, laterClaimFunctions } from "./claim-functions.ts";
 import { commitFunctions } from "./commit-functions.ts";
 import { laterLineFunctions, lineFunctions } from "./line-functions.ts";
 import { mailFunctions } from "./mail-functions.ts";
+import { streams } from "./stream-functions.ts";
 import { tables } from "./tables.ts";
 import { timeFunctions } from "./time-functions.ts";
 import { transactFunctions } from "./transact-functions.ts";
@@ -40,6 +41,8 @@ const SECOND = [unclaimedRuns, laterLineFunctions, laterClaimFunctions];
 export const MIGRATIONS: readonly Migration[] = [
   { version: 1, since: 1, sql: (schema) => FIRST.map((part) => part(schema)).join("\n") },
   { version: 2, since: 1, sql: (schema) => SECOND.map((part) => part(schema)).join("\n") },
+  // What steps emit.
+  { version: 3, since: 1, sql: streams },
 ];
 
 export const LATEST_SCHEMA: number = MIGRATIONS.at(-1)?.version ?? 0;

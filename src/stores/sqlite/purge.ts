@@ -15,6 +15,7 @@ const DELETES = [
   "delete from journal where run = ?",
   "delete from state where run = ?",
   "delete from keys where run = ?",
+  "delete from chunks where run = ?",
   "delete from runs where n = ?",
 ];
 

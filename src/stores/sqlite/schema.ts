@@ -186,6 +186,19 @@ export const MIGRATIONS: readonly Migration[] = [
         where owner is null and state not in ('parked', 'succeeded', 'failed', 'cancelled');
     `,
   },
+  {
+    // What steps emit: chunks by the entry that began their attempt. One without data closes its stream.
+    version: 4,
+    sql: `
+      create table chunks (
+        run integer not null,
+        start text not null,
+        n integer not null,
+        data any,
+        primary key (run, start, n)
+      ) strict, without rowid;
+    `,
+  },
 ];
 
 export const LATEST_SCHEMA: number = MIGRATIONS.at(-1)?.version ?? 0;

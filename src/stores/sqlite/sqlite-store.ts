@@ -19,6 +19,7 @@ import { adopt, orphans } from "./orphans.ts";
 import { Presence } from "./presence.ts";
 import { purge } from "./purge.ts";
 import { listCounters, listRuns, listStateRows, listWaits, readInbox, readJournal, readRun } from "./queries.ts";
+import { emit, readChunks } from "./streams.ts";
 import { enlist, transact } from "./transact.ts";
 import { listUnclaimed } from "./unclaimed.ts";
 import { mailOfOwned, newsOf } from "./workers.ts";
@@ -89,6 +90,9 @@ export function sqliteStore(file: string, options: SqliteStoreOptions = {}): Sto
       checkMessage(message);
       return db.write(() => deliver(db, message, clock.now()));
     },
+
+    emit: (chunks) => emit(db, chunks),
+    chunks: (run, query) => db.snapshot(() => readChunks(db, run, query)),
 
     transactions: "synchronous",
     transact: (_request, work) => transact({ db, owned, clock, announce: () => hints.tell() }, work),

@@ -39,6 +39,7 @@ const WORDS: Readonly<Record<string, string>> = {
   "step.started": "started",
   "step.completed": "completed",
   "step.failed": "failed",
+  checkpoint: "saved",
   "effect.planned": "planned",
   "effect.executed": "executed",
   "effect.compensated": "done",
@@ -68,7 +69,7 @@ export function describeCommit({ runs }: Commit): string {
 }
 
 function describeEntry(type: string, key: string | null): string {
-  const [subject = type] = type.split(".");
+  const [subject = type] = type === "checkpoint" ? ["step"] : type.split(".");
   const words = WORDS[type] ?? type;
   return key === null ? words : `${subject} "${key}" ${words}`;
 }

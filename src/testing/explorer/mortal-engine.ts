@@ -180,6 +180,8 @@ export class MortalEngine {
       orphans: call(store.orphans),
       adopt: call(store.adopt),
       purge: call(store.purge),
+      emit: call(store.emit),
+      chunks: call(store.chunks),
       hints: (listener) => store.hints((hint) => this.#do(() => listener(hint))),
       claim: async (request) => {
         if (this.#state !== "alive") await this.#revived();

@@ -133,6 +133,9 @@ const NO_INFO: StepInfo = {
   signal: new AbortController().signal,
   heartbeat() {},
   spent() {},
+  async save() {},
+  saved: undefined,
+  emit() {},
 };
 
 function isGiven(options: unknown): options is StepOptions & Partial<UndoableStepOptions<unknown>> {
@@ -141,7 +144,7 @@ function isGiven(options: unknown): options is StepOptions & Partial<UndoableSte
 
 /** As the engine sees them; it refuses what these refuse, in the same words. */
 function effectFacts(name: string, spec: EffectSpec<unknown>, options: EffectOptions): Partial<Declared> {
-  const plan = planOf(name, spec, "");
+  const plan = planOf(name, spec, "", false);
   return {
     class: spec.class ?? null,
     guard: plan.guard === "idempotent" && spec.idempotent === "natural" ? "natural" : plan.guard,

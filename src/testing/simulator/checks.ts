@@ -7,6 +7,7 @@ import type { ApprovalRequested } from "../../core/approval-request.ts";
 import type { StepInfo } from "../../core/context.ts";
 import type {
   Cancelling,
+  Checkpoint,
   EffectPlanned,
   Ended,
   Entry,
@@ -237,6 +238,8 @@ export class Checks {
         return this.#stepOver(known, entry);
       case "step.failed":
         return (entry.payload as StepFailed).retryAt === null ? this.#stepOver(known, entry) : undefined;
+      case "checkpoint":
+        return this.#saved(known, entry as Entry<Checkpoint>);
       case "timer.fired":
         return this.#ports.sometimes(entry.payload === null ? "a timer fired" : "a wait timed out");
       case "signal.received":
@@ -276,6 +279,14 @@ export class Checks {
     const isAdd = (key as string).split("/").at(-1)?.startsWith("add") === true;
     if (isAdd && type === "step.completed" && !this.#ports.ledger.hasActed(step))
       this.#violated("I1", `step ${step} is recorded as completed, but did nothing outside`);
+  }
+
+  #saved(known: KnownRun, { key, payload }: Entry<Checkpoint>): void {
+    const step = this.#keyOf(known, key as string);
+    const record = known.steps.get(step);
+    const isStopped = known.fold.isCancelling || known.fold.isCompensating;
+    const isUnderWay = record !== undefined && !record.isOver && !isStopped;
+    this.deeds.saves.took(step, payload, isUnderWay ? record.attempts : 0);
   }
 
   #keyOf({ fold, names }: KnownRun, key: string): string {

@@ -124,6 +124,8 @@ export const idle: Outside = {
   acted: () => {},
   ended: () => {},
   pause: () => new Promise(() => {}),
+  resumed: () => 0,
+  saved: () => {},
   book: () => "",
   look: () => ({ found: false }),
   takeBack: () => {},

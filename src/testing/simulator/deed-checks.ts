@@ -1,5 +1,5 @@
 // The rules of what runs do outside
-// Effects and compensation, approvals and budgets, each with a fold of its own; and the world that all of it happens in.
+// Effects and compensation, approvals, budgets and what steps save, each with a fold of its own; and the world that all of it happens in.
 import { jsonCodec } from "../../base/envelope.ts";
 import type { ApprovalRequested } from "../../core/approval-request.ts";
 import type { StepInfo } from "../../core/context.ts";
@@ -11,6 +11,7 @@ import { Bank } from "./bank.ts";
 import { BudgetChecks } from "./budget-checks.ts";
 import type { Disk } from "./disk.ts";
 import { EffectChecks } from "./effect-checks.ts";
+import { SaveChecks } from "./save-checks.ts";
 import type { Situation } from "./situations.ts";
 
 export interface DeedPorts {
@@ -29,6 +30,7 @@ export class DeedChecks {
   readonly effects: EffectChecks;
   readonly approvals: ApprovalChecks;
   readonly budgets: BudgetChecks;
+  readonly saves: SaveChecks;
   readonly #ports: DeedPorts;
   #hasLost = false;
   /** The entries of the commit that is being looked at. */
@@ -41,6 +43,7 @@ export class DeedChecks {
     const common = { ...ports, hasLost: () => this.#hasLost };
     this.approvals = new ApprovalChecks(common);
     this.budgets = new BudgetChecks(common);
+    this.saves = new SaveChecks(ports);
     this.bank = new Bank({
       ...ports,
       uncovered: (run, leave) => this.approvals.uncovered(run, leave),
@@ -90,6 +93,7 @@ export class DeedChecks {
     this.effects.forget();
     this.approvals.forget();
     this.budgets.forget();
+    this.saves.forget();
   }
 
   atRest(run: string, journal: readonly StoredEntry[]): void {

@@ -58,6 +58,8 @@ function describeProgram(program: Program): string {
       return `add(${program.counter}, ${program.by}, ${program.ms} ms)`;
     case "flaky":
       return `flaky(${program.fails}, ${program.ms} ms)`;
+    case "save":
+      return `save(${program.times} times, ${program.ms} ms each${program.fails === 0 ? "" : `, ${program.fails} failures`})`;
     case "once":
     case "late":
     case "sleep":

@@ -3,6 +3,7 @@
 // would hide what only some of them can reach.
 import { seededRandom } from "../../base/random.ts";
 import { withDeeds } from "./draw-deeds.ts";
+import { withSaves } from "./draw-saves.ts";
 import { type Program, waitsOf } from "./program.ts";
 import type { Fault, FaultKind, ProcessPlan, RunPlan, Scenario, Settings, SignalPlan } from "./scenario.ts";
 
@@ -50,7 +51,7 @@ class Drawing {
       seed: this.#seed,
       settings: { ...settings, store, ...slots },
       processes,
-      runs: acting,
+      runs: withSaves(this.#seed, acting),
       // What nobody waits for any more is not sent.
       signals: signals.filter(({ run }) => acting[run] === runs[run]),
       faults,

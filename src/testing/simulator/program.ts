@@ -15,6 +15,7 @@ import {
   isDeed,
   type SpendingLimit,
 } from "./deeds.ts";
+import type { SavedPart } from "./save-checks.ts";
 import type { Situation } from "./situations.ts";
 
 /** What a simulated run does, as data. Its answer can be judged without running it. */
@@ -32,6 +33,8 @@ export type Program =
   /** Takes longer than its timeout allows. */
   | { readonly op: "late"; readonly ms: number }
   | { readonly op: "sleep"; readonly ms: number }
+  /** Does so many parts, each in `ms`, and saves after each; its first attempts fail after one. */
+  | { readonly op: "save"; readonly times: number; readonly fails: number; readonly ms: number }
   | { readonly op: "wait"; readonly signal: string; readonly timeoutMs: number | null }
   | { readonly op: "set"; readonly value: number }
   | { readonly op: "seq" | "all" | "race" | "any"; readonly of: readonly Program[] }
@@ -62,6 +65,10 @@ export interface Outside extends DeedOutside {
   /** Its function is over, whatever came of it. */
   ended(info: StepInfo): void;
   pause(ms: number): Promise<void>;
+  /** An attempt looks at what was saved before it; says how many parts are done. */
+  resumed(info: StepInfo): number;
+  /** It was told that so many parts are saved. */
+  saved(info: StepInfo, n: number): void;
   sometimes(what: Situation): void;
 }
 
@@ -121,6 +128,8 @@ class Interpreter {
         return this.#step("once", node.ms, { recovery: "fail", retry: false }, () => "once").catch(this.#interrupted);
       case "late":
         return this.#step("late", node.ms, { timeout: 30, retry: false }, () => "in time").catch(unlessStopped("late"));
+      case "save":
+        return this.#save(node);
       case "sleep":
         await ctx.sleep(node.ms);
         return "slept";
@@ -182,6 +191,26 @@ class Interpreter {
       },
       options,
     );
+  }
+
+  #save({ times, fails, ms }: Extract<Program, { op: "save" }>): Promise<unknown> {
+    const { outside } = this.#build;
+    const { id } = this.#ctx.run;
+    const work = async (info: StepInfo) => {
+      outside.began(id, info);
+      try {
+        for (let n = outside.resumed(info) + 1; n <= times; n++) {
+          if (ms > 0) await outside.pause(ms);
+          await info.save({ key: info.key, n } satisfies SavedPart);
+          outside.saved(info, n);
+          if (info.attempt <= fails) throw new Error(`attempt ${info.attempt} fails`);
+        }
+      } finally {
+        outside.ended(info);
+      }
+      return `saved ${times}`;
+    };
+    return this.#ctx.step("save", work, { retry: RETRY });
   }
 
   async #wait(signal: string, timeoutMs: number | null): Promise<unknown> {
@@ -282,6 +311,8 @@ function isAllowed(node: Program, value: unknown): boolean {
       return value === "once" || value === "interrupted";
     case "late":
       return value === "late" || value === "in time";
+    case "save":
+      return value === `saved ${node.times}`;
     case "sleep":
       return value === "slept";
     case "wait":

@@ -130,6 +130,10 @@ function* simpler(program: Program): Generator<Program> {
       if (program.use !== "as-approved") yield { ...program, use: "as-approved" };
       for (const deal of simplerDeals(program.deal)) yield { ...program, deal };
       return;
+    case "save":
+      if (program.times > 1) yield { ...program, times: 1 };
+      if (program.fails > 0) yield { ...program, fails: 0 };
+      return;
     case "deal":
       yield* simplerDeals(program);
       return;

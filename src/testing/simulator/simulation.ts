@@ -349,6 +349,8 @@ class Simulation {
       acted: (info, counter, by) => this.#ledger.acted(info, counter, by),
       ended: (info) => this.#ledger.ended(info),
       pause: (ms) => life.pause(ms),
+      resumed: (info) => this.#checks.deeds.saves.resumed(info),
+      saved: (info, n) => this.#checks.deeds.saves.acknowledged(info, n),
       book: (run, info, deal, leave) => this.#checks.deeds.bank.book(run, info, deal, leave),
       look: (key) => this.#checks.deeds.bank.look(key),
       takeBack: (_run, key, value) => this.#checks.deeds.bank.takeBack(key, value),

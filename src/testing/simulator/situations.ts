@@ -43,6 +43,7 @@ export const SITUATIONS = [
   "a start of unknown outcome had left a run",
   "a step that may begin once was interrupted",
   "a step was run again after a crash",
+  "a step went on from what it had saved",
   "a timer fired",
   "a wait timed out",
   "a worker fenced itself",

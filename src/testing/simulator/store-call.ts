@@ -32,6 +32,8 @@ export const METHODS: Readonly<Record<Method, boolean>> = {
   owned: false,
   commit: true,
   deliver: true,
+  emit: true,
+  chunks: false,
   run: false,
   runs: false,
   journal: false,

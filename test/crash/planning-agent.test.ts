@@ -1,0 +1,127 @@
+// The planning agent, killed after every durable write and inside every tool, on SQLite and PostgreSQL. A new process finishes: the same plan, the
+// same result, and no tool whose result was recorded begins again.
+import { join } from "node:path";
+import { expect, it, vi } from "vitest";
+import { type Entry, hasCode, Pawl } from "../../src/index.ts";
+import { postgresUrl } from "../fixtures/cli/postgres-url.ts";
+import { type Child, type KillPoint, live } from "./child.ts";
+import { everyNumber, example, inGroups, World } from "./world.ts";
+
+// Other work may slow the machine down.
+vi.setConfig({ testTimeout: 600_000 });
+
+const FILE = example("07-planning-agent");
+const OUTCOMES: readonly string[] = ["step.completed", "effect.executed"];
+/** How often each action is to take effect. */
+const EFFECTS = { search: 2, page: 1, check: 1, publish: 1 };
+
+class Bench {
+  readonly world: World = new World();
+  readonly #shared: string | null;
+  #runs = 0;
+
+  constructor(kind: "sqlite" | "postgres") {
+    this.#shared = kind === "postgres" ? postgresUrl() : null;
+  }
+
+  next(): string {
+    return `run-${++this.#runs}`;
+  }
+
+  /** A file of its own for each run; on the server all are in one schema. */
+  #url(run: string): string {
+    return this.#shared ?? join(this.world.folder, `${run}.db`);
+  }
+
+  live(runs: readonly string[], kill?: KillPoint): Promise<Child> {
+    const request = (id: string) => ({ workflow: "planner", id, input: { topic: "herons" } });
+    const engines =
+      this.#shared === null
+        ? runs.map((run) => ({ store: this.#url(run), runs: [request(run)] }))
+        : [{ store: this.#shared, runs: runs.map(request) }];
+    return live({ engines, files: [FILE], ...(kill && { kill }) }, { env: this.world.env });
+  }
+
+  async journal(run: string): Promise<readonly Entry[]> {
+    const pawl = await Pawl.open(this.#url(run));
+    try {
+      return await pawl.get(run).journal();
+    } catch (error) {
+      // Killed before it was accepted.
+      if (hasCode(error, "run_not_found")) return [];
+      throw error;
+    } finally {
+      await pawl.close();
+    }
+  }
+
+  counts(run: string): Record<string, number> {
+    const counts: Record<string, number> = {};
+    for (const { action, did } of this.world.seenOf(run)) if (did) counts[action] = (counts[action] ?? 0) + 1;
+    return counts;
+  }
+}
+
+/** What was recorded of the agent's calls, by key; ids of sessions and times are not in it. */
+const recordsOf = (journal: readonly Entry[]) =>
+  new Map(journal.filter(({ type }) => OUTCOMES.includes(type)).map(({ key, payload }) => [key ?? "", payload]));
+
+interface Wreck {
+  readonly run: string;
+  readonly at: string;
+  readonly recorded: ReadonlyMap<string, unknown>;
+  readonly asked: readonly string[];
+}
+
+/** `null` if everything was over before that point was reached. */
+async function killed(bench: Bench, kill: KillPoint): Promise<Wreck | null> {
+  const run = bench.next();
+  const child = await bench.live([run], kill);
+  const exit = await child.exited;
+  if (exit.code === 0) return null;
+  expect(exit.signal, child.report()).toBe("SIGKILL");
+  const asked = bench.world.seenOf(run).map(({ key }) => key);
+  return { run, at: JSON.stringify(kill), recorded: recordsOf(await bench.journal(run)), asked };
+}
+
+it.each(["sqlite", "postgres"] as const)(
+  "D-2 S1-2 B55 I6 example 07 on %s, killed after every durable write and inside every tool: it finishes with the same plan, and nothing recorded begins again",
+  async (kind) => {
+    const bench = new Bench(kind);
+    const whole = bench.next();
+    const undisturbed = await bench.live([whole]);
+    expect(await undisturbed.exited, undisturbed.report()).toEqual({ code: 0, signal: null });
+    expect(await undisturbed.result(whole)).toBe("The field guide to herons is published.");
+    expect(bench.counts(whole)).toEqual(EFFECTS);
+    const expected = recordsOf(await bench.journal(whole));
+    expect([...expected.keys()].filter((key) => key.startsWith("tool.planning")).length).toBe(5);
+
+    const wrecks: Wreck[] = [];
+    for (const point of ["after-commit", "effect"]) {
+      const reached = await everyNumber(2, async (n) => {
+        const wreck = await killed(bench, { point, n });
+        if (wreck !== null) wrecks.push(wreck);
+        return wreck !== null;
+      });
+      expect(reached, point).toBeGreaterThanOrEqual(point === "effect" ? 5 : 14);
+    }
+    // Nobody is asked about anything: every tool reads, knows its key or can be found.
+    await inGroups(wrecks, 8, async (group) => {
+      const child = await bench.live(group.map(({ run }) => run));
+      expect(await child.exited, child.report()).toEqual({ code: 0, signal: null });
+      for (const { run, at, recorded, asked } of group) {
+        expect(await child.result(run), at).toBe("The field guide to herons is published.");
+        expect(bench.counts(run), at).toEqual(EFFECTS);
+        const records = recordsOf(await bench.journal(run));
+        expect(records, at).toEqual(expected);
+        // What the dead process had recorded is still what counts, and was not asked for again.
+        for (const [key, value] of recorded) expect(records.get(key), `${at} ${key}`).toEqual(value);
+        const later = bench.world.seenOf(run).slice(asked.length);
+        expect(
+          later.filter(({ key }) => recorded.has(key.slice(key.indexOf("/") + 1))),
+          at,
+        ).toEqual([]);
+      }
+    });
+  },
+);
