@@ -400,7 +400,7 @@ const INTERFACES = [
       max: number(RETRY.values.max),
       base: duration(RETRY.values.baseMs),
       factor: number(RETRY.values.factor),
-      cap: duration(RETRY.values.capMs),
+      cap: `${duration(RETRY.values.capMs)}, or \`base\` where that is longer`,
       jitter: `\`${RETRY.values.jitter}\``,
       on: `\`${JSON.stringify(RETRY.values.on)}\``,
     },

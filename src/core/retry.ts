@@ -14,7 +14,7 @@ export interface RetryOptions {
   readonly base?: Duration;
   /** How much longer each wait is than the one before. Default 2. */
   readonly factor?: number;
-  /** The longest wait. Default 60 s. */
+  /** The longest wait. Default 60 s, or `base` where that is longer. */
   readonly cap?: Duration;
   /** Spread waits over 0..delay, so that many runs do not come back at once. Default true. */
   readonly jitter?: boolean;
@@ -47,11 +47,13 @@ export function retryPolicy(retry: Retry | undefined, base: RetryPolicy = DEFAUL
   if (retry === undefined) return base;
   if (retry === false) return { ...base, max: 0 };
   if (typeof retry === "number") return { ...base, max: wholeNumber(retry) };
+  const baseMs = retry.base === undefined ? base.baseMs : toMs(retry.base);
   return {
     max: retry.max === undefined ? base.max : wholeNumber(retry.max),
-    baseMs: retry.base === undefined ? base.baseMs : toMs(retry.base),
+    baseMs,
     factor: retry.factor ?? base.factor,
-    capMs: retry.cap === undefined ? base.capMs : toMs(retry.cap),
+    // Whoever asks for an hour before the first retry did not mean the minute that is the default's longest wait.
+    capMs: retry.cap === undefined ? Math.max(base.capMs, baseMs) : toMs(retry.cap),
     jitter: retry.jitter ?? base.jitter,
     on: retry.on ?? base.on,
   };

@@ -132,7 +132,7 @@ describe.each(STORES)("an effect of unknown outcome on %s", (store) => {
           idempotent: true,
           do: () => Promise.reject(Object.assign(new Error("refused"), { code: "tried later" })),
         },
-        { retry: { max: 5, base: "1h", on: "any" } },
+        { retry: { max: 5, base: "1h", jitter: false, on: "any" } },
       );
       await ctx.sleep("1m");
       if (round === 1) await ctx.continueAs(2);

@@ -101,7 +101,7 @@ it("D-2 S1-2 S1-20 S1-50 S1-69 C-7 T-8 T-12 killed after every durable write and
     ({ event }) => event === "result",
   );
   const points = whole?.["points"] as Record<string, number>;
-  expect(points).toMatchObject({ begin: 5, end: 5 });
+  expect(points).toMatchObject({ begin: 5, end: 5, planning: 10 });
   expect(points["disk"]).toBeGreaterThan(20);
   const kills = Object.entries(points).flatMap(([point, count]) =>
     Array.from({ length: count }, (_, n) => ({ point, n: n + 1 })),
