@@ -251,7 +251,7 @@ it.each(TABLES)(
     const columns = COLUMNS.filter((one) => one.table === table).length;
     await fc.assert(
       fc.asyncProperty(damage(table), ({ column, value, row }) => attack(table, column, row, value)),
-      { seed: SEED, numRuns: 3 * columns, endOnFailure: true },
+      { seed: SEED, numRuns: 2 * columns, endOnFailure: true },
     );
   },
   // Other work may slow the machine down.

@@ -31,6 +31,7 @@ export interface Task {
   readonly files: readonly string[];
   readonly kill?: KillPoint;
   readonly stay?: boolean;
+  readonly pulse?: boolean;
 }
 
 export interface Said {

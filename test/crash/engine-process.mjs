@@ -7,6 +7,8 @@
 //   fakes     the module of the outside services
 //   kill      { point, n }: SIGKILL when that point is reached for the n-th time, see kill-point.mjs
 //   stay      true: do not end with the runs, wait for commands
+//   pulse     whether heartbeats have a thread of their own, by default with `stay`: the others are over before its first one, and it takes
+//             a quarter of their time
 
 import { closeSync, openSync, rmSync, writeSync } from "node:fs";
 import { basename, dirname } from "node:path";
@@ -15,7 +17,7 @@ import { fileStore, hasCode, Pawl, postgresStore, sqliteStore } from "pawl";
 import { openGate } from "./gates.mjs";
 import { arm, reach } from "./kill-point.mjs";
 
-const { engines, files, fakes, kill, stay = false } = JSON.parse(process.argv[2]);
+const { engines, files, fakes, kill, stay = false, pulse = stay } = JSON.parse(process.argv[2]);
 const { wayBack } = await import(fakes);
 
 const say = (event, facts = {}) => process.stdout.write(`${JSON.stringify({ event, ...facts })}\n`);
@@ -61,6 +63,7 @@ function reachedByCommits(url) {
 
 async function openEngine({ store, options = {} }) {
   const opened = opener(store);
+  if (!pulse) delete opened.pulse;
   const pawl = await Pawl.open(opened, { workflows, logger, ...options });
   // Behind Pawl's own listener, so that it has begun to stop when this is heard.
   process.once("SIGTERM", () => say("stopping"));

@@ -23,11 +23,12 @@ const checkout: Play = {
   file: example("01-checkout"),
   run: { workflow: "checkout", input: { id: "order-17", cents: 4200, email: "ada@example.com" } },
   effects: { charge: 1, mail: 1 },
+  pulse: true,
 };
 
 const plays: readonly Play[] = [
   checkout,
-  { ...checkout, ids: "S3-17 D-4", name: "checkout with a lost answer", env: { FAKES_LOSE: "charge" } },
+  { ...checkout, ids: "S3-17 D-4", name: "checkout with a lost answer", env: { FAKES_LOSE: "charge" }, pulse: false },
   {
     ids: "S4-2",
     name: "batch of 10 at once",
@@ -105,7 +106,10 @@ function checkWreck({ remains, report }: Wreck, seen: readonly Booked[], whole: 
 /** A new process takes up what the dead ones left: one engine for each of their stores. */
 async function finish(wrecks: readonly Wreck[], play: Play, world: World, whole: Whole): Promise<void> {
   const engines = wrecks.map(({ run }) => ({ store: world.store(run), runs: [{ ...play.run, id: run }] }));
-  const child = await live({ engines, files: [play.file] }, { env: { ...world.env, ...play.env } });
+  const child = await live(
+    { engines, files: [play.file], pulse: play.pulse === true },
+    { env: { ...world.env, ...play.env } },
+  );
   expect(await child.exited, child.report()).toEqual({ code: 0, signal: null });
   for (const wreck of wrecks) {
     const { run, remains, seen, report } = wreck;

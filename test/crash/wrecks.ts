@@ -7,6 +7,8 @@ export interface Scene {
   readonly file: string;
   readonly run: Omit<RunRequest, "id">;
   readonly env?: Readonly<Record<string, string>>;
+  /** With a thread for heartbeats, as users have it. Default false: see engine-process.mjs. */
+  readonly pulse?: boolean;
 }
 
 /** A life that was cut off, what it said and what it left. */
@@ -32,7 +34,10 @@ export type Reached = Readonly<Record<(typeof POINTS)[number], number>>;
 export async function undisturbed(scene: Scene, world: World): Promise<Whole> {
   const run = { ...scene.run, id: "undisturbed" };
   const engines = [{ store: world.store(run.id), runs: [run] }];
-  const child = await live({ engines, files: [scene.file] }, { env: { ...world.env, ...scene.env } });
+  const child = await live(
+    { engines, files: [scene.file], pulse: scene.pulse === true },
+    { env: { ...world.env, ...scene.env } },
+  );
   expect(await child.exited, child.report()).toEqual({ code: 0, signal: null });
   return { output: await child.result(run.id), remains: await world.remains(run.id, run.id), said: child.said };
 }
@@ -55,7 +60,10 @@ export async function killEverywhere(scene: Scene, world: World): Promise<{ wrec
 async function killedAt(kill: KillPoint, scene: Scene, world: World): Promise<Wreck | null> {
   const run = { ...scene.run, id: `${kill.point}-${kill.n}` };
   const engines = [{ store: world.store(run.id), runs: [run] }];
-  const child = await live({ engines, files: [scene.file], kill }, { env: { ...world.env, ...scene.env } });
+  const child = await live(
+    { engines, files: [scene.file], kill, pulse: scene.pulse === true },
+    { env: { ...world.env, ...scene.env } },
+  );
   const exit = await child.exited;
   if (exit.code === 0) return null;
   const report = `${run.id} ${child.report()}`;
