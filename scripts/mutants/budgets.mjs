@@ -53,7 +53,7 @@ export const budgetMutants = [
         to: "if (pass.isClosed || !call.open) return;",
       },
     ],
-    killers: [{ file: "test/simulation/simulation.test.ts", title: "book" }],
+    killers: [{ file: WAITS, title: "in the commit that parks" }],
   },
   {
     rule: "SP3",
@@ -113,7 +113,7 @@ export const budgetMutants = [
         to: "pass.isClosed || pass.body.result !== null || pass.cancelling !== null || pass.draft.isHeld",
       },
     ],
-    killers: [{ file: "test/simulation/simulation.test.ts", title: "book" }],
+    killers: [{ file: WAITS, title: "whose body fails" }],
   },
   {
     rule: "RC2",

@@ -284,7 +284,7 @@ export const effectMutants = [
         to: "",
       },
     ],
-    killers: [{ file: "test/simulation/simulation.test.ts", title: "book" }],
+    killers: [{ file: "test/attacks/cancel.test.ts", title: "is being undone" }],
   },
   {
     rule: "C-15",

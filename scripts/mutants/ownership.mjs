@@ -2,6 +2,8 @@
 
 import { FIXED_SEEDS } from "./simulator.mjs";
 
+const LATE_ANSWERS = "test/attacks/late-answers.test.ts";
+
 export const ownershipMutants = [
   {
     rule: "P18",
@@ -123,13 +125,13 @@ export const ownershipMutants = [
     rule: "I9",
     name: "a worker that was found silent is fenced though it was heard of since",
     changes: [{ file: "src/worker/sweeper.ts", from: "this.#fence(silent, true)", to: "this.#fence(silent, false)" }],
-    killers: [{ seeds: 2000 }],
+    killers: [{ file: "test/attacks/fencing.test.ts", title: "heard of before it could fence" }],
   },
   {
     rule: "P18",
     name: "a run that is left parked is let go though somebody has just decided",
     changes: [{ file: "src/worker/load-run.ts", from: "    draft.ifWake(claimed.wake);\n", to: "" }],
-    killers: [{ seeds: 12000 }],
+    killers: [{ file: LATE_ANSWERS, title: "that is parked" }],
   },
   {
     rule: "I4",
@@ -412,7 +414,7 @@ export const ownershipMutants = [
         to: "await question()",
       },
     ],
-    killers: [{ seeds: 6000 }],
+    killers: [{ file: LATE_ANSWERS, title: "late answer to a claim" }],
   },
   {
     rule: "P17",
@@ -424,7 +426,7 @@ export const ownershipMutants = [
         to: "",
       },
     ],
-    killers: [{ seeds: 6000 }],
+    killers: [{ file: LATE_ANSWERS, title: "of a start" }],
   },
   {
     rule: "P18",
@@ -436,7 +438,7 @@ export const ownershipMutants = [
         to: " else if (batch.isTransaction) this.evaluate();",
       },
     ],
-    killers: [{ seeds: 6000 }],
+    killers: [{ file: LATE_ANSWERS, title: "offered again" }],
   },
   {
     rule: "P19",
@@ -453,7 +455,7 @@ export const ownershipMutants = [
         to: "",
       },
     ],
-    killers: [{ seeds: 6000 }],
+    killers: [{ file: LATE_ANSWERS, title: "no outcome of a step" }],
   },
   {
     rule: "P19",
@@ -465,6 +467,6 @@ export const ownershipMutants = [
         to: "",
       },
     ],
-    killers: [{ seeds: 6000 }],
+    killers: [{ file: LATE_ANSWERS, title: "no call of a branch" }],
   },
 ];
