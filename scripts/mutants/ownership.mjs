@@ -1,6 +1,6 @@
 // Wake-ups, ownership, cancel: P18 to P28.
 
-import { FIXED_SEEDS } from "./simulator.mjs";
+import { SIMULATED } from "./simulator.mjs";
 
 const LATE_ANSWERS = "test/attacks/late-answers.test.ts";
 
@@ -16,7 +16,7 @@ export const ownershipMutants = [
       },
     ],
     killers: [{ file: "test/behaviour/suspension.test.ts", title: "P18" }],
-    alsoKilledBy: [FIXED_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "P18",
@@ -29,7 +29,7 @@ export const ownershipMutants = [
       },
     ],
     killers: [{ file: "test/stores.test.ts", title: "SQLite" }],
-    alsoKilledBy: [FIXED_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "P18",
@@ -80,7 +80,7 @@ export const ownershipMutants = [
       },
     ],
     killers: [{ file: "test/behaviour/cancel.test.ts" }],
-    alsoKilledBy: [FIXED_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "P19",
@@ -119,7 +119,7 @@ export const ownershipMutants = [
       { file: "src/worker/sweeper.ts", from: "this.#fence(silent, true)", to: "this.#fence(silent, false)" },
     ],
     killers: [{ file: "test/behaviour/retention.test.ts" }, { file: "test/attacks/fencing.test.ts" }],
-    alsoKilledBy: [FIXED_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "I9",
@@ -138,6 +138,30 @@ export const ownershipMutants = [
     name: "a run that was cancelled after a park is handed back as parked",
     changes: [{ file: "src/worker/load-run.ts", from: ', "run.resolved", "run.cancelling"]', to: ', "run.resolved"]' }],
     killers: [{ file: "src/worker/load-run.test.ts" }],
+  },
+  {
+    rule: "I4",
+    name: "a run that is parked is handed back as running",
+    changes: [
+      {
+        file: "src/worker/run-loader.ts",
+        from: 'isParked(journal) && { state: "parked" }',
+        to: 'isParked(journal) && row.claims < 0 && { state: "parked" }',
+      },
+    ],
+    killers: [{ file: LATE_ANSWERS, title: "handed back as parked" }],
+  },
+  {
+    rule: "I4",
+    name: "a run that was taken, not claimed, says what it was before",
+    changes: [
+      {
+        file: "src/worker/load-run.ts",
+        from: '  if (row.state !== "running") draft.row({ state: "running" });\n',
+        to: "",
+      },
+    ],
+    killers: [{ file: LATE_ANSWERS, title: "shown as running" }],
   },
   {
     rule: "P21",
@@ -174,7 +198,7 @@ export const ownershipMutants = [
       },
     ],
     killers: [{ file: "test/attacks/fencing.test.ts", title: "P23" }],
-    alsoKilledBy: [FIXED_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "P25",
@@ -273,7 +297,7 @@ export const ownershipMutants = [
       },
     ],
     killers: [{ file: "test/behaviour/recovery.test.ts", title: "P28" }],
-    alsoKilledBy: [FIXED_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "P28",

@@ -8,6 +8,20 @@ import { faultStore } from "../../src/testing/fault-store.ts";
 import { gate, HOUR, openWorld } from "../behaviour/harness.ts";
 import { away, openOn, rounds } from "./rig.ts";
 
+/** Parks at once: nobody can tell whether it has paid. */
+const paying = workflow({ name: "paying", retry: false }, async (ctx) =>
+  ctx.effect("pay", {
+    do: () => {
+      throw new RetryableError("the line went dead");
+    },
+  }),
+);
+
+/** What a worker owns, read before it let this run go. */
+function withStale(owned: readonly Mail[], run: string): Mail[] {
+  return [...owned, { run, head: 0, wake: 0, cancel: null, inbox: [] }];
+}
+
 describe("a run that this worker owns by two ways", () => {
   it("P23 RL1 is not loaded by the late answer to a claim: it was found by its owner meanwhile, and is gone again", async () => {
     const leaseClock = manualClock();
@@ -47,20 +61,12 @@ describe("a run that this worker owns by two ways", () => {
   it("P18 that is parked is not let go while somebody decides about it: nobody would wake it for that", async () => {
     const leaseClock = manualClock();
     const world = await openWorld("memory", { leaseClock });
-    const paying = workflow({ name: "paying", retry: false }, async (ctx) =>
-      ctx.effect("pay", {
-        do: () => {
-          throw new RetryableError("the line went dead");
-        },
-      }),
-    );
     let isStale = false;
     const client = await openOn(world.store, {}, []);
     const overrides = {
-      // The list was read before the run was parked.
-      owned: async (worker: string, options: { news: boolean }): Promise<Mail[]> => {
+      owned: async (worker: string, options: { news: boolean }) => {
         const owned = await world.store.owned(worker, options);
-        return isStale && !options.news ? [...owned, { run: "r", head: 0, wake: 0, cancel: null, inbox: [] }] : owned;
+        return isStale && !options.news ? withStale(owned, "r") : owned;
       },
       commit: async (request: Commit) => {
         if (isStale) await client.resolve("r", { choice: "happened", value: "paid" });
@@ -77,6 +83,57 @@ describe("a run that this worker owns by two ways", () => {
     await rounds();
     expect(isStale).toBe(false);
     expect((await world.store.run("r"))?.state).toBe("succeeded");
+  });
+
+  it("I4 that waited and was taken by its name, not claimed, is shown as running", async () => {
+    const leaseClock = manualClock();
+    const world = await openWorld("memory", { leaseClock });
+    const hold = gate<string>();
+    const waiting = workflow("waiting", async (ctx) => {
+      await ctx.waitFor("go");
+      return ctx.step("a", () => hold.passed);
+    });
+    let isStale = false;
+    const overrides = {
+      claim: async (request: ClaimRequest) => (isStale ? [] : world.store.claim(request)),
+      owned: async (worker: string, options: { news: boolean }) => {
+        const owned = await world.store.owned(worker, options);
+        return isStale && !options.news ? withStale(owned, "r") : owned;
+      },
+    };
+    const pawl = await openOn(world.store, overrides, [waiting]);
+    const run = await pawl.start(waiting, undefined, { id: "r" });
+    await rounds();
+    isStale = true;
+    await run.signal("go");
+    leaseClock.advance(5000);
+    await rounds();
+    expect(await world.journal("r")).toContain("step.started a");
+    expect((await world.store.run("r"))?.state).toBe("running");
+    hold.open("done");
+    expect(await run.result()).toBe("done");
+  });
+
+  it("I4 that is parked and comes when there is no room any more is handed back as parked", async () => {
+    const world = await openWorld("memory", { leaseClock: manualClock() });
+    const hold = gate<string>();
+    const busy = workflow("busy", async (ctx) => ctx.step("a", () => hold.passed));
+    const claim = async (request: ClaimRequest) => {
+      const claimed = await world.store.claim(request);
+      // Before the answer is there, somebody starts another run on the spot.
+      if (claimed.length > 0 && (await world.store.run("other")) === null)
+        await pawl.start(busy, undefined, { id: "other" });
+      return claimed;
+    };
+    const pawl = await openOn(world.store, { claim }, [paying, busy], { concurrency: 1 });
+    const run = await pawl.start(paying, undefined, { id: "r" });
+    await rounds();
+    await pawl.resolve("r", { choice: "happened", value: "paid" });
+    await rounds();
+    expect((await world.store.run("other"))?.state).toBe("running");
+    expect(await world.store.run("r")).toMatchObject({ state: "parked", owner: null });
+    hold.open("done");
+    expect(await run.result()).toBe("paid");
   });
 });
 
