@@ -102,11 +102,42 @@ function restore(folder, { changes }) {
   for (const { file } of changes) cpSync(join(ROOT, file), join(folder, file));
 }
 
-/** Types are checked on the way: a mutant that is no program would prove nothing. */
-async function build(folder) {
-  const incremental = ["--incremental", "--tsBuildInfoFile", join(folder, "build.tsbuildinfo")];
-  const { code, output } = await run(folder, [TSC, "-p", "tsconfig.build.json", ...incremental]);
+async function compile(folder, name, ...more) {
+  const incremental = ["--incremental", "--tsBuildInfoFile", join(folder, `${name}.tsbuildinfo`)];
+  const { code, output } = await run(folder, [TSC, "-p", "tsconfig.build.json", ...incremental, ...more]);
   if (code !== 0) throw new Error(`It does not compile:\n${output}`);
+}
+
+/** Simulations and the child processes of tests run `dist`. */
+async function build(folder) {
+  await compile(folder, "build");
+}
+
+/** A mutant that is no program would prove nothing. Those that change different files are compiled together, and one by one if that fails. */
+async function checkTypes(folder, list) {
+  const together = { changes: list.flatMap(({ changes }) => changes) };
+  mutate(folder, together);
+  try {
+    await compile(folder, "types", "--noEmit");
+  } catch (error) {
+    if (list.length === 1) return void results.set(list[0], { fate: "broken", by: error.message, seconds: 0 });
+    restore(folder, together);
+    for (const mutant of list) await checkTypes(folder, [mutant]);
+  } finally {
+    restore(folder, together);
+  }
+}
+
+function ofDifferentFiles(list) {
+  const sets = [];
+  for (const mutant of list) {
+    const files = mutant.changes.map(({ file }) => file);
+    const set = sets.find((one) => !files.some((file) => one.files.has(file))) ?? { files: new Set(), mutants: [] };
+    if (set.mutants.length === 0) sets.push(set);
+    for (const file of files) set.files.add(file);
+    set.mutants.push(mutant);
+  }
+  return sets.map((set) => set.mutants);
 }
 
 // Killers
@@ -209,19 +240,30 @@ function run(cwd, args, { limitMs = LIMIT_MS, env = {} } = {}) {
 
 // The whole
 
+/** Most tests run the sources: they are tried before anything is built, and again with what was built if none of them has noticed. */
 async function judge(folder, mutant) {
   mutate(folder, mutant);
   try {
+    const isSimulated = killersOf(mutant).some(({ seeds }) => seeds !== undefined);
+    const first = isSimulated ? null : await tryKillers(folder, mutant);
+    if (first?.fate === "killed") return first;
     await build(folder);
-    const by = [await firstToFail(folder, mutant.killers)];
-    for (const killer of mutant.alsoKilledBy ?? []) by.push(await firstToFail(folder, [killer]));
-    if (by.includes(null)) return { fate: "survived", by: by.filter((test) => test !== null).join("; ") };
-    return { fate: "killed", by: by.join("; ") };
+    const result = await tryKillers(folder, mutant);
+    restore(folder, mutant);
+    await build(folder);
+    return result;
   } catch (error) {
     return { fate: "broken", by: error.message };
   } finally {
     restore(folder, mutant);
   }
+}
+
+async function tryKillers(folder, mutant) {
+  const by = [await firstToFail(folder, mutant.killers)];
+  for (const killer of mutant.alsoKilledBy ?? []) by.push(await firstToFail(folder, [killer]));
+  if (by.includes(null)) return { fate: "survived", by: by.filter((test) => test !== null).join("; ") };
+  return { fate: "killed", by: by.join("; ") };
 }
 
 async function firstToFail(folder, killers) {
@@ -233,7 +275,6 @@ async function firstToFail(folder, killers) {
 }
 
 async function checkBaseline(folder) {
-  await build(folder);
   const files = new Set(chosen.flatMap(killersOf).flatMap(({ file }) => file ?? []));
   const { isKilled, by } = await attack(folder, [...files], undefined, BASELINE_LIMIT_MS);
   if (isKilled) throw new Error(`This fails without any mutant, too, so that it proves nothing: ${by}`);
@@ -243,8 +284,11 @@ const started = performance.now();
 const folders = Array.from({ length: Math.max(1, Number(options.jobs)) }, makeScratch);
 const results = new Map();
 try {
+  for (const folder of folders) await build(folder);
   if (!options["no-baseline"]) await checkBaseline(folders[0]);
-  const queue = [...chosen];
+  for (const set of ofDifferentFiles(chosen)) await checkTypes(folders[0], set);
+  for (const [mutant, result] of results) console.log(lineOf(mutant, result));
+  const queue = chosen.filter((mutant) => !results.has(mutant));
   await Promise.all(
     folders.map(async (folder) => {
       for (let mutant = queue.shift(); mutant !== undefined; mutant = queue.shift()) {
