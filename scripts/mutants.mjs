@@ -4,10 +4,12 @@
 //
 //   node scripts/mutants.mjs                 all of them; exit code 1 if one survives
 //   node scripts/mutants.mjs --only P18      those of a rule, or whose name contains the text; may be given several times
+//   node scripts/mutants.mjs --part 2/4      the second quarter of them: for a machine that has no hour to spare in one go
 //   node scripts/mutants.mjs --jobs 2        so many at a time (default 1)
 //   node scripts/mutants.mjs --check         only whether each still fits the sources: seconds, part of the tests
 //
 // Tests that fail anyway would prove nothing, so all killers run once without any mutant first (--no-baseline leaves that out).
+// All of them share one PostgreSQL server, in which each run of tests has a database of its own: to make a server takes longer than most tests.
 
 import { spawn } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -16,7 +18,9 @@ import { availableParallelism, loadavg, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import pg from "pg";
 import { mutants } from "./mutants/all.mjs";
+import { openPostgres } from "./postgres-server.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const COPIED = ["src", "test", "examples", "scripts", "docs", "package.json", "tsconfig.json", "tsconfig.build.json"];
@@ -31,20 +35,24 @@ const VITEST = join(dirname(require.resolve("vitest/package.json")), "vitest.mjs
 const { values: options } = parseArgs({
   options: {
     only: { type: "string", multiple: true, default: [] },
+    part: { type: "string", default: "1/1" },
     jobs: { type: "string", default: "1" },
     check: { type: "boolean", default: false },
     "no-baseline": { type: "boolean", default: false },
   },
 });
 
-const chosen = mutants.filter(
-  ({ rule, name }) => options.only.length === 0 || options.only.some((text) => rule === text || name.includes(text)),
-);
+const [part, parts] = options.part.split("/").map(Number);
+const chosen = mutants
+  .filter(
+    ({ rule, name }) => options.only.length === 0 || options.only.some((text) => rule === text || name.includes(text)),
+  )
+  .filter((_, i) => i % parts === part - 1);
 const misfits = chosen.flatMap((mutant) => [
   ...mutant.changes.flatMap((change) => whyNotFitting(mutant, change)),
   ...killersOf(mutant).flatMap((killer) => whyNoKiller(mutant, killer)),
 ]);
-if (chosen.length === 0) misfits.push(`No mutant is called ${options.only.join(", ")}.`);
+if (chosen.length === 0) misfits.push(`No mutant is called ${options.only.join(", ")} in part ${options.part}.`);
 for (const misfit of misfits) console.error(misfit);
 if (misfits.length > 0) process.exit(2);
 if (options.check) {
@@ -94,11 +102,42 @@ function restore(folder, { changes }) {
   for (const { file } of changes) cpSync(join(ROOT, file), join(folder, file));
 }
 
-/** Types are checked on the way: a mutant that is no program would prove nothing. */
-async function build(folder) {
-  const incremental = ["--incremental", "--tsBuildInfoFile", join(folder, "build.tsbuildinfo")];
-  const { code, output } = await run(folder, [TSC, "-p", "tsconfig.build.json", ...incremental]);
+async function compile(folder, name, ...more) {
+  const incremental = ["--incremental", "--tsBuildInfoFile", join(folder, `${name}.tsbuildinfo`)];
+  const { code, output } = await run(folder, [TSC, "-p", "tsconfig.build.json", ...incremental, ...more]);
   if (code !== 0) throw new Error(`It does not compile:\n${output}`);
+}
+
+/** Simulations and the child processes of tests run `dist`. */
+async function build(folder) {
+  await compile(folder, "build");
+}
+
+/** A mutant that is no program would prove nothing. Those that change different files are compiled together, and one by one if that fails. */
+async function checkTypes(folder, list) {
+  const together = { changes: list.flatMap(({ changes }) => changes) };
+  mutate(folder, together);
+  try {
+    await compile(folder, "types", "--noEmit");
+  } catch (error) {
+    if (list.length === 1) return void results.set(list[0], { fate: "broken", by: error.message, seconds: 0 });
+    restore(folder, together);
+    for (const mutant of list) await checkTypes(folder, [mutant]);
+  } finally {
+    restore(folder, together);
+  }
+}
+
+function ofDifferentFiles(list) {
+  const sets = [];
+  for (const mutant of list) {
+    const files = mutant.changes.map(({ file }) => file);
+    const set = sets.find((one) => !files.some((file) => one.files.has(file))) ?? { files: new Set(), mutants: [] };
+    if (set.mutants.length === 0) sets.push(set);
+    for (const file of files) set.files.add(file);
+    set.mutants.push(mutant);
+  }
+  return sets.map((set) => set.mutants);
 }
 
 // Killers
@@ -119,7 +158,7 @@ async function attackOnce(folder, files, title, { limitMs, testMs }) {
   // Most files are as they were for the mutant before.
   const cache = ["--experimental.fsModuleCache", `--experimental.fsModuleCachePath=${join(folder, "module-cache")}`];
   const args = [VITEST, "run", ...files, ...filter, ...reporting, ...limits, ...cache];
-  const { code, output } = await run(folder, args, limitMs);
+  const { code, output } = await withDatabase(files, (env) => run(folder, args, { limitMs, env }));
   if (code === null) return { isKilled: true, isLate: true, by: `${files}: did not end within ${limitMs / 1000} s` };
   const tests = readReport(report).testResults.flatMap(({ assertionResults }) => assertionResults);
   const failed = tests.find(({ status }) => status === "failed");
@@ -130,13 +169,37 @@ async function attackOnce(folder, files, title, { limitMs, testMs }) {
   return { isKilled: code !== 0, by: code === 0 ? "" : `${files}: an error outside the tests` };
 }
 
+let server = null;
+let databases = 0;
+
+/** A database that is empty and goes afterwards, whatever a mutant has left in it. Tests that change or crash a server have one of their own. */
+async function withDatabase(files, body) {
+  if (files.some((file) => readFileSync(join(ROOT, file), "utf8").includes("openPostgres("))) return body({});
+  const name = `mutant_${++databases}`;
+  await onServer(`create database ${name} template template0`);
+  try {
+    return await body({ TEST_PG_URL: new URL(`/${name}`, server.url).href });
+  } finally {
+    await onServer(`drop database ${name} with (force)`);
+  }
+}
+
+async function onServer(statement) {
+  server ??= openPostgres({ settings: { max_connections: 300 } });
+  server = await server;
+  const client = new pg.Client({ connectionString: server.url });
+  await client.connect();
+  await client.query(statement).finally(() => client.end());
+}
+
 /**
  * Simulates until a check fails. One scenario with one schedule notices a rule for as long as the engine makes the very same calls; many seeds notice it
  * whatever else has changed.
  */
 async function hunt(folder, seeds) {
   const args = ["--first", "--jobs", "1", "--from", String(HUNTED_FROM), "--seeds", String(seeds)];
-  const { code, output } = await run(folder, [join(folder, "scripts", "simulate.mjs"), ...args], 2 * LIMIT_MS);
+  const simulation = [join(folder, "scripts", "simulate.mjs"), ...args];
+  const { code, output } = await run(folder, simulation, { limitMs: 2 * LIMIT_MS });
   if (code === 0) return { isKilled: false, by: "" };
   const [, found] = /^(seed \d+: [^:]*)/m.exec(output) ?? [];
   if (found === undefined) throw new Error(`The simulation did not end as it should:\n${output}`);
@@ -152,9 +215,10 @@ function readReport(path) {
 }
 
 /** Runs Node in a process group of its own, which ends with it: a mutant may have left children behind. */
-function run(cwd, args, limitMs = LIMIT_MS) {
+function run(cwd, args, { limitMs = LIMIT_MS, env = {} } = {}) {
   return new Promise((resolve) => {
-    const child = spawn(process.execPath, args, { cwd, detached: true, stdio: ["ignore", "pipe", "pipe"] });
+    const stdio = ["ignore", "pipe", "pipe"];
+    const child = spawn(process.execPath, args, { cwd, detached: true, stdio, env: { ...process.env, ...env } });
     let output = "";
     for (const stream of [child.stdout, child.stderr])
       stream.setEncoding("utf8").on("data", (text) => (output += text));
@@ -176,19 +240,30 @@ function run(cwd, args, limitMs = LIMIT_MS) {
 
 // The whole
 
+/** Most tests run the sources: they are tried before anything is built, and again with what was built if none of them has noticed. */
 async function judge(folder, mutant) {
   mutate(folder, mutant);
   try {
+    const isSimulated = killersOf(mutant).some(({ seeds }) => seeds !== undefined);
+    const first = isSimulated ? null : await tryKillers(folder, mutant);
+    if (first?.fate === "killed") return first;
     await build(folder);
-    const by = [await firstToFail(folder, mutant.killers)];
-    for (const killer of mutant.alsoKilledBy ?? []) by.push(await firstToFail(folder, [killer]));
-    if (by.includes(null)) return { fate: "survived", by: by.filter((test) => test !== null).join("; ") };
-    return { fate: "killed", by: by.join("; ") };
+    const result = await tryKillers(folder, mutant);
+    restore(folder, mutant);
+    await build(folder);
+    return result;
   } catch (error) {
     return { fate: "broken", by: error.message };
   } finally {
     restore(folder, mutant);
   }
+}
+
+async function tryKillers(folder, mutant) {
+  const by = [await firstToFail(folder, mutant.killers)];
+  for (const killer of mutant.alsoKilledBy ?? []) by.push(await firstToFail(folder, [killer]));
+  if (by.includes(null)) return { fate: "survived", by: by.filter((test) => test !== null).join("; ") };
+  return { fate: "killed", by: by.join("; ") };
 }
 
 async function firstToFail(folder, killers) {
@@ -200,7 +275,6 @@ async function firstToFail(folder, killers) {
 }
 
 async function checkBaseline(folder) {
-  await build(folder);
   const files = new Set(chosen.flatMap(killersOf).flatMap(({ file }) => file ?? []));
   const { isKilled, by } = await attack(folder, [...files], undefined, BASELINE_LIMIT_MS);
   if (isKilled) throw new Error(`This fails without any mutant, too, so that it proves nothing: ${by}`);
@@ -210,8 +284,11 @@ const started = performance.now();
 const folders = Array.from({ length: Math.max(1, Number(options.jobs)) }, makeScratch);
 const results = new Map();
 try {
+  for (const folder of folders) await build(folder);
   if (!options["no-baseline"]) await checkBaseline(folders[0]);
-  const queue = [...chosen];
+  for (const set of ofDifferentFiles(chosen)) await checkTypes(folders[0], set);
+  for (const [mutant, result] of results) console.log(lineOf(mutant, result));
+  const queue = chosen.filter((mutant) => !results.has(mutant));
   await Promise.all(
     folders.map(async (folder) => {
       for (let mutant = queue.shift(); mutant !== undefined; mutant = queue.shift()) {
@@ -224,6 +301,7 @@ try {
   );
 } finally {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+  await (await server)?.stop();
 }
 printTable();
 process.exitCode = [...results.values()].every(({ fate }) => fate === "killed") ? 0 : 1;

@@ -1,6 +1,6 @@
 // Running ahead of the disk: P13 to P17, P37.
 
-import { FIXED_SEEDS } from "./simulator.mjs";
+import { SIMULATED } from "./simulator.mjs";
 
 export const diskMutants = [
   {
@@ -14,7 +14,7 @@ export const diskMutants = [
       },
     ],
     killers: [{ file: "test/behaviour/context.test.ts", title: "P13" }],
-    alsoKilledBy: [FIXED_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "P13",
@@ -158,7 +158,7 @@ export const diskMutants = [
       },
     ],
     killers: [{ file: "test/attacks/incarnations.test.ts", title: "P15" }],
-    alsoKilledBy: [FIXED_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "P16",
@@ -261,6 +261,18 @@ export const diskMutants = [
       },
     ],
     killers: [{ file: "test/attacks/start-gate.test.ts" }],
+  },
+  {
+    rule: "P37",
+    name: "an undo that waited for its action begins although the lease may have run out",
+    changes: [
+      {
+        file: "src/core/compensation.ts",
+        from: "      const begin = () => this.#whenSafe(resolve);\n",
+        to: "      const begin = () => resolve();\n      void this.#whenSafe;\n",
+      },
+    ],
+    killers: [{ file: "test/attacks/start-gate.test.ts", title: "wait for its action" }],
   },
   {
     rule: "P37",

@@ -1,5 +1,5 @@
 // Approvals (I15, A1 to A3), what falls due while nobody decides (S4-33 to S4-39), and what an approval covers (Q6, X-23).
-import { ACTING_SEEDS } from "./simulator.mjs";
+import { SIMULATED } from "./simulator.mjs";
 
 const inApprovals = (title) => [{ file: "test/behaviour/approvals.test.ts", title: `approvals on memory ${title}` }];
 const inEscalation = (title) => [{ file: "test/behaviour/escalation.test.ts", title: `escalation on memory ${title}` }];
@@ -138,13 +138,13 @@ export const approvalMutants = [
       },
     ],
     killers: [{ file: "src/core/approval-match.test.ts" }],
-    alsoKilledBy: [ACTING_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "Q6",
     name: "an approval may be used twice",
     changes: [{ file: "src/core/body-approvals.ts", from: "    this.#used.add(approval.id);\n", to: "" }],
-    killers: [ACTING_SEEDS],
+    killers: [SIMULATED],
   },
   {
     rule: "Q6",
@@ -175,7 +175,7 @@ export const approvalMutants = [
       },
     ],
     killers: inApprovals("I15 X-23 two of three"),
-    alsoKilledBy: [ACTING_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "I15",
@@ -188,7 +188,7 @@ export const approvalMutants = [
       },
     ],
     killers: inApprovals("X-23 E-14"),
-    alsoKilledBy: [ACTING_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "I15",
@@ -224,7 +224,7 @@ export const approvalMutants = [
         to: "  void DECIDING;\n",
       },
     ],
-    killers: [ACTING_SEEDS],
+    killers: [SIMULATED],
   },
   {
     rule: "S4-37",

@@ -1,5 +1,5 @@
 // Budgets and guards against runaways: SP1 to SP4, BU1 to BU3, X-13, X-29.
-import { ACTING_SEEDS } from "./simulator.mjs";
+import { SIMULATED } from "./simulator.mjs";
 
 const BUDGETS = "test/behaviour/budgets.test.ts";
 const TREES = "test/behaviour/budget-trees.test.ts";
@@ -53,7 +53,7 @@ export const budgetMutants = [
         to: "if (pass.isClosed || !call.open) return;",
       },
     ],
-    killers: [{ file: "test/simulation/simulation.test.ts", title: "book" }],
+    killers: [{ file: WAITS, title: "in the commit that parks" }],
   },
   {
     rule: "SP3",
@@ -113,7 +113,7 @@ export const budgetMutants = [
         to: "pass.isClosed || pass.body.result !== null || pass.cancelling !== null || pass.draft.isHeld",
       },
     ],
-    killers: [{ file: "test/simulation/simulation.test.ts", title: "book" }],
+    killers: [{ file: WAITS, title: "whose body fails" }],
   },
   {
     rule: "RC2",
@@ -195,7 +195,7 @@ export const budgetMutants = [
         to: "    const reserved = call.spending?.reserved ?? null;\n    if (reserved !== null) return this.#begin(call);\n    this.#pass.draft.onDurable(() => {",
       },
     ],
-    killers: [ACTING_SEEDS],
+    killers: [SIMULATED],
   },
   {
     rule: "SP2",
@@ -208,7 +208,7 @@ export const budgetMutants = [
       },
     ],
     killers: [{ file: BUDGETS, title: "gives back nothing that it never had" }],
-    alsoKilledBy: [ACTING_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "SP4",
@@ -221,7 +221,7 @@ export const budgetMutants = [
       },
     ],
     killers: [{ file: TREES, title: "SP4 P19" }],
-    alsoKilledBy: [ACTING_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "SP4",
@@ -257,7 +257,7 @@ export const budgetMutants = [
         to: "",
       },
     ],
-    killers: [ACTING_SEEDS],
+    killers: [SIMULATED],
   },
   {
     rule: "I26",
@@ -270,6 +270,6 @@ export const budgetMutants = [
       },
     ],
     killers: [{ file: BUDGETS, title: "a budget on memory X-13 E-9 I26" }],
-    alsoKilledBy: [ACTING_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
 ];

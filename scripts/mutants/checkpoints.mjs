@@ -1,6 +1,6 @@
 // What a step saves on its way: decision 0023, CP1 to CP4.
 
-import { FIXED_SEEDS } from "./simulator.mjs";
+import { SIMULATED } from "./simulator.mjs";
 
 const BEHAVIOUR = "test/behaviour/checkpoints.test.ts";
 const CHECKPOINTS = "src/core/checkpoints.ts";
@@ -47,7 +47,7 @@ export const checkpointMutants = [
     name: "save() resolves before the checkpoint is durable",
     changes: [{ file: CHECKPOINTS, from: "      draft.onDurable(() => {\n", to: "      queueMicrotask(() => {\n" }],
     killers: [{ file: BEHAVIOUR, title: "P13 is in the store when" }],
-    alsoKilledBy: [FIXED_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "CP2",
@@ -66,14 +66,14 @@ export const checkpointMutants = [
       },
     ],
     killers: [{ file: BEHAVIOUR, title: "P13 is in the store when" }],
-    alsoKilledBy: [FIXED_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "CP3",
     name: "the first checkpoint counts, not the newest",
     changes: [{ file: CHECKPOINTS, from: "      call.saved = { text };\n", to: "      call.saved ??= { text };\n" }],
     killers: [{ file: "test/explorer/checkpoints.test.ts", title: "goes on from every checkpoint" }],
-    alsoKilledBy: [FIXED_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "CP3",
@@ -86,7 +86,7 @@ export const checkpointMutants = [
       },
     ],
     killers: [{ file: "src/core/checkpoints.test.ts", title: "the newest of each open step" }],
-    alsoKilledBy: [FIXED_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "CP3",

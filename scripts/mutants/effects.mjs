@@ -1,5 +1,5 @@
 // Effects (T-15, C-3, E-13, E-26) and compensation (CO1 to CO4, C-15).
-import { ACTING_SEEDS } from "./simulator.mjs";
+import { SIMULATED } from "./simulator.mjs";
 
 const inEffects = (title) => [{ file: "test/behaviour/effects.test.ts", title: `an effect on memory ${title}` }];
 const inCompensation = (title) => [
@@ -17,7 +17,7 @@ export const effectMutants = [
         to: '    const reserved = call.spending?.reserved ?? null;\n    if (call.startsAs === "effect.planned") return this.#begin(call);\n    this.#pass.draft.onDurable(() => {',
       },
     ],
-    killers: [ACTING_SEEDS],
+    killers: [SIMULATED],
   },
   {
     rule: "T-15",
@@ -30,7 +30,7 @@ export const effectMutants = [
       },
     ],
     killers: inEffects("T-15 the ledger keeps"),
-    alsoKilledBy: [ACTING_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "C-3",
@@ -43,7 +43,7 @@ export const effectMutants = [
       },
     ],
     killers: inEffects("C-3"),
-    alsoKilledBy: [ACTING_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "C-3",
@@ -56,14 +56,14 @@ export const effectMutants = [
       },
     ],
     killers: inEffects("C-3 C-18"),
-    alsoKilledBy: [ACTING_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "E-26",
     name: "an unguarded effect is run again after a crash, and nobody is asked",
     changes: [{ file: "src/core/effect.ts", from: 'if (unsafe) return "ask";', to: 'if (unsafe) return "rerun";' }],
     killers: inEffects("C-3 E-26"),
-    alsoKilledBy: [ACTING_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "E-26",
@@ -76,7 +76,7 @@ export const effectMutants = [
       },
     ],
     killers: inEffects("C-3 E-26"),
-    alsoKilledBy: [ACTING_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "E-13",
@@ -89,7 +89,7 @@ export const effectMutants = [
       },
     ],
     killers: inEffects("E-13 S2-50 S2-67"),
-    alsoKilledBy: [ACTING_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "E-13",
@@ -126,7 +126,7 @@ export const effectMutants = [
       },
     ],
     killers: inCompensation("S2-25"),
-    alsoKilledBy: [ACTING_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "CO1",
@@ -139,7 +139,7 @@ export const effectMutants = [
       },
     ],
     killers: inCompensation("C-15 an effect under way"),
-    alsoKilledBy: [ACTING_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "CO1",
@@ -152,7 +152,7 @@ export const effectMutants = [
       },
     ],
     killers: inCompensation("CO1"),
-    alsoKilledBy: [ACTING_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "CO1",
@@ -171,7 +171,7 @@ export const effectMutants = [
     name: "after a crash in between it is forgotten, too",
     changes: [{ file: "src/core/replay.ts", from: "    call.marked(entry.type, entry.payload);\n", to: "" }],
     killers: inCompensation("CO1 what"),
-    alsoKilledBy: [ACTING_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "CO1",
@@ -184,7 +184,7 @@ export const effectMutants = [
       },
     ],
     killers: inCompensation("S2-25"),
-    alsoKilledBy: [ACTING_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "CO2",
@@ -209,7 +209,7 @@ export const effectMutants = [
       },
     ],
     killers: inCompensation("S2-58 C-15"),
-    alsoKilledBy: [ACTING_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "CO3",
@@ -222,7 +222,7 @@ export const effectMutants = [
       },
     ],
     killers: inCompensation("S2-58 C-15"),
-    alsoKilledBy: [ACTING_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "CO3",
@@ -247,7 +247,7 @@ export const effectMutants = [
       },
     ],
     killers: inCompensation("P19 I16 a cancel that comes while"),
-    alsoKilledBy: [ACTING_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "CO4",
@@ -260,7 +260,7 @@ export const effectMutants = [
       },
     ],
     killers: inCompensation("P19 I16 a cancel that comes while"),
-    alsoKilledBy: [ACTING_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "CO1",
@@ -284,7 +284,7 @@ export const effectMutants = [
         to: "",
       },
     ],
-    killers: [{ file: "test/simulation/simulation.test.ts", title: "book" }],
+    killers: [{ file: "test/attacks/cancel.test.ts", title: "is being undone" }],
   },
   {
     rule: "C-15",
@@ -308,7 +308,7 @@ export const effectMutants = [
         to: "if (pass.cancelling === null) return endOf(pass, result);",
       },
     ],
-    killers: [ACTING_SEEDS],
+    killers: [SIMULATED],
   },
   {
     rule: "C-15",
@@ -332,6 +332,6 @@ export const effectMutants = [
         to: "",
       },
     ],
-    killers: [ACTING_SEEDS],
+    killers: [SIMULATED],
   },
 ];

@@ -1,6 +1,6 @@
 // Flow control (I18, decision 0011), schedules (I13, decision 0010), and transactions with a user's SQL (TX1 to TX4, decision 0012).
 
-import { FIXED_SEEDS } from "./simulator.mjs";
+import { SIMULATED } from "./simulator.mjs";
 
 const LIMITS = "test/behaviour/flow-control.test.ts";
 const SCHEDULES = "test/behaviour/schedules.test.ts";
@@ -24,7 +24,7 @@ const limitMutants = [
       },
     ],
     killers: [inCase("memory", "I18 a slot")],
-    alsoKilledBy: [FIXED_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "I18",

@@ -1,6 +1,8 @@
 // Wake-ups, ownership, cancel: P18 to P28.
 
-import { FIXED_SEEDS } from "./simulator.mjs";
+import { SIMULATED } from "./simulator.mjs";
+
+const LATE_ANSWERS = "test/attacks/late-answers.test.ts";
 
 export const ownershipMutants = [
   {
@@ -14,7 +16,7 @@ export const ownershipMutants = [
       },
     ],
     killers: [{ file: "test/behaviour/suspension.test.ts", title: "P18" }],
-    alsoKilledBy: [FIXED_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "P18",
@@ -27,7 +29,7 @@ export const ownershipMutants = [
       },
     ],
     killers: [{ file: "test/stores.test.ts", title: "SQLite" }],
-    alsoKilledBy: [FIXED_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "P18",
@@ -78,7 +80,7 @@ export const ownershipMutants = [
       },
     ],
     killers: [{ file: "test/behaviour/cancel.test.ts" }],
-    alsoKilledBy: [FIXED_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "P19",
@@ -117,25 +119,49 @@ export const ownershipMutants = [
       { file: "src/worker/sweeper.ts", from: "this.#fence(silent, true)", to: "this.#fence(silent, false)" },
     ],
     killers: [{ file: "test/behaviour/retention.test.ts" }, { file: "test/attacks/fencing.test.ts" }],
-    alsoKilledBy: [FIXED_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "I9",
     name: "a worker that was found silent is fenced though it was heard of since",
     changes: [{ file: "src/worker/sweeper.ts", from: "this.#fence(silent, true)", to: "this.#fence(silent, false)" }],
-    killers: [{ seeds: 2000 }],
+    killers: [{ file: "test/attacks/fencing.test.ts", title: "heard of before it could fence" }],
   },
   {
     rule: "P18",
     name: "a run that is left parked is let go though somebody has just decided",
     changes: [{ file: "src/worker/load-run.ts", from: "    draft.ifWake(claimed.wake);\n", to: "" }],
-    killers: [{ seeds: 12000 }],
+    killers: [{ file: LATE_ANSWERS, title: "that is parked" }],
   },
   {
     rule: "I4",
     name: "a run that was cancelled after a park is handed back as parked",
     changes: [{ file: "src/worker/load-run.ts", from: ', "run.resolved", "run.cancelling"]', to: ', "run.resolved"]' }],
     killers: [{ file: "src/worker/load-run.test.ts" }],
+  },
+  {
+    rule: "I4",
+    name: "a run that is parked is handed back as running",
+    changes: [
+      {
+        file: "src/worker/run-loader.ts",
+        from: 'isParked(journal) && { state: "parked" }',
+        to: 'isParked(journal) && row.claims < 0 && { state: "parked" }',
+      },
+    ],
+    killers: [{ file: LATE_ANSWERS, title: "handed back as parked" }],
+  },
+  {
+    rule: "I4",
+    name: "a run that was taken, not claimed, says what it was before",
+    changes: [
+      {
+        file: "src/worker/load-run.ts",
+        from: '  if (row.state !== "running") draft.row({ state: "running" });\n',
+        to: "",
+      },
+    ],
+    killers: [{ file: LATE_ANSWERS, title: "shown as running" }],
   },
   {
     rule: "P21",
@@ -172,7 +198,7 @@ export const ownershipMutants = [
       },
     ],
     killers: [{ file: "test/attacks/fencing.test.ts", title: "P23" }],
-    alsoKilledBy: [FIXED_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "P25",
@@ -271,7 +297,7 @@ export const ownershipMutants = [
       },
     ],
     killers: [{ file: "test/behaviour/recovery.test.ts", title: "P28" }],
-    alsoKilledBy: [FIXED_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "P28",
@@ -412,7 +438,7 @@ export const ownershipMutants = [
         to: "await question()",
       },
     ],
-    killers: [{ seeds: 6000 }],
+    killers: [{ file: LATE_ANSWERS, title: "late answer to a claim" }],
   },
   {
     rule: "P17",
@@ -424,7 +450,7 @@ export const ownershipMutants = [
         to: "",
       },
     ],
-    killers: [{ seeds: 6000 }],
+    killers: [{ file: LATE_ANSWERS, title: "of a start" }],
   },
   {
     rule: "P18",
@@ -436,7 +462,7 @@ export const ownershipMutants = [
         to: " else if (batch.isTransaction) this.evaluate();",
       },
     ],
-    killers: [{ seeds: 6000 }],
+    killers: [{ file: LATE_ANSWERS, title: "offered again" }],
   },
   {
     rule: "P19",
@@ -453,7 +479,7 @@ export const ownershipMutants = [
         to: "",
       },
     ],
-    killers: [{ seeds: 6000 }],
+    killers: [{ file: LATE_ANSWERS, title: "no outcome of a step" }],
   },
   {
     rule: "P19",
@@ -465,6 +491,6 @@ export const ownershipMutants = [
         to: "",
       },
     ],
-    killers: [{ seeds: 6000 }],
+    killers: [{ file: LATE_ANSWERS, title: "no call of a branch" }],
   },
 ];

@@ -1,6 +1,6 @@
 // What stores keep, and DESIGN 6.
 
-import { FIXED_SEEDS } from "./simulator.mjs";
+import { SIMULATED } from "./simulator.mjs";
 
 export const storeMutants = [
   {
@@ -67,7 +67,7 @@ export const storeMutants = [
       },
     ],
     killers: [{ file: "test/stores.test.ts", title: "SQLite" }],
-    alsoKilledBy: [{ seeds: 4000 }],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "P24",
@@ -162,7 +162,7 @@ export const storeMutants = [
       },
     ],
     killers: [{ file: "test/stores.test.ts", title: "SQLite" }],
-    alsoKilledBy: [FIXED_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "D6",

@@ -1,6 +1,6 @@
 // Turns and the journal: P2 to P12, DESIGN 3 and 4.
 
-import { FIXED_SEEDS } from "./simulator.mjs";
+import { SIMULATED } from "./simulator.mjs";
 
 export const turnMutants = [
   {
@@ -20,7 +20,7 @@ export const turnMutants = [
       },
     ],
     killers: [{ file: "test/determinism/every-prefix.test.ts" }],
-    alsoKilledBy: [FIXED_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "P2",
@@ -241,7 +241,7 @@ export const turnMutants = [
       },
     ],
     killers: [{ file: "test/behaviour/continue-as.test.ts", title: "P10 begins" }],
-    alsoKilledBy: [FIXED_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "P12",
@@ -266,7 +266,7 @@ export const turnMutants = [
       },
     ],
     killers: [{ file: "test/behaviour/run-end.test.ts" }],
-    alsoKilledBy: [FIXED_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "D3",
@@ -291,7 +291,7 @@ export const turnMutants = [
       },
     ],
     killers: [{ file: "test/behaviour/retries.test.ts" }, { file: "test/behaviour/recovery.test.ts" }],
-    alsoKilledBy: [FIXED_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "D4",
@@ -305,7 +305,7 @@ export const turnMutants = [
       },
     ],
     killers: [{ file: "test/behaviour/sleep.test.ts" }],
-    alsoKilledBy: [FIXED_SEEDS],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "D4",

@@ -122,3 +122,30 @@ describe("after the deadline", () => {
     await run.result().catch(() => {});
   });
 });
+
+it("CO4 P19 a client that cancels a run that is being undone leaves the rest of that to whoever has its code", async () => {
+  const world = await openWorld("memory");
+  const undone: string[] = [];
+  let isBack = false;
+  const flow = workflow("flow", async (ctx) => {
+    const undo = () => (isBack ? void undone.push("seat 7") : new Promise<never>(() => {}));
+    await ctx.step("reserve", () => "seat 7", { undo });
+    throw new Error("out of stock");
+  });
+  const pawl = await world.open([flow]);
+  await pawl.start(flow, undefined, { id: "r" });
+  await world.settle();
+  expect(await world.journal("r")).toContain("step.started reserve/undo");
+  world.kill(pawl);
+  await world.fence();
+  isBack = true;
+  const client = await world.open();
+  const cancelling = client.cancel("r");
+  await world.settle();
+  expect((await client.get("r").status()).state).toBe("compensating");
+  await world.open([flow]);
+  expect(await cancelling).toMatchObject({ outcome: expect.stringMatching(/cancell(ing|ed)/) });
+  await world.settle();
+  expect(undone).toEqual(["seat 7"]);
+  expect((await client.get("r").status()).state).toBe("cancelled");
+});

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { manualClock } from "../../src/base/clock.ts";
 import type { Commit, Store } from "../../src/core/store.ts";
 import { workflow } from "../../src/core/workflow.ts";
-import { gate, openWorld, STORES_AT_ONCE, type StoreKind } from "../behaviour/harness.ts";
+import { errorOf, gate, openWorld, STORES_AT_ONCE, type StoreKind } from "../behaviour/harness.ts";
 import { openOn, rounds } from "./rig.ts";
 
 const LEASE = 15_000;
@@ -139,4 +139,29 @@ describe.each(STORES_AT_ONCE)("the start gate on %s", (kind) => {
     expect(await pawl.run(stepping)).toBe("done");
     expect(fences).toBe(1);
   });
+});
+
+it("P37 I9 an undo that had to wait for its action passes the gate again: the lease may have run out meanwhile", async () => {
+  const { world, overrides, standStill } = await frozenWorld("memory");
+  const happened: string[] = [];
+  const bank = gate();
+  const paying = workflow("paying", async (ctx) => {
+    const pay = { idempotent: true, do: () => bank.passed, undo: () => void happened.push("undone") };
+    const ship = () => {
+      throw new Error("out of stock");
+    };
+    await Promise.all([ctx.effect("pay", pay), ctx.step("ship", ship)]);
+  });
+  const fence: Store["fence"] = async (request) => {
+    happened.push("fenced");
+    return world.store.fence(request);
+  };
+  const pawl = await openOn(world.store, { ...overrides, fence }, [paying]);
+  const run = await pawl.start(paying, undefined, { id: "r" });
+  await rounds();
+  expect(await world.journal("r")).toContain("step.started pay/undo");
+  standStill(LEASE);
+  bank.open();
+  expect((await errorOf(run.result())).message).toBe("out of stock");
+  expect(happened).toEqual(["fenced", "undone"]);
 });

@@ -1,9 +1,10 @@
 // A call that has no room only because of what others have reserved: it waits for them, and is not a person's business.
 import { describe, expect, it } from "vitest";
+import { RetryableError } from "../../src/base/errors.ts";
 import type { Pawl } from "../../src/client/pawl.ts";
 import type { Commit, RunCommit } from "../../src/core/store.ts";
 import { workflow } from "../../src/core/workflow.ts";
-import { type Gate, gate, MINUTE, nextRound, openWorld, STORES, type World } from "./harness.ts";
+import { errorOf, type Gate, gate, MINUTE, nextRound, openWorld, STORES, type World } from "./harness.ts";
 
 /** Children that reserve half of what there is; each spends what it is told when its gate opens. */
 function family() {
@@ -35,7 +36,7 @@ async function parkedOf(pawl: Pawl): Promise<string[]> {
 }
 
 /** Acts once, right before a commit of this kind reaches the store. */
-function before(world: World, isIt: (part: RunCommit) => boolean, act: () => Promise<unknown>): { count: number } {
+function rightBefore(world: World, isIt: (part: RunCommit) => boolean, act: () => Promise<unknown>): { count: number } {
   const inner = world.store.commit.bind(world.store);
   const done = { count: 0 };
   const commit = async (given: Commit) => {
@@ -137,7 +138,7 @@ describe.each(STORES)("a budget that others have reserved, on %s", (store) => {
     // The other process finds its run when it looks again.
     while ((await parkedOf(pawl)).length === 0) await nextRound();
     const [parked = ""] = await parkedOf(pawl);
-    const raised = before(world, isPark, async () => {
+    const raised = rightBefore(world, isPark, async () => {
       await other.resolve(parked, { choice: "raise", value: { usd: 3 } });
       while (!(await world.store.counters("of/r/")).some(({ key }) => key === "of/r/usd/limit")) await nextRound();
     });
@@ -148,4 +149,58 @@ describe.each(STORES)("a budget that others have reserved, on %s", (store) => {
     expect(await run.result()).toEqual(["paid", "paid"]);
     expect(world.lines.filter(({ fields }) => fields["reason"] === "budget_exceeded")).toHaveLength(1);
   });
+});
+
+it("RC1 CO1 a call that was refused does not park a run whose body fails: what the run did is undone", async () => {
+  const world = await openWorld("memory");
+  const stock = gate<never>();
+  const undone: unknown[] = [];
+  const flow = workflow({ name: "order", retry: false, budget: { usd: 1 } }, async (ctx) => {
+    await ctx.step("reserve", () => "seat 7", { undo: (seat) => undone.push(seat) });
+    const pay = ctx.step("pay", () => "paid", { spend: { usd: 2 } });
+    return Promise.all([pay, ctx.step("ship", () => stock.passed)]);
+  });
+  const pawl = await world.open([flow]);
+  const run = await pawl.start(flow, undefined, { id: "r" });
+  await world.settle();
+  expect(await world.journal("r")).toContain("step.refused pay");
+  stock.fail(new Error("out of stock"));
+  await world.settle();
+  expect(await world.journal("r")).not.toContain("run.parked");
+  expect((await errorOf(run.result())).message).toBe("out of stock");
+  expect(undone).toEqual(["seat 7"]);
+});
+
+it("SP2 BU2 a call that is refused in the commit that parks its run is recorded as refused: it does not begin when the run goes on", async () => {
+  const world = await openWorld("memory");
+  const [line, first] = [gate<never>(), gate<string>()];
+  let payments = 0;
+  const flow = workflow({ name: "order", retry: false, budget: { usd: 1, onExceeded: "fail" } }, async (ctx) => {
+    const send = ctx.effect("send", { do: () => line.passed });
+    void ctx.step("other", () => "done");
+    await ctx.step("first", () => first.passed);
+    return Promise.all([send, ctx.step("pay", () => ++payments, { spend: { usd: 2 } })]);
+  });
+  // While a commit is under way, the call is made, and a person has to be asked about the effect.
+  const isOther = ({ entries }: RunCommit) =>
+    entries.some(({ type, key }) => `${type} ${key}` === "step.completed other");
+  rightBefore(world, isOther, async () => {
+    first.open("done");
+    for (let round = 0; round < 20; round++) await nextRound();
+    line.fail(new RetryableError("the line went dead"));
+    for (let round = 0; round < 20; round++) await nextRound();
+  });
+  const pawl = await world.open([flow]);
+  const run = await pawl.start(flow, undefined, { id: "r" });
+  await world.settle();
+  const journal = await world.journal("r");
+  expect(journal.slice(journal.indexOf("step.started pay"))).toEqual([
+    "step.started pay",
+    "effect.unknown send",
+    "run.parked",
+    "step.refused pay",
+  ]);
+  await pawl.resolve("r", { choice: "happened", value: "sent" });
+  expect(await errorOf(run.result())).toMatchObject({ code: "budget_exceeded" });
+  expect(payments).toBe(0);
 });

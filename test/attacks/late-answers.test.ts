@@ -1,0 +1,241 @@
+// What happens between a question to the store and its answer: mail, a cancel, a decision, or the same run by another way.
+import { describe, expect, it } from "vitest";
+import { manualClock } from "../../src/base/clock.ts";
+import { RetryableError } from "../../src/base/errors.ts";
+import type { ClaimRequest, Commit, Mail, RunCommit } from "../../src/core/store.ts";
+import { type Workflow, workflow } from "../../src/core/workflow.ts";
+import { faultStore } from "../../src/testing/fault-store.ts";
+import { gate, HOUR, openWorld } from "../behaviour/harness.ts";
+import { away, openOn, rounds } from "./rig.ts";
+
+/** Parks at once: nobody can tell whether it has paid. */
+const paying = workflow({ name: "paying", retry: false }, async (ctx) =>
+  ctx.effect("pay", {
+    do: () => {
+      throw new RetryableError("the line went dead");
+    },
+  }),
+);
+
+/** What a worker owns, read before it let this run go. */
+function withStale(owned: readonly Mail[], run: string): Mail[] {
+  return [...owned, { run, head: 0, wake: 0, cancel: null, inbox: [] }];
+}
+
+describe("a run that this worker owns by two ways", () => {
+  it("P23 RL1 is not loaded by the late answer to a claim: it was found by its owner meanwhile, and is gone again", async () => {
+    const leaseClock = manualClock();
+    const world = await openWorld("memory", { leaseClock });
+    const answer = gate();
+    let bodies = 0;
+    const sleeping = workflow("sleeping", async (ctx) => {
+      bodies++;
+      await ctx.sleep("1h");
+      return "awake";
+    });
+    const claim = async (request: ClaimRequest) => {
+      const claimed = await world.store.claim(request);
+      if (claimed.length > 0 && bodies === 0) await answer.passed;
+      return claimed;
+    };
+    await openOn(world.store, { claim }, [sleeping]);
+    const client = await openOn(world.store, {}, []);
+    await client.start("sleeping", undefined, { id: "r", version: "1.0.0" });
+    leaseClock.advance(1000);
+    await rounds();
+    expect(bodies).toBe(0);
+    // With its heartbeat the worker finds that it owns a run which it does not hold.
+    leaseClock.advance(5000);
+    await rounds();
+    expect(bodies).toBe(1);
+    expect(await world.store.run("r")).toMatchObject({ state: "waiting", owner: null });
+    answer.open();
+    await rounds();
+    expect(bodies).toBe(1);
+    expect(await world.store.run("r")).toMatchObject({ state: "waiting", owner: null });
+    world.clock.advance(HOUR);
+    await rounds();
+    expect((await world.store.run("r"))?.state).toBe("succeeded");
+  });
+
+  it("P18 that is parked is not let go while somebody decides about it: nobody would wake it for that", async () => {
+    const leaseClock = manualClock();
+    const world = await openWorld("memory", { leaseClock });
+    let isStale = false;
+    const client = await openOn(world.store, {}, []);
+    const overrides = {
+      owned: async (worker: string, options: { news: boolean }) => {
+        const owned = await world.store.owned(worker, options);
+        return isStale && !options.news ? withStale(owned, "r") : owned;
+      },
+      commit: async (request: Commit) => {
+        if (isStale) await client.resolve("r", { choice: "happened", value: "paid" });
+        isStale = false;
+        return world.store.commit(request);
+      },
+    };
+    const pawl = await openOn(world.store, overrides, [paying]);
+    await pawl.start(paying, undefined, { id: "r" });
+    await rounds();
+    expect(await world.store.run("r")).toMatchObject({ state: "parked", owner: null });
+    isStale = true;
+    leaseClock.advance(5000);
+    await rounds();
+    expect(isStale).toBe(false);
+    expect((await world.store.run("r"))?.state).toBe("succeeded");
+  });
+
+  it("I4 that waited and was taken by its name, not claimed, is shown as running", async () => {
+    const leaseClock = manualClock();
+    const world = await openWorld("memory", { leaseClock });
+    const hold = gate<string>();
+    const waiting = workflow("waiting", async (ctx) => {
+      await ctx.waitFor("go");
+      return ctx.step("a", () => hold.passed);
+    });
+    let isStale = false;
+    const overrides = {
+      claim: async (request: ClaimRequest) => (isStale ? [] : world.store.claim(request)),
+      owned: async (worker: string, options: { news: boolean }) => {
+        const owned = await world.store.owned(worker, options);
+        return isStale && !options.news ? withStale(owned, "r") : owned;
+      },
+    };
+    const pawl = await openOn(world.store, overrides, [waiting]);
+    const run = await pawl.start(waiting, undefined, { id: "r" });
+    await rounds();
+    isStale = true;
+    await run.signal("go");
+    leaseClock.advance(5000);
+    await rounds();
+    expect(await world.journal("r")).toContain("step.started a");
+    expect((await world.store.run("r"))?.state).toBe("running");
+    hold.open("done");
+    expect(await run.result()).toBe("done");
+  });
+
+  it("I4 that is parked and comes when there is no room any more is handed back as parked", async () => {
+    const world = await openWorld("memory", { leaseClock: manualClock() });
+    const hold = gate<string>();
+    const busy = workflow("busy", async (ctx) => ctx.step("a", () => hold.passed));
+    const claim = async (request: ClaimRequest) => {
+      const claimed = await world.store.claim(request);
+      // Before the answer is there, somebody starts another run on the spot.
+      if (claimed.length > 0 && (await world.store.run("other")) === null)
+        await pawl.start(busy, undefined, { id: "other" });
+      return claimed;
+    };
+    const pawl = await openOn(world.store, { claim }, [paying, busy], { concurrency: 1 });
+    const run = await pawl.start(paying, undefined, { id: "r" });
+    await rounds();
+    await pawl.resolve("r", { choice: "happened", value: "paid" });
+    await rounds();
+    expect((await world.store.run("other"))?.state).toBe("running");
+    expect(await world.store.run("r")).toMatchObject({ state: "parked", owner: null });
+    hold.open("done");
+    expect(await run.result()).toBe("paid");
+  });
+});
+
+describe("a commit", () => {
+  it("P17 I2 of a start whose answer was lost is the start, whatever else the store cannot tell then", async () => {
+    const world = await openWorld("memory");
+    const journal = async () => {
+      throw away();
+    };
+    const later = workflow("later", async () => "done");
+    const pawl = await openOn(faultStore(world.store, { commits: { 1: "lose-answer" } }), { journal }, [later]);
+    const run = await pawl.start(later, undefined, { delay: "1 day" });
+    expect(await world.store.runs({ limit: 9 })).toMatchObject([{ id: run.id, state: "accepted" }]);
+  });
+
+  it("P18 that is offered again does not make a run forget that it wanted to be suspended meanwhile", async () => {
+    const world = await openWorld("memory", { leaseClock: manualClock() });
+    const patient = workflow("patient", async (ctx) => ctx.waitFor("go", { timeout: "1h", default: "late" }));
+    const asked: (number | undefined)[] = [];
+    const commit = async (request: Commit) => {
+      const part = request.runs.find(({ entries }) => entries.some(({ type }) => type === "signal.awaited"));
+      if (part === undefined) return world.store.commit(request);
+      asked.push(part.ifWake);
+      // Mail overtakes the suspension; when the rest of it is offered again, the mail was read before that is answered.
+      if (asked.length === 1)
+        await world.store.deliver({ to: "r", id: "m", kind: "signal", name: "other", data: null });
+      const verdicts = await world.store.commit(request);
+      await rounds();
+      return verdicts;
+    };
+    const pawl = await openOn(world.store, { commit }, [patient]);
+    const run = await pawl.start(patient, undefined, { id: "r" });
+    await rounds(2000);
+    expect(asked).toEqual([0, undefined]);
+    expect(await world.store.run("r")).toMatchObject({ state: "waiting", owner: null });
+    world.clock.advance(HOUR);
+    expect(await run.result()).toBe("late");
+  });
+});
+
+describe("an end that a cancel has taken back, before the mail tells of the cancel", () => {
+  function isEnd({ entries }: RunCommit): boolean {
+    return entries.some(({ type }) => type === "run.succeeded");
+  }
+
+  /** Runs `flow` until its end was refused; `told` lets the mail in and waits for the run's end. */
+  async function overtake(flow: Workflow<undefined, unknown>) {
+    const world = await openWorld("memory", { leaseClock: manualClock() });
+    const mail = gate();
+    let isOvertaken = false;
+    const client = await openOn(world.store, {}, []);
+    const overrides = {
+      commit: async (request: Commit) => {
+        if (!isOvertaken && request.runs.some(isEnd)) {
+          isOvertaken = true;
+          void client.cancel("r");
+          await rounds();
+        }
+        return world.store.commit(request);
+      },
+      owned: async (worker: string, options: { news: boolean }) => {
+        if (isOvertaken) await mail.passed;
+        return world.store.owned(worker, options);
+      },
+    };
+    const pawl = await openOn(world.store, overrides, [flow]);
+    await pawl.start(flow, undefined, { id: "r" });
+    await rounds(1000);
+    expect(isOvertaken).toBe(true);
+    const told = async () => {
+      await rounds();
+      mail.open();
+      await rounds();
+      return world.journal("r");
+    };
+    return { told };
+  }
+
+  it("P19 I5 is followed by no outcome of a step that is still under way", async () => {
+    const slow = gate<string>();
+    const hasty = workflow("hasty", async (ctx) => {
+      void ctx.step("slow", () => slow.passed);
+      return ctx.step("a", () => "done");
+    });
+    const { told } = await overtake(hasty);
+    slow.open("late");
+    const journal = await told();
+    expect(journal.slice(-3)).toEqual(["step.completed a", "run.cancelling", "run.cancelled"]);
+  });
+
+  it("P19 I5 is followed by no call of a branch that goes on without the body", async () => {
+    const elsewhere = gate();
+    const begun: string[] = [];
+    let bodies = 0;
+    const hasty = workflow("hasty", async (ctx) => {
+      if (++bodies === 1) void elsewhere.passed.then(() => ctx.step("late", () => void begun.push("late")));
+      return ctx.step("a", () => "done");
+    });
+    const { told } = await overtake(hasty);
+    elsewhere.open();
+    const journal = await told();
+    expect(journal.slice(-3)).toEqual(["step.completed a", "run.cancelling", "run.cancelled"]);
+    expect(begun).toEqual([]);
+  });
+});
