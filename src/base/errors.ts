@@ -36,6 +36,7 @@ export type ErrorCode =
   | "journal_entry_missing"
   | "key_reused"
   | "lease_lost"
+  | "link_refused"
   | "mailbox_full"
   | "max_retries_exceeded"
   | "newer_schema"
@@ -71,6 +72,7 @@ export type ErrorCode =
   | "unsafe_retry"
   | "version_mismatch"
   | "wait_timeout"
+  | "webhook_refused"
   | "worker_directory_busy";
 
 export interface PawlErrorOptions {

@@ -1,0 +1,12 @@
+import { NOTIFY_WORKFLOW } from "./notification.ts";
+import { SCHEDULE_WORKFLOW } from "./slot-run.ts";
+
+/** What the runs that keep links to approvals are runs of. */
+export const LINK_WORKFLOW = "pawl.link";
+
+const OWN: ReadonlySet<string> = new Set([SCHEDULE_WORKFLOW, NOTIFY_WORKFLOW, LINK_WORKFLOW]);
+
+/** Whether runs of it are the engine's own: they come with every worker, and nobody looks for them among the runs of users. */
+export function isOwnWorkflow(name: string): boolean {
+  return OWN.has(name);
+}
