@@ -1,7 +1,8 @@
 import { PawlError } from "../base/errors.ts";
 import { LIMITS } from "../core/limits.ts";
 import { isOwnWorkflow } from "../core/own-workflows.ts";
-import type { RunRow, Store, RunQuery as StoreQuery } from "../core/store.ts";
+import type { RunFilter } from "../core/run-query.ts";
+import type { RunRow, Store } from "../core/store.ts";
 import { type PublicStatus, publicStatus, RUN_STATES, type RunState } from "../core/transition.ts";
 import { type RunSummary, summaryOf } from "./run.ts";
 
@@ -41,12 +42,7 @@ export async function listRuns(store: Store, query: RunQuery): Promise<Page<RunS
 }
 
 /** Runs, newest first, without the engine's own, unless they are asked for. */
-async function pageOf(
-  store: Store,
-  filter: Omit<StoreQuery, "before" | "limit">,
-  cursor: string | undefined,
-  limit: number,
-): Promise<RunRow[]> {
+async function pageOf(store: Store, filter: RunFilter, cursor: string | undefined, limit: number): Promise<RunRow[]> {
   const found: RunRow[] = [];
   for (let before = cursor; found.length < limit; ) {
     const rows = await store.runs({ ...filter, limit, ...(before === undefined ? {} : { before }) });
