@@ -4,6 +4,16 @@ export type { Codec, FieldAddress } from "./base/envelope.ts";
 export { type ErrorCode, hasCode, PawlError, RetryableError, TerminalError } from "./base/errors.ts";
 export type { Advanced, AdvanceOptions } from "./client/advance.ts";
 export type {
+  ApprovalLinks,
+  LinkDecision,
+  LinkOptions,
+  LinkRefusal,
+  LinkSummary,
+  NewLink,
+  OpenedLink,
+  Person,
+} from "./client/approval-links.ts";
+export type {
   ApprovalPage,
   ApprovalQuery,
   ApprovalSummary,
@@ -14,6 +24,7 @@ export type {
 export type { CallbackFailure, CallbackReceipt, Callbacks } from "./client/callbacks.ts";
 export type { Debounce } from "./client/debounce.ts";
 export type { Accepted, AcceptOptions, Documents, FreshOptions } from "./client/documents.ts";
+export type { Emitted, WorkflowTrigger } from "./client/events.ts";
 export type { ImportOptions } from "./client/import.ts";
 export type { StepReport } from "./client/manual.ts";
 export { Pawl, type PawlOptions } from "./client/pawl.ts";
@@ -32,7 +43,6 @@ export type {
 } from "./client/run.ts";
 export type { Page, RunQuery, RunSelection, RunTotals } from "./client/run-list.ts";
 export type { EventsOptions } from "./client/run-events.ts";
-export type { Page, RunQuery } from "./client/run-list.ts";
 export type { ScheduleOptions, ScheduleSummary } from "./client/schedules.ts";
 export type { StartOptions } from "./client/start.ts";
 export type {
@@ -58,6 +68,7 @@ export type {
   Risk,
   ServiceLevel,
   VoteDecision,
+  VoteLink,
 } from "./core/approval.ts";
 export type { BreakerOptions } from "./core/breaker.ts";
 export type { Amounts, BudgetOptions, BudgetStatus } from "./core/budget.ts";
@@ -84,7 +95,13 @@ export type { EffectRecord } from "./core/ledger.ts";
 export type { MachinePosition } from "./core/machine-position.ts";
 export type { MigratedRun, Migration, SavedRun, SavedStep } from "./core/migration.ts";
 export type { NoProgress } from "./core/no-progress.ts";
-export type { ApprovalNotification, IncompleteNotification, Notification, Notifier } from "./core/notification.ts";
+export type {
+  ApprovalNotification,
+  IncompleteNotification,
+  Notification,
+  NotificationLink,
+  Notifier,
+} from "./core/notification.ts";
 export type { Retry, RetryOptions } from "./core/retry.ts";
 export type { RetryBudgetOptions } from "./core/retry-budget.ts";
 export type { Misfire, Overlap } from "./core/schedule.ts";
@@ -111,6 +128,7 @@ export type {
 export type { DocumentStatus } from "./core/status-words.ts";
 export type { Store } from "./core/store.ts";
 export type { PublicStatus, RunState } from "./core/transition.ts";
+export type { Condition, EventFilter, PawlEvent, Trigger } from "./core/trigger.ts";
 export type { Detected, UndoInfo } from "./core/undoable-call.ts";
 export {
   type Guard,

@@ -38,6 +38,7 @@ export type ErrorCode =
   | "journal_entry_missing"
   | "key_reused"
   | "lease_lost"
+  | "link_refused"
   | "mailbox_full"
   | "max_retries_exceeded"
   | "newer_schema"
@@ -77,6 +78,7 @@ export type ErrorCode =
   | "unsupported_media_type"
   | "version_mismatch"
   | "wait_timeout"
+  | "webhook_refused"
   | "worker_directory_busy";
 
 export interface PawlErrorOptions {

@@ -12,6 +12,7 @@ import {
   type Risk,
   VOTES,
   type VoteDecision,
+  type VoteLink,
 } from "../core/approval.ts";
 import {
   type ApprovalDecided,
@@ -106,6 +107,8 @@ export interface Decision {
   readonly arguments?: unknown;
   /** Of the action that they have seen: refused if the approval is about another one. Default: that of the approval. */
   readonly hash?: string;
+  /** The link that they decided with; `pawl.links.decide` says so. */
+  readonly link?: VoteLink;
 }
 
 /** What became of a decision that was recorded. */
@@ -358,7 +361,7 @@ function textOf(after: Pick<WaitRow, "run" | "key"> | undefined): string | null 
 }
 
 function castVote(request: ApprovalRequested, decision: Decision): CastVote {
-  const { by, roles = [], reason, from, hash } = decision;
+  const { by, roles = [], reason, from, hash, link } = decision;
   return {
     approval: request.id,
     hash: hash ?? request.hash,
@@ -368,6 +371,7 @@ function castVote(request: ApprovalRequested, decision: Decision): CastVote {
     ...(from === undefined ? {} : { from }),
     ...(reason === undefined ? {} : { reason }),
     ...("arguments" in decision ? { arguments: decision.arguments } : {}),
+    ...(link === undefined ? {} : { link }),
   };
 }
 

@@ -7,11 +7,14 @@ import { type Workflow, workflow } from "../core/workflow.ts";
 /** Hours, with growing pauses: a receiver may be down for a night. */
 const RETRY = { max: 12, base: "5s", factor: 3, cap: "2h", on: "any" } as const;
 
+/** Adds what must not be recorded, each time that it is sent. */
+export type Complete = (notification: Notification) => Promise<Notification>;
+
 /**
  * What sends notifications: every process that has notifiers works on it. Each notifier is a step of its own, tried again by itself, so that one that is
  * down does not make the others send twice. Workers may have other notifiers than the one before them: what is recorded counts by its name.
  */
-export function notifyWorkflow(notifiers: readonly Notifier[]): Workflow {
+export function notifyWorkflow(notifiers: readonly Notifier[], complete: Complete): Workflow {
   assertNotifiers(notifiers);
   const options = {
     name: NOTIFY_WORKFLOW,
@@ -22,9 +25,11 @@ export function notifyWorkflow(notifiers: readonly Notifier[]): Workflow {
   } as const;
   return workflow(options, async (ctx, notification: Notification) => {
     const sending = notifiers.map((notifier) =>
-      ctx.step(notifier.name, async ({ signal }) => void (await notifier.notify(notification, { signal })), {
-        kind: "api",
-      }),
+      ctx.step(
+        notifier.name,
+        async ({ signal }) => void (await notifier.notify(await complete(notification), { signal })),
+        { kind: "api" },
+      ),
     );
     const failed = (await Promise.allSettled(sending)).flatMap((sent, index) =>
       sent.status === "rejected" ? [`${notifiers[index]?.name}: ${messageOf(sent.reason)}`] : [],

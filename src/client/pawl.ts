@@ -5,13 +5,13 @@ import { type Duration, toMs } from "../base/duration.ts";
 import type { Codec } from "../base/envelope.ts";
 import { PawlError } from "../base/errors.ts";
 import { assertName, createIds, type Ids } from "../base/ids.ts";
-import { utf8Length } from "../base/utf8.ts";
 import type { Log } from "../core/context.ts";
 import { ENDS, type Entry } from "../core/journal.ts";
-import { DEFAULTS, LIMITS } from "../core/limits.ts";
+import { DEFAULTS } from "../core/limits.ts";
 import type { Notifier } from "../core/notification.ts";
 import type { Store } from "../core/store.ts";
 import { isTerminal, publicStatus } from "../core/transition.ts";
+import type { PawlEvent } from "../core/trigger.ts";
 import { sealValue } from "../core/values.ts";
 import type { Workflow } from "../core/workflow.ts";
 import { factsOf } from "../core/workflow-facts.ts";
@@ -19,6 +19,7 @@ import { defaultCodec } from "../stores/default-codec.ts";
 import { Registry } from "../worker/registry.ts";
 import { Worker, type WorkerOptions } from "../worker/worker.ts";
 import { type Advanced, type AdvanceOptions, advanceRun } from "./advance.ts";
+import { ApprovalLinks } from "./approval-links.ts";
 import { Approvals } from "./approvals.ts";
 import { callbackSecrets } from "./callback-secrets.ts";
 import { Callbacks } from "./callbacks.ts";
@@ -26,16 +27,19 @@ import { Changes } from "./changes.ts";
 import { consoleLog, harmless } from "./console-log.ts";
 import { assertSameCancel } from "./decision.ts";
 import { Documents } from "./documents.ts";
+import { type Emitted, Events, type WorkflowTrigger } from "./events.ts";
 import { forkPoint, retryPoint } from "./fork.ts";
 import { assertImported, type ImportOptions, readImport } from "./import.ts";
 import { type Inheriting, inherit } from "./inherit.ts";
 import { type Machine, machineOf } from "./machine.ts";
 import { reportStep, type StepReport } from "./manual.ts";
-import { notifyWorkflow } from "./notify-workflow.ts";
+import { withLinks } from "./notification-links.ts";
 import { DEFAULT_STORE, storeOf } from "./open-store.ts";
 import { Operations } from "./operations.ts";
 import { assertSignalName, type SendPorts } from "./own-signals.ts";
+import { withOwn } from "./own-workflows.ts";
 import { type Choice, resolveRun } from "./resolve.ts";
+import { retentionOf } from "./retention.ts";
 import { type RewriteOptions, rewriteRun } from "./rewrite.ts";
 import {
   type CancelOptions,
@@ -44,6 +48,7 @@ import {
   RunHandle,
   type RunSource,
   type RunSummary,
+  reasonOf,
   resultOf,
   rowOf,
   runHasEnded,
@@ -51,7 +56,7 @@ import {
   type SignalOptions,
 } from "./run.ts";
 import { listRuns, type Page, positive, type RunQuery } from "./run-list.ts";
-import { type ScheduleOptions, type ScheduleSummary, Schedules, scheduleWorkflow } from "./schedules.ts";
+import { type ScheduleOptions, type ScheduleSummary, Schedules } from "./schedules.ts";
 import { type StartOptions, type StartPorts, startRun, startSpace } from "./start.ts";
 import { onStopSignals } from "./stop-signals.ts";
 import { isCovered } from "./stranded.ts";
@@ -88,6 +93,10 @@ export interface PawlOptions {
   readonly notifiers?: readonly Notifier[];
   /** What tokens of `ctx.callback` are made with: at least 32 characters, the same in all processes. A new one goes in front of the old one. */
   readonly secret?: string | readonly string[];
+  /** Where people reach the server, such as "https://pawl.example": notifications of approvals then have links to decide with. Default: none. */
+  readonly publicUrl?: string;
+  /** Events that start runs, besides those that workflows declare with `on`. */
+  readonly triggers?: readonly WorkflowTrigger[];
   /** A name for people; ownership never depends on it. Default: the host's name. */
   readonly name?: string;
 }
@@ -101,6 +110,8 @@ export class Pawl {
   readonly store: Store;
   /** Questions to people: `list` them, `get` one, `decide`. */
   readonly approvals: Approvals;
+  /** Links that let one person decide about one approval: `create`, `open`, `decide`, `revoke`, `list`. */
+  readonly links: ApprovalLinks;
   /** Answers of outside systems: `answer` a token of `ctx.callback`, `fail` it, or `revoke` it by its id. */
   readonly callbacks: Callbacks;
   /** Documents of a `file:` store that somebody has edited or that are damaged: `held`, `accept`, `rebuild`, `fresh`. */
@@ -117,6 +128,7 @@ export class Pawl {
   readonly #ports: StartPorts;
   readonly #source: RunSource;
   readonly #schedules: Schedules;
+  readonly #events: Events;
   readonly #undo: (() => void)[] = [];
   #closing: Promise<void> | null = null;
 
@@ -137,7 +149,12 @@ export class Pawl {
 
   private constructor(store: Store, options: PawlOptions) {
     this.store = store;
-    this.#registry = new Registry(withOwn((options.workflows ?? []) as readonly Workflow[], options.notifiers ?? []));
+    this.#registry = new Registry(
+      withOwn(
+        options,
+        withLinks(options.publicUrl, () => this.links),
+      ),
+    );
     this.#codec = options.codec ?? defaultCodec;
     this.#log = harmless(options.logger ?? consoleLog);
     this.#machine = machineOf(options);
@@ -187,11 +204,17 @@ export class Pawl {
       retryOnce: (id) =>
         this.#inherit(id, { where: (journal) => retryPoint(id, journal), isRetry: true, isOnly: true }),
     });
+    this.links = new ApprovalLinks({
+      ...this.#ports,
+      approvals: this.approvals,
+      cancel: (run, reason) => this.cancel(run, { reason }),
+      assertOpen: () => this.#assertOpen(),
+    });
+    this.#events = new Events(this.#ports, options.triggers);
     this.#schedules = new Schedules({ ...this.#ports, cancel: (run, reason) => this.cancel(run, { reason }) });
   }
 
   #workerOptions(options: PawlOptions, pollMs: number): Omit<WorkerOptions, "callbackSecrets"> {
-    const { retention } = options;
     const { host, sliceRuns, random, identity } = this.#machine;
     return {
       name: options.name ?? hostname(),
@@ -204,19 +227,7 @@ export class Pawl {
       housekeepingMs: DEFAULTS.housekeepingMs,
       versionGraceMs:
         options.versionGrace === undefined ? DEFAULTS.versionGraceMs : toMs(options.versionGrace, "versionGrace"),
-      retention:
-        retention === false
-          ? null
-          : {
-              succeededMs:
-                retention?.succeeded === undefined
-                  ? DEFAULTS.retention.succeededMs
-                  : toMs(retention.succeeded, "retention.succeeded"),
-              failedMs:
-                retention?.failed === undefined
-                  ? DEFAULTS.retention.failedMs
-                  : toMs(retention.failed, "retention.failed"),
-            },
+      retention: retentionOf(options.retention),
       codec: this.#codec,
       host,
       sliceRuns,
@@ -295,6 +306,12 @@ export class Pawl {
     if (delivery === "missing") throw runNotFound(id);
     if (delivery === "ended") throw runHasEnded(id, `signal "${name}"`);
     this.#worker.hint();
+  }
+
+  /** Starts a run of each workflow that has a trigger for this event. The same event again starts nothing. */
+  async emit(event: PawlEvent): Promise<Emitted> {
+    this.#assertOpen();
+    return this.#events.emit(event);
   }
 
   /** Stops a run. Resolves when that is recorded, or tells how it had ended before. */
@@ -459,23 +476,6 @@ export class Pawl {
   }
 }
 
-/** Whoever works also looks after schedules, whatever they start; whoever has notifiers also sends notifications. */
-function withOwn(workflows: readonly Workflow[], notifiers: readonly Notifier[]): readonly Workflow[] {
-  const schedules = workflows.length === 0 ? [] : [scheduleWorkflow];
-  return [...workflows, ...schedules, ...(notifiers.length === 0 ? [] : [notifyWorkflow(notifiers)])];
-}
-
 function isStore(value: unknown): value is Store {
   return typeof value === "object" && value !== null && typeof (value as { commit?: unknown }).commit === "function";
-}
-
-function reasonOf({ reason = "" }: CancelOptions): string {
-  if (typeof reason !== "string")
-    throw new PawlError("invalid_argument", `The reason of a cancel is text, not ${typeof reason}. Give a sentence.`);
-  if (utf8Length(reason) <= LIMITS.reasonBytes) return reason;
-  throw new PawlError(
-    "too_large",
-    `The reason takes more than ${LIMITS.reasonBytes} bytes. Give a sentence, and keep the rest elsewhere.`,
-    { fields: { path: "reason", maxBytes: LIMITS.reasonBytes } },
-  );
 }

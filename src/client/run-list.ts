@@ -1,9 +1,8 @@
 import { PawlError } from "../base/errors.ts";
 import { LIMITS } from "../core/limits.ts";
-import { NOTIFY_WORKFLOW } from "../core/notification.ts";
+import { OWN_WORKFLOWS } from "../core/own-workflows.ts";
 import { OWNED_STATES, ownerIn } from "../core/owners.ts";
 import type { RunFilter } from "../core/run-query.ts";
-import { SCHEDULE_WORKFLOW } from "../core/slot-run.ts";
 import type { Store } from "../core/store.ts";
 import { type PublicStatus, publicStatus, RUN_STATES, type RunState } from "../core/transition.ts";
 import { type Facts, readFacts } from "../core/workflow-facts.ts";
@@ -61,13 +60,11 @@ export async function countRuns(store: Store, selection: RunSelection, bound: nu
   return { counts: totals, atLeast };
 }
 
-const OWN: readonly string[] = [SCHEDULE_WORKFLOW, NOTIFY_WORKFLOW];
-
-/** Without the runs that keep schedules or send notifications, unless they are asked for. */
+/** Without the engine's own runs, unless they are asked for. */
 export function filterOf(selection: RunSelection, facts: ReadonlyMap<string, Facts>): RunFilter {
   const { workflow, tag, parent, search, owner, after, before } = selection;
   const states = statesOf(selection);
-  const except = OWN.filter((own) => own !== workflow);
+  const except = OWN_WORKFLOWS.filter((own) => own !== workflow);
   return {
     except,
     ...(workflow !== undefined && { workflow }),

@@ -1,9 +1,11 @@
 import { decode } from "../base/codec.ts";
 import type { Codec } from "../base/envelope.ts";
 import { PawlError } from "../base/errors.ts";
+import { utf8Length } from "../base/utf8.ts";
 import type { BudgetStatus } from "../core/budget.ts";
 import type { Ended, Entry, Parked, StoredEntry } from "../core/journal.ts";
 import { type EffectRecord, ledgerOf } from "../core/ledger.ts";
+import { LIMITS } from "../core/limits.ts";
 import { BLOCKED, type Block, isOwnKey } from "../core/outline.ts";
 import { OWNED_STATES, ownerIn } from "../core/owners.ts";
 import { type StateDocument, stateDocument } from "../core/state-document.ts";
@@ -377,4 +379,16 @@ async function journalOf(id: string, { store, codec }: RunSource, range?: Journa
 export async function documentOf(id: string, source: RunSource): Promise<StateDocument> {
   const entries = await journalOf(id, source);
   return stateDocument(await rowOf(id, source.store), entries);
+}
+
+/** Why it is cancelled, for people. */
+export function reasonOf({ reason = "" }: CancelOptions): string {
+  if (typeof reason !== "string")
+    throw new PawlError("invalid_argument", `The reason of a cancel is text, not ${typeof reason}. Give a sentence.`);
+  if (utf8Length(reason) <= LIMITS.reasonBytes) return reason;
+  throw new PawlError(
+    "too_large",
+    `The reason takes more than ${LIMITS.reasonBytes} bytes. Give a sentence, and keep the rest elsewhere.`,
+    { fields: { path: "reason", maxBytes: LIMITS.reasonBytes } },
+  );
 }

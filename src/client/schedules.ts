@@ -30,6 +30,7 @@ import { type Workflow, workflow } from "../core/workflow.ts";
 import type { Registry } from "../worker/registry.ts";
 import { CHANGE, openChange, openSchedule, sealSchedule } from "../worker/schedule-keeper.ts";
 import type { Worker } from "../worker/worker.ts";
+import { assertNoLink } from "./link-workflow.ts";
 
 export interface ScheduleOptions {
   /** Five fields (minute hour day month weekday), six with seconds in front, or a word such as "@daily". Either this or `every`. */
@@ -234,6 +235,7 @@ export class Schedules {
     const { overlap = "allow", misfire = "fireOnce", tags = [], priority = 0, deadline } = options;
     const known = this.#known(target, options);
     assertNoSchedule(known?.name ?? target);
+    assertNoLink(known?.name ?? target);
     const timing = timingOf(options, now);
     assertOneOf("overlap", overlap, OVERLAPS);
     assertOneOf("misfire", misfire, MISFIRES);

@@ -23,6 +23,7 @@ import type { Registry } from "../worker/registry.ts";
 import type { Worker } from "../worker/worker.ts";
 import { type Burst, type Debounce, quietOf, startDebounced } from "./debounce.ts";
 import { workable } from "./found-run.ts";
+import { assertNoLink } from "./link-workflow.ts";
 
 export interface StartOptions {
   /** The run's id. A second start with it and the same input is the same run; with other input a conflict. */
@@ -81,6 +82,7 @@ export function startRun(
 ): Promise<string> {
   checkOptions(options);
   assertNoSchedule(typeof workflow === "string" ? workflow : workflow?.name);
+  assertNoLink(workflow);
   const known = typeof workflow === "string" ? ports.registry.newest(workflow) : workflow;
   if (known === undefined) return startElsewhere(ports, workflow as string, input, options);
   const target = targetHere(known);

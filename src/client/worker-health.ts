@@ -1,7 +1,6 @@
 import { readFileSync } from "node:fs";
 import { isSameBoot } from "../base/boot.ts";
-import { NOTIFY_WORKFLOW } from "../core/notification.ts";
-import { SCHEDULE_WORKFLOW } from "../core/slot-run.ts";
+import { isOwnWorkflow } from "../core/own-workflows.ts";
 import type { ProcessIdentity, Store, WorkerRow } from "../core/store.ts";
 import { isPlainlyDead, processIdentity } from "../worker/process-identity.ts";
 
@@ -34,7 +33,7 @@ export function isLive({ health }: Pick<WorkerStatus, "health">): boolean {
 
 /** What the user has given it: that every worker can keep schedules is no news. */
 export function ownHandles(handles: WorkerStatus["handles"]): WorkerStatus["handles"] {
-  return handles.filter(({ workflow }) => workflow !== SCHEDULE_WORKFLOW && workflow !== NOTIFY_WORKFLOW);
+  return handles.filter(({ workflow }) => !isOwnWorkflow(workflow));
 }
 
 /** A worker as programs are told of it. */

@@ -1,7 +1,7 @@
 // Votes
 // What people say about an approval, and what follows from it. Pure: whoever sends a vote asks here first, and the owner of the run asks again (I15).
 import { PawlError } from "../base/errors.ts";
-import { type ApprovalVote, VOTES, type VoteDecision } from "./approval.ts";
+import { type ApprovalVote, VOTES, type VoteDecision, type VoteLink } from "./approval.ts";
 import { type ApprovalDecided, type ApprovalRequested, approversAt, isInvolved, levelAt } from "./approval-request.ts";
 import { closesAt } from "./approval-times.ts";
 import type { InboxRow } from "./store.ts";
@@ -17,6 +17,7 @@ export interface CastVote {
   readonly from?: string;
   readonly reason?: string;
   readonly arguments?: unknown;
+  readonly link?: VoteLink;
 }
 
 export interface TimedVote extends CastVote {
@@ -118,7 +119,7 @@ function decided(request: ApprovalRequested, last: TimedVote, votes: readonly Ti
   };
 }
 
-function plainVote({ by, roles, decision, at, from, reason }: TimedVote): ApprovalVote {
+function plainVote({ by, roles, decision, at, from, reason, link }: TimedVote): ApprovalVote {
   return {
     by,
     roles,
@@ -126,6 +127,7 @@ function plainVote({ by, roles, decision, at, from, reason }: TimedVote): Approv
     at,
     ...(from === undefined ? {} : { from }),
     ...(reason === undefined ? {} : { reason }),
+    ...(link === undefined ? {} : { link }),
   };
 }
 

@@ -118,6 +118,13 @@ export const VOTES = ["approved", "denied", "changes_requested"] as const;
 /** What a person may say. */
 export type VoteDecision = (typeof VOTES)[number];
 
+/** The link that a person decided with. */
+export interface VoteLink {
+  readonly id: string;
+  /** Whom it was made for: a person or a role. */
+  readonly for: string;
+}
+
 /** What one person has said. */
 export interface ApprovalVote {
   readonly by: string;
@@ -127,6 +134,8 @@ export interface ApprovalVote {
   readonly at: number;
   readonly from?: string;
   readonly reason?: string;
+  /** Absent: without a link. */
+  readonly link?: VoteLink;
 }
 
 /** An escalation that asked others: who handed over to whom, when and why. */

@@ -55,6 +55,8 @@ export const LIMITS = {
   everyMs: 1000,
   /** The shortest time between two reminders of an approval: each is an entry and a notification. */
   remindMs: 60_000,
+  /** How much longer than its link the run lives that keeps it: time to end by itself. A day. */
+  linkGraceMs: 86_400_000,
   /** A slot that is found later than this counts as missed: time enough for a restart or a take-over. */
   misfireMs: 60_000,
   /** Missed slots that `misfire: "catchUp"` makes up for, the newest of them; older ones are skipped, and that is told. */

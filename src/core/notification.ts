@@ -46,6 +46,15 @@ export interface ApprovalNotification extends AnyNotification {
   readonly denials: ApprovalDenials;
   /** Store time at which the approval expires. */
   readonly due: number;
+  /** Pages to decide on, one for each of `to`, where the engine has a `publicUrl`. They are made when it is sent and are recorded nowhere. */
+  readonly links?: readonly NotificationLink[];
+}
+
+export interface NotificationLink {
+  /** Of `to`. A role's members sign in. */
+  readonly for: string;
+  /** Whoever has it can decide: pass it on to its receiver alone. */
+  readonly url: string;
 }
 
 /** A run has ended, and not all that it had done could be undone. */

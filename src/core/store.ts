@@ -18,6 +18,7 @@ import type { Isolation, Sql } from "./sql.ts";
 import type { FileKeeper } from "./store-files.ts";
 import type { StreamKeeper } from "./streams.ts";
 import type { RunState } from "./transition.ts";
+import type { Trigger } from "./trigger.ts";
 
 export interface Store extends FileKeeper, StreamKeeper, RunReader, HoldKeeper, AuditKeeper, CatalogueKeeper {
   readonly kind: string;
@@ -143,6 +144,8 @@ export interface Handle {
   readonly concurrency?: number;
   /** How many runs of one rate of this workflow may begin in any span of `perMs`. */
   readonly rate?: { readonly limit: number; readonly perMs: number };
+  /** Events that start a run of it: whoever has only the store can read them here. */
+  readonly on?: readonly Trigger[];
 }
 
 /**

@@ -17,6 +17,7 @@ import { type Duration, type Retry, retryPolicy } from "./retry.ts";
 import { type RetryBudget, type RetryBudgetOptions, retryBudget } from "./retry-budget.ts";
 import type { SchemaInput, SchemaOutput, StandardSchema } from "./schema.ts";
 import { structureOf, usesOf } from "./structure.ts";
+import { type Trigger, triggersOf } from "./trigger.ts";
 
 /** What a body may do about clocks, randomness and timers of its own: tell, refuse, or nothing. */
 export type Guard = "warn" | "error" | "off";
@@ -72,6 +73,8 @@ export interface WorkflowOptions<I = unknown> {
   readonly versionPolicy?: VersionPolicy;
   /** Functions that bring the state of runs from other versions to this one. They run only if somebody decides so. Default: none. */
   readonly migrations?: readonly Migration[];
+  /** Events that start a run of it: `{ event: "order.paid", where: { "customer.country": "NO" } }`. Default: none. */
+  readonly on?: Trigger | readonly Trigger[];
 }
 
 export type VersionPolicy = "semver" | "exact" | "ignore";
@@ -119,6 +122,7 @@ export interface Definition {
   readonly runId: ((facts: NewRunFacts) => string | null) | null;
   readonly versionPolicy: VersionPolicy;
   readonly migrations: readonly Migration[];
+  readonly triggers: readonly Trigger[];
   /** What a run that was begun with it may be compared by; `null` where there is nothing but code. */
   readonly structure: string | null;
   /** What the structure is the hash of, as plain data, where a workflow is made of named parts. */
@@ -184,6 +188,7 @@ function definitionOf(options: WorkflowOptions<never>, handler: Handler<unknown,
     uses,
     versionPolicy: versionPolicyOf(options),
     migrations: migrationsOf(options.migrations, options.name),
+    triggers: triggersOf(options.on, `workflow "${options.name}"`),
     structure: structureOf(null, uses),
     isVersioned: options.version !== undefined,
     runId: null,

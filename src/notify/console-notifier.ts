@@ -40,12 +40,14 @@ function approvalText({
   summary,
   denials,
   approval,
+  links = [],
 }: ApprovalNotification): string {
   const reached = level === 0 ? "" : `, level ${level}${action === null ? "" : ` (${action})`}`;
   const denied =
     denials.tool === 0 ? "" : `Denied in this run before: ${denials.tool}, this very action ${denials.action}. `;
+  const pages = links.map((link) => ` ${link.for}: ${link.url}`).join("");
   return (
     `[pawl] Approval "${step}" ${WORDS[event]} in ${workflow} ${run}: ${summary} (risk ${risk}). ${denied}` +
-    `Waiting ${formatMs(waitedMs)}${reached}. For ${to.join(", ")}: pawl approve ${approval} --by <name>`
+    `Waiting ${formatMs(waitedMs)}${reached}. For ${to.join(", ")}: pawl approve ${approval} --by <name>${pages === "" ? "" : ` or on a page.${pages}`}`
   );
 }

@@ -10,6 +10,8 @@ for (const [network, bits] of [
   ["10.0.0.0", 8],
   ["100.64.0.0", 10],
   ["127.0.0.0", 8],
+  // A public number, and yet the machine's own host answers to it: the metadata of Azure.
+  ["168.63.129.16", 32],
   ["169.254.0.0", 16],
   ["172.16.0.0", 12],
   ["192.0.0.0", 24],
@@ -51,8 +53,9 @@ export interface Address {
 
 export type Resolve = (host: string) => Promise<readonly Address[]>;
 
+/** What is no address of its family is not public either: the list of networks knows nothing of it. */
 export function isPublic({ address, family }: Address): boolean {
-  return !NOT_PUBLIC.check(address, family === 6 ? "ipv6" : "ipv4");
+  return isIP(address) === family && !NOT_PUBLIC.check(address, family === 6 ? "ipv6" : "ipv4");
 }
 
 /** The address to connect to. A host that has any address that is not public is refused: which one is used is a matter of chance. */

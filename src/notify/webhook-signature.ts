@@ -8,11 +8,12 @@ const LEAST_BYTES = 24;
 /** The `webhook-signature` of a message by Standard Webhooks: one for each secret, so that secrets can be changed without a gap. */
 export function signWebhook(
   secrets: readonly string[],
-  message: { readonly id: string; readonly timestamp: number; readonly body: string },
+  message: { readonly id: string; readonly timestamp: number; readonly body: string | Uint8Array },
 ): string {
   const { id, timestamp, body } = message;
-  const signed = `${id}.${timestamp}.${body}`;
-  return secrets.map((secret) => `v1,${createHmac("sha256", keyOf(secret)).update(signed).digest("base64")}`).join(" ");
+  const sign = (secret: string) =>
+    createHmac("sha256", keyOf(secret)).update(`${id}.${timestamp}.`).update(body).digest("base64");
+  return secrets.map((secret) => `v1,${sign(secret)}`).join(" ");
 }
 
 /** The bytes of a secret: base64, usually with "whsec_" in front. */

@@ -30,6 +30,7 @@ import { cookieName, cookieOf } from "./session-cookie.ts";
 import { isSameSecret, type Session, Sessions } from "./sessions.ts";
 import { misfitOf, object } from "./shape.ts";
 import { type Web, webOf } from "./web.ts";
+import { type Hooks, hooksOf } from "./webhooks.ts";
 
 export interface AppOptions {
   /** The engine whose store is served, to every credential that names no other. */
@@ -44,6 +45,8 @@ export interface AppOptions {
   /** Believe the last address of `X-Forwarded-For`. Only behind a proxy that sets it. Default false. */
   readonly trustProxy?: boolean;
   readonly limits?: Partial<ServerLimits>;
+  /** Webhooks that start runs, by the name that senders call: `POST /api/hooks/NAME`. */
+  readonly hooks?: Hooks;
   /** Whose code is known here: their graphs can be drawn. */
   readonly workflows?: readonly Workflow<never, unknown>[];
   /** The folder of the dashboard. Default: the one that Pawl brings along. `null`: none. */
@@ -79,6 +82,7 @@ export function createApp(options: AppOptions): App {
     credentials,
     sessions: new Sessions(clock, limits),
     streams: new EventStreams(clock, limits),
+    hooks: hooksOf(options.hooks ?? {}, tenants, OWN_STORE),
     routes: ALL_ROUTES,
     workflows: (options.workflows ?? []) as readonly Workflow[],
     publicUrl: options.publicUrl ?? null,

@@ -7,6 +7,7 @@ import type { EventStreams } from "./event-stream.ts";
 import type { Route } from "./route.ts";
 import type { ServerLimits } from "./server-limits.ts";
 import type { Sessions } from "./sessions.ts";
+import type { KnownHook } from "./webhooks.ts";
 
 /** What routes share: everything that lives as long as the server. */
 export interface ServerParts {
@@ -15,6 +16,8 @@ export interface ServerParts {
   readonly credentials: Credentials;
   readonly sessions: Sessions;
   readonly streams: EventStreams;
+  /** Webhooks that are taken, by their names. */
+  readonly hooks: ReadonlyMap<string, KnownHook>;
   readonly routes: readonly Route[];
   /** Whose code is known here: their graphs can be drawn. */
   readonly workflows: readonly Workflow[];

@@ -39,7 +39,7 @@ export async function workflowsOf(
     for (const { workflow, version } of ownHandles(handles)) line(workflow, version).workers.push(id);
   const rows = await pawl.store.runs({ states: UNFINISHED, limit: LIMITS.listPageMax });
   for (const { workflow, version } of rows) if (!OWN.has(workflow)) line(workflow, version).unfinished++;
-  const owners = new Map(known.map(({ name, definition }) => [name, definition.owner]));
+  const owners = new Map(known.map(({ name, definition }) => [name, definition.owners.stuck]));
   const workflows = [...names].sort(([a], [b]) => (a < b ? -1 : 1));
   return {
     workflows: workflows.map(([name, versions]) => ({

@@ -80,7 +80,7 @@ function startsOf(workflow: Workflow): string[] {
 
 export function handleOf(workflow: Workflow): Handle {
   const { name, version, definition } = workflow;
-  const { flow, versionPolicy, migrations } = definition;
+  const { flow, versionPolicy, migrations, triggers } = definition;
   return {
     workflow: name,
     version,
@@ -88,5 +88,6 @@ export function handleOf(workflow: Workflow): Handle {
     ...(migrations.length > 0 && { migrates: startsOf(workflow) }),
     ...(flow?.concurrency != null && { concurrency: flow.concurrency.limit }),
     ...(flow?.rate != null && { rate: { limit: flow.rate.limit, perMs: flow.rate.perMs } }),
+    ...(triggers.length > 0 && { on: triggers }),
   };
 }

@@ -3,8 +3,11 @@ import type { Route } from "../route.ts";
 import { actionRoutes } from "./actions.ts";
 import { approvalRoutes } from "./approvals.ts";
 import { documentRoutes } from "./document.ts";
+import { eventRoutes } from "./events.ts";
 import { fleetRoutes } from "./fleet.ts";
 import { healthRoutes } from "./health.ts";
+import { hookRoutes } from "./hooks.ts";
+import { linkRoutes } from "./links.ts";
 import { liveRoutes } from "./live.ts";
 import { runViewRoutes } from "./run-views.ts";
 import { runsRoutes } from "./runs.ts";
@@ -22,4 +25,7 @@ export const ALL_ROUTES: readonly Route[] = [
   ...approvalRoutes,
   ...fleetRoutes,
   ...scheduleRoutes,
+  ...linkRoutes,
+  ...hookRoutes,
+  ...eventRoutes,
 ];

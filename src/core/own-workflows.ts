@@ -1,0 +1,12 @@
+import { NOTIFY_WORKFLOW } from "./notification.ts";
+import { SCHEDULE_WORKFLOW } from "./slot-run.ts";
+
+/** What the runs that keep links to approvals are runs of. */
+export const LINK_WORKFLOW = "pawl.link";
+
+/** The engine's own: they come with every worker, and nobody looks for their runs among those of users. */
+export const OWN_WORKFLOWS: readonly string[] = [SCHEDULE_WORKFLOW, NOTIFY_WORKFLOW, LINK_WORKFLOW];
+
+export function isOwnWorkflow(name: string): boolean {
+  return OWN_WORKFLOWS.includes(name);
+}
