@@ -2,8 +2,7 @@ import type { Command } from "commander";
 import { formatMs } from "../base/duration.ts";
 import { examineRuns, neededVersion, type StrandedRuns } from "../client/doctor.ts";
 import { isLive, type WorkerStatus } from "../client/worker-health.ts";
-import { NOTIFY_WORKFLOW } from "../core/notification.ts";
-import { SCHEDULE_WORKFLOW } from "../core/slot-run.ts";
+import { isOwnWorkflow } from "../core/own-workflows.ts";
 import { action, addCommand, type Call, withClient } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
 import { clean, countOf } from "./printable.ts";
@@ -40,7 +39,7 @@ live worker can take are listed below, among the newest ${MOST_RUNS.toLocaleStri
 
 /** What the user has given it: that every worker can keep schedules is no news. */
 function ownHandles(handles: WorkerStatus["handles"]): WorkerStatus["handles"] {
-  return handles.filter(({ workflow }) => workflow !== SCHEDULE_WORKFLOW && workflow !== NOTIFY_WORKFLOW);
+  return handles.filter(({ workflow }) => !isOwnWorkflow(workflow));
 }
 
 function workerFacts({

@@ -1,4 +1,3 @@
-import { hostname } from "node:os";
 import { cancelText } from "../base/cancel-text.ts";
 import type { Clock } from "../base/clock.ts";
 import { type Duration, toMs } from "../base/duration.ts";
@@ -10,15 +9,21 @@ import type { Log } from "../core/context.ts";
 import { ENDS, type Entry } from "../core/journal.ts";
 import { DEFAULTS, LIMITS } from "../core/limits.ts";
 import type { Notifier } from "../core/notification.ts";
-import { assertNoSchedule } from "../core/slot-run.ts";
+import type { Observer } from "../core/observer.ts";
+import { assertNotBodiless } from "../core/own-workflows.ts";
 import type { Store } from "../core/store.ts";
 import { isTerminal, publicStatus } from "../core/transition.ts";
 import { openJournal, sealValue } from "../core/values.ts";
 import type { Workflow } from "../core/workflow.ts";
+import type { Metrics } from "../observe/metrics.ts";
 import { defaultCodec } from "../stores/default-codec.ts";
 import { Registry } from "../worker/registry.ts";
-import { Worker, type WorkerOptions } from "../worker/worker.ts";
+import { Worker } from "../worker/worker.ts";
 import { type Advanced, type AdvanceOptions, advanceRun } from "./advance.ts";
+import type { AlertOptions } from "./alert-options.ts";
+import { alertRules } from "./alert-options.ts";
+import { Alerts } from "./alerts.ts";
+import { alertsWorkflow } from "./alerts-run.ts";
 import { Approvals } from "./approvals.ts";
 import { callbackSecrets } from "./callback-secrets.ts";
 import { Callbacks } from "./callbacks.ts";
@@ -30,7 +35,9 @@ import { forkCommit, forkPoint, retryPoint, soundStart } from "./fork.ts";
 import { assertImported, type ImportOptions, readImport } from "./import.ts";
 import { type Machine, machineOf } from "./machine.ts";
 import { reportStep, type StepReport } from "./manual.ts";
+import { type MetricsQuery, readMetrics } from "./metrics.ts";
 import { notifyWorkflow } from "./notify-workflow.ts";
+import { Observation } from "./observation.ts";
 import { DEFAULT_STORE, storeOf } from "./open-store.ts";
 import { assertSignalName, type SendPorts } from "./own-signals.ts";
 import { type Choice, resolveRun } from "./resolve.ts";
@@ -48,12 +55,13 @@ import {
   runNotFound,
   type SignalOptions,
 } from "./run.ts";
-import { listRuns, type Page, positive, type RunQuery } from "./run-list.ts";
+import { listRuns, type Page, type RunQuery } from "./run-list.ts";
 import { type ScheduleOptions, type ScheduleSummary, Schedules, scheduleWorkflow } from "./schedules.ts";
 import { type StartOptions, type StartPorts, startRun, startSpace } from "./start.ts";
 import { onStopSignals } from "./stop-signals.ts";
 import { isCovered } from "./stranded.ts";
 import { examineWorkers, type WorkerStatus } from "./worker-health.ts";
+import { workerOptions } from "./worker-options.ts";
 
 export interface PawlOptions {
   /** This process works on them. None: it is a client only. */
@@ -84,6 +92,10 @@ export interface PawlOptions {
   readonly handleSignals?: boolean;
   /** Where people are told of approvals. Give them to every process that has workflows. */
   readonly notifiers?: readonly Notifier[];
+  /** When somebody should look at something; they are told by the notifiers, or else by the log. `false`: this process looks for nothing. */
+  readonly alerts?: AlertOptions | false;
+  /** Who watches what its runs do, such as `otel()` of pawl/otel. Default: nobody. */
+  readonly observers?: readonly Observer[];
   /** What tokens of `ctx.callback` are made with: at least 32 characters, the same in all processes. A new one goes in front of the old one. */
   readonly secret?: string | readonly string[];
   /** A name for people; ownership never depends on it. Default: the host's name. */
@@ -103,6 +115,9 @@ export class Pawl {
   readonly callbacks: Callbacks;
   /** Documents of a `file:` store that somebody has edited or that are damaged: `held`, `accept`, `rebuild`, `fresh`. */
   readonly documents: Documents;
+  /** What somebody should look at: `list` it, `acknowledge`, `resolve`, or have it looked for now with `check`. */
+  readonly alerts: Alerts;
+  readonly #observation: Observation;
   readonly #registry: Registry;
   readonly #codec: Codec;
   readonly #log: Log;
@@ -133,24 +148,44 @@ export class Pawl {
 
   private constructor(store: Store, options: PawlOptions) {
     this.store = store;
-    this.#registry = new Registry(withOwn((options.workflows ?? []) as readonly Workflow[], options.notifiers ?? []));
+    const rules = alertRules(options.alerts);
+    this.#registry = new Registry(withOwn(options, rules !== null));
     this.#codec = options.codec ?? defaultCodec;
     this.#log = harmless(options.logger ?? consoleLog);
     this.#machine = machineOf(options);
-    const { host, randomBytes } = this.#machine;
+    const { randomBytes } = this.#machine;
     const secrets = callbackSecrets(options.secret);
     this.#ids = createIds({ now: () => store.clock.now(), randomBytes });
     const pollMs = options.poll === undefined ? DEFAULTS.pollMs : toMs(options.poll, "poll");
     this.#changes = new Changes(store.leaseClock, pollMs);
-    this.#worker = new Worker(
+    this.#observation = new Observation(options, {
       store,
-      { ...this.#workerOptions(options, pollMs), callbackSecrets: secrets },
-      {
-        changed: (run) => this.#changes.tell(run),
-        left: (run, end) =>
-          this.#changes.tellLeft(run, end === null ? null : { ok: end.state === "succeeded", text: end.text }),
+      codec: this.#codec,
+      host: this.#machine.host,
+      ids: this.#ids,
+      log: this.#log,
+      registry: this.#registry,
+      rules,
+      sent: () => this.#worker.hint(),
+    });
+    const host = this.#observation.host;
+    const own = {
+      registry: this.#registry,
+      codec: this.#codec,
+      log: this.#log,
+      host,
+      pollMs,
+      callbackSecrets: secrets,
+    };
+    const ids = { alerts: rules, newId: () => this.#ids.next() };
+    this.#worker = new Worker(store, workerOptions(options, this.#machine, { ...own, ...ids }), {
+      ...this.#observation.events,
+      changed: (run) => this.#changes.tell(run),
+      left: (run, end) => {
+        this.#observation.left(run);
+        this.#changes.tellLeft(run, end === null ? null : { ok: end.state === "succeeded", text: end.text });
       },
-    );
+    });
     this.#ports = {
       store,
       host,
@@ -158,6 +193,7 @@ export class Pawl {
       ids: this.#ids,
       registry: this.#registry,
       worker: this.#worker,
+      duplicate: (run) => this.#observation.duplicate(run),
     };
     this.#source = {
       store,
@@ -176,45 +212,9 @@ export class Pawl {
     };
     this.approvals = new Approvals(outside);
     this.callbacks = new Callbacks({ ...outside, host, secrets });
+    this.alerts = new Alerts(this.#observation, outside);
     this.documents = new Documents({ ...this.#ports, assertOpen: () => this.#assertOpen() });
     this.#schedules = new Schedules({ ...this.#ports, cancel: (run, reason) => this.cancel(run, { reason }) });
-  }
-
-  #workerOptions(options: PawlOptions, pollMs: number): Omit<WorkerOptions, "callbackSecrets"> {
-    const { retention } = options;
-    const { host, sliceRuns, random, identity } = this.#machine;
-    return {
-      name: options.name ?? hostname(),
-      registry: this.#registry,
-      concurrency: positive("concurrency", options.concurrency ?? DEFAULTS.concurrency),
-      leaseMs: positive("lease", options.lease === undefined ? DEFAULTS.leaseMs : toMs(options.lease, "lease")),
-      stallMs: options.stall === undefined ? DEFAULTS.stallMs : toMs(options.stall, "stall"),
-      pollMs,
-      sweepMs: DEFAULTS.sweepMs,
-      housekeepingMs: DEFAULTS.housekeepingMs,
-      versionGraceMs:
-        options.versionGrace === undefined ? DEFAULTS.versionGraceMs : toMs(options.versionGrace, "versionGrace"),
-      retention:
-        retention === false
-          ? null
-          : {
-              succeededMs:
-                retention?.succeeded === undefined
-                  ? DEFAULTS.retention.succeededMs
-                  : toMs(retention.succeeded, "retention.succeeded"),
-              failedMs:
-                retention?.failed === undefined
-                  ? DEFAULTS.retention.failedMs
-                  : toMs(retention.failed, "retention.failed"),
-            },
-      codec: this.#codec,
-      host,
-      sliceRuns,
-      log: this.#log,
-      newId: () => this.#ids.next(),
-      random,
-      identity,
-    };
   }
 
   async #begin(options: PawlOptions): Promise<void> {
@@ -223,6 +223,7 @@ export class Pawl {
     this.#undo.push(this.#machine.protect(this.#log));
     if (options.handleSignals ?? true) this.#undo.push(onStopSignals(() => this.close()));
     await this.#worker.start();
+    this.#observation.start();
     void this.#tellOfFaults();
   }
 
@@ -282,6 +283,7 @@ export class Pawl {
     const delivery = await this.store.deliver({ to: id, id: messageId, kind: "signal", name, data });
     if (delivery === "missing") throw runNotFound(id);
     if (delivery === "ended") throw runHasEnded(id, `signal "${name}"`);
+    if (delivery === "duplicate") this.#observation.duplicate(id);
     this.#worker.hint();
   }
 
@@ -342,7 +344,7 @@ export class Pawl {
   ): Promise<Run> {
     this.#assertOpen();
     const row = await rowOf(id, this.store);
-    assertNoSchedule(row.workflow);
+    assertNotBodiless(row.workflow);
     const stored = await this.store.journal(id);
     const { host } = this.#machine;
     // A fork before a damaged entry is the way out for a run that has one.
@@ -450,6 +452,12 @@ export class Pawl {
     return examineWorkers(this.store, this.#machine.identity());
   }
 
+  /** How the runs of this store have fared, each number with the runs behind it, and what this process has done. */
+  metrics(query: MetricsQuery = {}): Promise<Metrics> {
+    this.#assertOpen();
+    return readMetrics(this.#observation, query);
+  }
+
   /** Resolves when nothing runnable is left in this process: every run has ended or waits. */
   idle(): Promise<void> {
     return this.#worker.idle();
@@ -463,6 +471,7 @@ export class Pawl {
 
   async #close(drainMs: number): Promise<void> {
     await this.#worker.stop(drainMs);
+    await this.#observation.stop();
     for (const undo of this.#undo.splice(0)) undo();
     this.#changes.tellAll();
     await this.store.close();
@@ -474,10 +483,14 @@ export class Pawl {
   }
 }
 
-/** Whoever works also looks after schedules, whatever they start; whoever has notifiers also sends notifications. */
-function withOwn(workflows: readonly Workflow[], notifiers: readonly Notifier[]): readonly Workflow[] {
-  const schedules = workflows.length === 0 ? [] : [scheduleWorkflow];
-  return [...workflows, ...schedules, ...(notifiers.length === 0 ? [] : [notifyWorkflow(notifiers)])];
+/** Whoever works also looks after schedules and alerts, whatever they start; whoever has notifiers also sends notifications. */
+function withOwn({ workflows = [], notifiers = [] }: PawlOptions, hasAlerts: boolean): readonly Workflow[] {
+  const kept = workflows.length === 0 ? [] : [scheduleWorkflow, ...(hasAlerts ? [alertsWorkflow] : [])];
+  return [
+    ...(workflows as readonly Workflow[]),
+    ...kept,
+    ...(notifiers.length === 0 ? [] : [notifyWorkflow(notifiers)]),
+  ];
 }
 
 function isStore(value: unknown): value is Store {

@@ -1,7 +1,6 @@
 import { PawlError } from "../base/errors.ts";
 import { LIMITS } from "../core/limits.ts";
-import { NOTIFY_WORKFLOW } from "../core/notification.ts";
-import { SCHEDULE_WORKFLOW } from "../core/slot-run.ts";
+import { isOwnWorkflow } from "../core/own-workflows.ts";
 import type { RunRow, Store, RunQuery as StoreQuery } from "../core/store.ts";
 import { type PublicStatus, publicStatus, RUN_STATES, type RunState } from "../core/transition.ts";
 import { type RunSummary, summaryOf } from "./run.ts";
@@ -41,9 +40,7 @@ export async function listRuns(store: Store, query: RunQuery): Promise<Page<RunS
   return { runs: shown, cursor: runs.length > limit ? (shown.at(-1)?.id ?? null) : null };
 }
 
-const OWN: ReadonlySet<string> = new Set([SCHEDULE_WORKFLOW, NOTIFY_WORKFLOW]);
-
-/** Runs, newest first, without those that keep schedules or send notifications, unless they are asked for. */
+/** Runs, newest first, without those of the engine's own, unless they are asked for. */
 async function pageOf(
   store: Store,
   filter: Omit<StoreQuery, "before" | "limit">,
@@ -53,7 +50,7 @@ async function pageOf(
   const found: RunRow[] = [];
   for (let before = cursor; found.length < limit; ) {
     const rows = await store.runs({ ...filter, limit, ...(before === undefined ? {} : { before }) });
-    found.push(...rows.filter(({ workflow }) => !OWN.has(workflow) || filter.workflow === workflow));
+    found.push(...rows.filter(({ workflow }) => !isOwnWorkflow(workflow) || filter.workflow === workflow));
     before = rows.at(-1)?.id;
     if (rows.length < limit) break;
   }
