@@ -1,5 +1,7 @@
 /** The stable codes of every error Pawl raises. Code may branch on them; they never change meaning. */
 export type ErrorCode =
+  | "alert_not_found"
+  | "alert_resolved"
   | "approval_decided"
   | "approval_denied"
   | "approval_expired"

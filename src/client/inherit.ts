@@ -4,7 +4,7 @@ import type { Codec } from "../base/envelope.ts";
 import type { Ids } from "../base/ids.ts";
 import type { Host } from "../core/host.ts";
 import type { Entry } from "../core/journal.ts";
-import { assertNoSchedule } from "../core/slot-run.ts";
+import { assertNotBodiless } from "../core/own-workflows.ts";
 import type { CounterChange, NewKey, RunCommit, RunRow, Store, Verdict } from "../core/store.ts";
 import { openJournal } from "../core/values.ts";
 import { type ForkPoint, forkCommit, soundStart } from "./fork.ts";
@@ -31,7 +31,7 @@ export interface Inheriting {
 export async function inherit(ports: InheritPorts, id: string, how: Inheriting): Promise<string | null> {
   const { store, host, codec } = ports;
   const row = await rowOf(id, store);
-  assertNoSchedule(row.workflow);
+  assertNotBodiless(row.workflow);
   const stored = await store.journal(id);
   // A fork before a damaged entry is the way out for a run that has one.
   const journal = how.isRetry ? openJournal(host, codec, row, stored, true) : soundStart({ host, codec }, row, stored);

@@ -17,7 +17,7 @@ export function withLinks(publicUrl: string | undefined, links: () => ApprovalLi
   if (publicUrl === undefined) return async (notification) => notification;
   assertPublicUrl(publicUrl);
   return async (notification) => {
-    if (notification.event === "compensation_incomplete") return notification;
+    if (!("approval" in notification)) return notification;
     const made = await Promise.all(notification.to.map((to) => linkFor(links(), notification, to, publicUrl)));
     return { ...notification, links: made.filter((link) => link !== null) };
   };

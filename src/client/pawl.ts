@@ -1,4 +1,3 @@
-import { hostname } from "node:os";
 import { cancelText } from "../base/cancel-text.ts";
 import type { Clock } from "../base/clock.ts";
 import { type Duration, toMs } from "../base/duration.ts";
@@ -9,16 +8,21 @@ import type { Log } from "../core/context.ts";
 import { ENDS, type Entry } from "../core/journal.ts";
 import { DEFAULTS } from "../core/limits.ts";
 import type { Notifier } from "../core/notification.ts";
+import type { Observer } from "../core/observer.ts";
 import type { Store } from "../core/store.ts";
 import { isTerminal, publicStatus } from "../core/transition.ts";
 import type { PawlEvent } from "../core/trigger.ts";
 import { sealValue } from "../core/values.ts";
 import type { Workflow } from "../core/workflow.ts";
 import { factsOf } from "../core/workflow-facts.ts";
+import type { Metrics } from "../observe/metrics.ts";
 import { defaultCodec } from "../stores/default-codec.ts";
 import { Registry } from "../worker/registry.ts";
-import { Worker, type WorkerOptions } from "../worker/worker.ts";
+import { Worker } from "../worker/worker.ts";
 import { type Advanced, type AdvanceOptions, advanceRun } from "./advance.ts";
+import type { AlertOptions } from "./alert-options.ts";
+import { alertRules } from "./alert-options.ts";
+import { Alerts } from "./alerts.ts";
 import { ApprovalLinks } from "./approval-links.ts";
 import { Approvals } from "./approvals.ts";
 import { callbackSecrets } from "./callback-secrets.ts";
@@ -33,13 +37,14 @@ import { assertImported, type ImportOptions, readImport } from "./import.ts";
 import { type Inheriting, inherit } from "./inherit.ts";
 import { type Machine, machineOf } from "./machine.ts";
 import { reportStep, type StepReport } from "./manual.ts";
+import { type MetricsQuery, readMetrics } from "./metrics.ts";
 import { withLinks } from "./notification-links.ts";
+import { Observation } from "./observation.ts";
 import { DEFAULT_STORE, storeOf } from "./open-store.ts";
 import { Operations } from "./operations.ts";
 import { assertSignalName, type SendPorts } from "./own-signals.ts";
 import { withOwn } from "./own-workflows.ts";
 import { type Choice, resolveRun } from "./resolve.ts";
-import { retentionOf } from "./retention.ts";
 import { type RewriteOptions, rewriteRun } from "./rewrite.ts";
 import {
   type CancelOptions,
@@ -55,12 +60,13 @@ import {
   runNotFound,
   type SignalOptions,
 } from "./run.ts";
-import { listRuns, type Page, positive, type RunQuery } from "./run-list.ts";
+import { listRuns, type Page, type RunQuery } from "./run-list.ts";
 import { type ScheduleOptions, type ScheduleSummary, Schedules } from "./schedules.ts";
 import { type StartOptions, type StartPorts, startRun, startSpace } from "./start.ts";
 import { onStopSignals } from "./stop-signals.ts";
 import { isCovered } from "./stranded.ts";
 import { examineWorkers, type WorkerStatus } from "./worker-health.ts";
+import { workerOptions } from "./worker-options.ts";
 
 export interface PawlOptions {
   /** This process works on them. None: it is a client only. */
@@ -91,6 +97,10 @@ export interface PawlOptions {
   readonly handleSignals?: boolean;
   /** Where people are told of approvals. Give them to every process that has workflows. */
   readonly notifiers?: readonly Notifier[];
+  /** When somebody should look at something; they are told by the notifiers, or else by the log. `false`: this process looks for nothing. */
+  readonly alerts?: AlertOptions | false;
+  /** Who watches what its runs do, such as `otel()` of pawl/otel. Default: nobody. */
+  readonly observers?: readonly Observer[];
   /** What tokens of `ctx.callback` are made with: at least 32 characters, the same in all processes. A new one goes in front of the old one. */
   readonly secret?: string | readonly string[];
   /** Where people reach the server, such as "https://pawl.example": notifications of approvals then have links to decide with. Default: none. */
@@ -118,6 +128,9 @@ export class Pawl {
   readonly documents: Documents;
   /** For operators: `count`, `bulk`, `hold`, `release`, `purge`, and the `audit` log. */
   readonly operations: Operations;
+  /** What somebody should look at: `list` it, `acknowledge`, `resolve`, or have it looked for now with `check`. */
+  readonly alerts: Alerts;
+  readonly #observation: Observation;
   readonly #registry: Registry;
   readonly #codec: Codec;
   readonly #log: Log;
@@ -149,29 +162,45 @@ export class Pawl {
 
   private constructor(store: Store, options: PawlOptions) {
     this.store = store;
-    this.#registry = new Registry(
-      withOwn(
-        options,
-        withLinks(options.publicUrl, () => this.links),
-      ),
-    );
+    const rules = alertRules(options.alerts);
+    const complete = withLinks(options.publicUrl, () => this.links);
+    this.#registry = new Registry(withOwn(options, { complete, hasAlerts: rules !== null }));
     this.#codec = options.codec ?? defaultCodec;
     this.#log = harmless(options.logger ?? consoleLog);
     this.#machine = machineOf(options);
-    const { host, randomBytes } = this.#machine;
+    const { randomBytes } = this.#machine;
     const secrets = callbackSecrets(options.secret);
     this.#ids = createIds({ now: () => store.clock.now(), randomBytes });
     const pollMs = options.poll === undefined ? DEFAULTS.pollMs : toMs(options.poll, "poll");
     this.#changes = new Changes(store.leaseClock, pollMs);
-    this.#worker = new Worker(
+    this.#observation = new Observation(options, {
       store,
-      { ...this.#workerOptions(options, pollMs), callbackSecrets: secrets },
-      {
-        changed: (run) => this.#changes.tell(run),
-        left: (run, end) =>
-          this.#changes.tellLeft(run, end === null ? null : { ok: end.state === "succeeded", text: end.text }),
+      codec: this.#codec,
+      host: this.#machine.host,
+      ids: this.#ids,
+      log: this.#log,
+      registry: this.#registry,
+      rules,
+      sent: () => this.#worker.hint(),
+    });
+    const host = this.#observation.host;
+    const own = {
+      registry: this.#registry,
+      codec: this.#codec,
+      log: this.#log,
+      host,
+      pollMs,
+      callbackSecrets: secrets,
+    };
+    const ids = { alerts: rules, newId: () => this.#ids.next() };
+    this.#worker = new Worker(store, workerOptions(options, this.#machine, { ...own, ...ids }), {
+      ...this.#observation.events,
+      changed: (run) => this.#changes.tell(run),
+      left: (run, end) => {
+        this.#observation.left(run);
+        this.#changes.tellLeft(run, end === null ? null : { ok: end.state === "succeeded", text: end.text });
       },
-    );
+    });
     this.#ports = {
       store,
       host,
@@ -179,6 +208,7 @@ export class Pawl {
       ids: this.#ids,
       registry: this.#registry,
       worker: this.#worker,
+      duplicate: (run) => this.#observation.duplicate(run),
     };
     this.#source = {
       store,
@@ -197,6 +227,7 @@ export class Pawl {
     };
     this.approvals = new Approvals(outside);
     this.callbacks = new Callbacks({ ...outside, host, secrets });
+    this.alerts = new Alerts(this.#observation, outside);
     this.documents = new Documents({ ...this.#ports, assertOpen: () => this.#assertOpen() });
     this.operations = new Operations({
       ...outside,
@@ -214,30 +245,6 @@ export class Pawl {
     this.#schedules = new Schedules({ ...this.#ports, cancel: (run, reason) => this.cancel(run, { reason }) });
   }
 
-  #workerOptions(options: PawlOptions, pollMs: number): Omit<WorkerOptions, "callbackSecrets"> {
-    const { host, sliceRuns, random, identity } = this.#machine;
-    return {
-      name: options.name ?? hostname(),
-      registry: this.#registry,
-      concurrency: positive("concurrency", options.concurrency ?? DEFAULTS.concurrency),
-      leaseMs: positive("lease", options.lease === undefined ? DEFAULTS.leaseMs : toMs(options.lease, "lease")),
-      stallMs: options.stall === undefined ? DEFAULTS.stallMs : toMs(options.stall, "stall"),
-      pollMs,
-      sweepMs: DEFAULTS.sweepMs,
-      housekeepingMs: DEFAULTS.housekeepingMs,
-      versionGraceMs:
-        options.versionGrace === undefined ? DEFAULTS.versionGraceMs : toMs(options.versionGrace, "versionGrace"),
-      retention: retentionOf(options.retention),
-      codec: this.#codec,
-      host,
-      sliceRuns,
-      log: this.#log,
-      newId: () => this.#ids.next(),
-      random,
-      identity,
-    };
-  }
-
   async #begin(options: PawlOptions): Promise<void> {
     this.#undo.push(this.store.hints(({ runs }) => this.#changes.tellHinted(runs)));
     if (this.#registry.handles.length === 0) return;
@@ -246,6 +253,7 @@ export class Pawl {
     await this.#worker.start();
     const facts = factsOf(options.workflows as readonly Workflow[]);
     if (facts.length > 0) await this.store.describe(facts);
+    this.#observation.start();
     void this.#tellOfFaults();
   }
 
@@ -305,6 +313,7 @@ export class Pawl {
     const delivery = await this.store.deliver({ to: id, id: messageId, kind: "signal", name, data });
     if (delivery === "missing") throw runNotFound(id);
     if (delivery === "ended") throw runHasEnded(id, `signal "${name}"`);
+    if (delivery === "duplicate") this.#observation.duplicate(id);
     this.#worker.hint();
   }
 
@@ -452,6 +461,12 @@ export class Pawl {
     return examineWorkers(this.store, this.#machine.identity());
   }
 
+  /** How the runs of this store have fared, each number with the runs behind it, and what this process has done. */
+  metrics(query: MetricsQuery = {}): Promise<Metrics> {
+    this.#assertOpen();
+    return readMetrics(this.#observation, query);
+  }
+
   /** Resolves when nothing runnable is left in this process: every run has ended or waits. */
   idle(): Promise<void> {
     return this.#worker.idle();
@@ -465,6 +480,7 @@ export class Pawl {
 
   async #close(drainMs: number): Promise<void> {
     await this.#worker.stop(drainMs);
+    await this.#observation.stop();
     for (const undo of this.#undo.splice(0)) undo();
     this.#changes.tellAll();
     await this.store.close();

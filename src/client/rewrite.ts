@@ -8,10 +8,10 @@ import { utf8Length } from "../base/utf8.ts";
 import type { Host } from "../core/host.ts";
 import type { RewriteCause } from "../core/journal.ts";
 import { LIMITS } from "../core/limits.ts";
+import { assertNotBodiless } from "../core/own-workflows.ts";
 import { pinned } from "../core/pins.ts";
 import { type Rewriting, rewriteCommit } from "../core/rewrite.ts";
 import { validate } from "../core/schema.ts";
-import { assertNoSchedule } from "../core/slot-run.ts";
 import { isPlainRecord } from "../core/stable-digest.ts";
 import type { RunRow, Store } from "../core/store.ts";
 import type { Workflow } from "../core/workflow.ts";
@@ -49,7 +49,7 @@ export interface RewritePorts {
 /** Makes a run that nobody works on go on from another state, as a new generation. */
 export async function rewriteRun(ports: RewritePorts, run: string, options: RewriteOptions): Promise<void> {
   const row = await rowOf(run, ports.store);
-  assertNoSchedule(row.workflow);
+  assertNotBodiless(row.workflow);
   const workflow = ports.registry.forRun(row.workflow, options.version ?? row.version) ?? null;
   const rewriting = await checkedRewriting(options, workflow);
   const outcome = await ports.worker.takeOver.write(run, (claimed) =>

@@ -12,9 +12,9 @@ import type { Host } from "../core/host.ts";
 import type { Entry, RunStarted } from "../core/journal.ts";
 import { DEFAULTS } from "../core/limits.ts";
 import { ADVANCE_TAG } from "../core/outline.ts";
+import { assertNotBodiless } from "../core/own-workflows.ts";
 import { pinned } from "../core/pins.ts";
 import { validate, validateNow } from "../core/schema.ts";
-import { assertNoSchedule } from "../core/slot-run.ts";
 import type { OpenTransaction } from "../core/sql.ts";
 import type { Needs, NewRun, RunCommit, RunRow, Store, Verdict } from "../core/store.ts";
 import { openEntry } from "../core/values.ts";
@@ -58,6 +58,8 @@ export interface StartPorts {
   readonly ids: Ids;
   readonly registry: Registry;
   readonly worker: Worker;
+  /** A start has led to a run that was there before. */
+  duplicate(run: string): void;
 }
 
 interface Target {
@@ -81,7 +83,7 @@ export function startRun(
   options: StartOptions,
 ): Promise<string> {
   checkOptions(options);
-  assertNoSchedule(typeof workflow === "string" ? workflow : workflow?.name);
+  assertNotBodiless(typeof workflow === "string" ? workflow : workflow?.name);
   assertNoLink(workflow);
   const known = typeof workflow === "string" ? ports.registry.newest(workflow) : workflow;
   if (known === undefined) return startElsewhere(ports, workflow as string, input, options);
@@ -212,7 +214,10 @@ async function underAnotherId(
   if (holder.traceId === create.traceId) return holder.id;
   const known = key === undefined ? null : await ports.store.key(startSpace(create.workflow), key);
   if (known === null) return again();
-  if (known.digest === ports.host.digest(text)) return known.run;
+  if (known.digest === ports.host.digest(text)) {
+    ports.duplicate(known.run);
+    return known.run;
+  }
   throw conflict(known.run, `key "${key}"`);
 }
 
@@ -343,13 +348,17 @@ async function existing(
   options: StartOptions,
 ): Promise<string> {
   if (verdict.kind === "refused" && verdict.why === "key") {
-    if (verdict.holder.digest === ports.host.digest(text)) return workable(ports, verdict.holder.run);
+    if (verdict.holder.digest === ports.host.digest(text)) {
+      ports.duplicate(verdict.holder.run);
+      return workable(ports, verdict.holder.run);
+    }
     throw conflict(verdict.holder.run, `key "${options.key}"`);
   }
   if (verdict.kind === "refused" && verdict.why === "exists") {
     // Nobody else has an id that was made here: this start was written, and its answer was lost (I2).
     if (options.id === undefined) return verdict.holder.id;
     const isSame = verdict.holder.workflow === workflow && (await inputText(ports, verdict.holder)) === text;
+    if (isSame) ports.duplicate(verdict.holder.id);
     if (isSame) return workable(ports, verdict.holder.id);
     throw conflict(verdict.holder.id, `id "${options.id}"`);
   }

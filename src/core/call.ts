@@ -110,6 +110,11 @@ export class StepCall extends OpenCall {
     return false;
   }
 
+  /** What another call that does the same would have in common with it; `null`: nobody else does it, or it does not matter. */
+  sharedAction(_seed: string): string | null {
+    return null;
+  }
+
   /** What was tried before is looked for first: so nothing of it may be under way then. */
   get looksFirst(): boolean {
     return false;

@@ -41,6 +41,8 @@ export function deliverNext(pass: Pass): void {
     const { call, type, text, payload } = outcome;
     if (call.spending !== null) settleSpending(pass, call);
     pass.draft.appendText(pass.ports.clock.now(), type, call.key, text);
+    const shared = type === "effect.executed" ? call.sharedAction(pass.seed) : null;
+    if (shared !== null) pass.draft.onDurable(() => pass.ports.executed(pass, call.key, shared));
     pass.delivered(type, call.key, payload);
   } else if (wakeup !== null) {
     const recorded = record(pass, wakeup);

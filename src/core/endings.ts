@@ -166,6 +166,12 @@ export function cancelWithoutBody(
   return { kind: "ended", state: end.state, text: end.text };
 }
 
+/** Ends a run that never had a body, and has done what it was for. */
+export function endBodiless(draft: Draft, row: RunRow, ports: Pick<PassPorts, "clock" | "codec">): void {
+  const text = encodePayload(null, "output");
+  writeEnd(draft, row, ports, { state: "succeeded", text, value: null, stopReason: "completed" });
+}
+
 function writeEnd(draft: Draft, row: RunRow, ports: Pick<PassPorts, "clock" | "codec">, end: End): void {
   const now = ports.clock.now();
   draft.appendText(now, `run.${end.state}`, null, end.text);
@@ -231,6 +237,11 @@ export function parkRun(pass: Pass, parked: Parked): PassEnd {
   pass.draft.beginEnd();
   writePark(pass.draft, pass.row, pass.ports.clock.now(), parked);
   return { kind: "parked", message: parked.message };
+}
+
+/** What the log says of a park. */
+export function parkFields(row: RunRow, { reason }: Parked): Readonly<Record<string, unknown>> {
+  return { event: "run.parked", run: row.id, workflow: row.workflow, traceId: row.traceId, reason };
 }
 
 export function writePark(draft: Draft, row: RunRow, now: number, parked: Parked): void {

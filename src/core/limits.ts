@@ -71,6 +71,14 @@ export const LIMITS = {
   queueLookMs: 1000,
   /** When a schedule that could not be settled is tried again. */
   scheduleRetryMs: 30_000,
+  /** Messages that one run of the alerts takes: the store remembers the ids of all of them until it ends. */
+  alertMessages: 500,
+  /** Reports in one message: bounds what a worker has in memory while the store is away, too. */
+  reportsPerMessage: 500,
+  /** How long reports are gathered before they are sent. */
+  reportEveryMs: 1000,
+  /** Open waits that one look for alerts goes through, and the unfinished runs. */
+  alertLook: 1000,
 } as const;
 
 /** Time given to one attempt of a step, by what it does (S4-24). */

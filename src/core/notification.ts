@@ -2,6 +2,7 @@
 // A notification is a run of a small workflow of Pawl's own, created in the commit of what it tells about. So it never blocks the run it is about,
 // survives crashes and is tried again. Its id comes from the event: it is sent at least once, and can be told from a second one.
 import { encode } from "../base/codec.ts";
+import type { Alert } from "./alert.ts";
 import type { ApprovalDenials, LevelAction, Risk } from "./approval.ts";
 import { type ApprovalRequested, approversAt, levelAt } from "./approval-request.ts";
 import type { Remaining } from "./compensation.ts";
@@ -13,7 +14,7 @@ import type { PassPorts } from "./pass-ports.ts";
 import type { NewRun, ParentLink, RunRow } from "./store.ts";
 
 /** Something that people should know. */
-export type Notification = ApprovalNotification | IncompleteNotification;
+export type Notification = ApprovalNotification | IncompleteNotification | AlertNotification;
 
 interface AnyNotification {
   /** The same if it is sent again. */
@@ -64,6 +65,14 @@ export interface IncompleteNotification extends AnyNotification {
   readonly owner: string | null;
   /** What could not be undone, and why. */
   readonly remaining: readonly Remaining[];
+}
+
+/** An alert fires. */
+export interface AlertNotification
+  extends AnyNotification,
+    Pick<Alert, "kind" | "level" | "owner" | "runs" | "detail"> {
+  readonly event: "alert.firing";
+  readonly alert: string;
 }
 
 /** Where notifications go. A failed one is tried again; one that was sent may come once more, with the same id. */
@@ -119,6 +128,32 @@ export function notifyIncomplete(ending: Ending, error: unknown): void {
       to: owner === null ? [] : [owner],
       summary: shortened(remaining.map(({ effect, error: why }) => `"${effect}" (${why})`).join(", ")),
       at: ports.clock.now(),
+    },
+  );
+  draft.onDurable(() => ports.mailed());
+}
+
+/** Has people told of an alert, in the commit that records it. */
+export function notifyAlert(keeping: Ending, alert: Alert): void {
+  const { id, kind, level, owner, runs, detail, summary, firedAt, workflow } = alert;
+  const { row, ports, draft } = keeping;
+  send(
+    keeping,
+    { key: id, generation: 0 },
+    {
+      id: `n${ports.host.digest(id)}`,
+      event: "alert.firing",
+      alert: id,
+      run: runs[0] ?? row.id,
+      workflow: workflow ?? row.workflow,
+      to: owner === null ? [] : [owner],
+      summary: shortened(summary),
+      at: firedAt,
+      kind,
+      level,
+      owner,
+      runs,
+      detail,
     },
   );
   draft.onDurable(() => ports.mailed());

@@ -1,12 +1,21 @@
+import { PawlError } from "../base/errors.ts";
+import { ALERTS_WORKFLOW } from "./alert.ts";
 import { NOTIFY_WORKFLOW } from "./notification.ts";
-import { SCHEDULE_WORKFLOW } from "./slot-run.ts";
+import { assertNoSchedule, SCHEDULE_WORKFLOW } from "./slot-run.ts";
 
 /** What the runs that keep links to approvals are runs of. */
 export const LINK_WORKFLOW = "pawl.link";
 
 /** The engine's own: they come with every worker, and nobody looks for their runs among those of users. */
-export const OWN_WORKFLOWS: readonly string[] = [SCHEDULE_WORKFLOW, NOTIFY_WORKFLOW, LINK_WORKFLOW];
+export const OWN_WORKFLOWS: readonly string[] = [SCHEDULE_WORKFLOW, NOTIFY_WORKFLOW, ALERTS_WORKFLOW, LINK_WORKFLOW];
 
 export function isOwnWorkflow(name: string): boolean {
   return OWN_WORKFLOWS.includes(name);
+}
+
+/** Some runs are made by the engine alone. */
+export function assertNotBodiless(workflow: unknown): void {
+  assertNoSchedule(workflow);
+  if (workflow !== ALERTS_WORKFLOW) return;
+  throw new PawlError("invalid_argument", "Alerts are no workflow. Use pawl.alerts.");
 }

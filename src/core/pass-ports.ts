@@ -10,7 +10,7 @@ import type { Entry, StoredEntry } from "./journal.ts";
 import type { MailState } from "./mailbox.ts";
 import type { Pass } from "./pass.ts";
 import type { Sql } from "./sql.ts";
-import type { NewRun, RunRow, Store } from "./store.ts";
+import type { NewRun, RunCommit, RunRow, Store } from "./store.ts";
 import type { StoreFiles } from "./store-files.ts";
 import type { StreamSink } from "./streams.ts";
 import type { Timeouts } from "./timeouts.ts";
@@ -65,6 +65,10 @@ export interface PassPorts {
   adopts(workflow: string, version: string): boolean;
   /** A child created as claimed by this worker is durable now. */
   adopt(child: AdoptedChild): void;
+  /** This part of the pass's journal is durable now. */
+  committed(pass: Pass, commit: RunCommit): void;
+  /** An action outside that others may do as well is recorded, durably, as done. */
+  executed(pass: Pass, effect: string, action: string): void;
   /** Messages or children for other runs are durable now. */
   mailed(): void;
   /** Where files of runs are kept, where the store says so. */

@@ -15,7 +15,16 @@ import { callSite } from "./call-site.ts";
 import { deliverNext } from "./deliver-next.ts";
 import { type Divergence, driftOf } from "./divergence.ts";
 import { type Batch, Draft } from "./draft.ts";
-import { type BodyResult, cancelError, continuedText, continueRun, endRun, parkRun, runEnded } from "./endings.ts";
+import {
+  type BodyResult,
+  cancelError,
+  continuedText,
+  continueRun,
+  endRun,
+  parkFields,
+  parkRun,
+  runEnded,
+} from "./endings.ts";
 import { issueOutsideTurn, placeTogether, releaseHeld, tellOfLostCall } from "./foreign-calls.ts";
 import type { Frame } from "./host.ts";
 import { recordCall } from "./issue.ts";
@@ -399,7 +408,7 @@ export class Pass implements TurnTaker {
     if (this.isClosed) return;
     const error = () => new PawlError("run_parked", parked.message, { fields: { run: this.id } });
     this.#finish(parkRun(this, parked), error);
-    this.draft.onDurable(() => this.ports.log.error(parked.message, { run: this.id, reason: parked.reason }));
+    this.draft.onDurable(() => this.ports.log.error(parked.message, parkFields(this.row, parked)));
   }
 
   #finish(final: PassEnd, why: () => PawlError): void {
@@ -457,6 +466,7 @@ export class Pass implements TurnTaker {
   applied(): void {
     const batch = this.#outgoing.land();
     if (batch === null) return;
+    this.ports.committed(this, batch.commit);
     for (const fn of batch.after) fn();
     this.steps.goOn();
     // What was asked for while the last batch was under way has nothing else to wait for.

@@ -47,6 +47,11 @@ queued > invisible dead
 invisible > acknowledged queued dead
 acknowledged >
 dead >
+
+alert: firing
+firing > acknowledged resolved
+acknowledged > resolved
+resolved >
 `;
 
 const tables = TABLES.trim()

@@ -80,5 +80,20 @@ const MESSAGE: StateMachine<MessageState> = {
   },
 };
 
+/** What becomes of an alert. */
+export type AlertState = "firing" | "acknowledged" | "resolved";
+
+export const ALERT: StateMachine<AlertState> = {
+  name: "alert",
+  initial: "firing",
+  edges: {
+    firing: ["acknowledged", "resolved"],
+    // Somebody has it: nobody is told again.
+    acknowledged: ["resolved"],
+    // If it comes again, that is another alert.
+    resolved: [],
+  },
+};
+
 /** Every table, for whoever draws or checks them. */
-export const STATE_MACHINES: readonly StateMachine[] = [RUN, STEP, EFFECT, APPROVAL, MESSAGE];
+export const STATE_MACHINES: readonly StateMachine[] = [RUN, STEP, EFFECT, APPROVAL, MESSAGE, ALERT];

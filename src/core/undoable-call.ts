@@ -212,6 +212,11 @@ export class EffectCall extends UndoableCall {
     return isUnsafe(this.#facts);
   }
 
+  override sharedAction(seed: string): string | null {
+    const { key, approval, guard, class: kind } = this.#facts;
+    return sharedActionOf(this.name, { class: kind, guard, approval, key: key === seed ? null : key });
+  }
+
   override get looksFirst(): boolean {
     return this.#facts.detect !== null;
   }
@@ -239,6 +244,19 @@ function unclear(effect: string, answer: unknown): PawlError {
     `\`detect\` of effect "${effect}" returned ${answer === null ? "null" : typeof answer}. Return { found: true, value } or { found: false }.`,
     { fields: { effect, field: "detect" } },
   );
+}
+
+/**
+ * What another effect that does the same would have in common with this one: its approval, or its name with a key of the business. `null` for one that
+ * nobody else can be: what only reads or drafts harms nobody twice, and what is idempotent the outside knows again.
+ */
+export function sharedActionOf(
+  name: string,
+  { class: kind, guard, key, approval }: Pick<EffectPlan, "class" | "guard" | "key"> & { approval?: string | null },
+): string | null {
+  if (kind === "read" || kind === "draft") return null;
+  if (approval != null) return `approval ${approval}`;
+  return key === null || guard === "idempotent" ? null : `${name} ${key}`;
 }
 
 /** An action that changes the world, and that nothing keeps from happening twice. */

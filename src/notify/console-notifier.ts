@@ -1,5 +1,11 @@
 import { formatMs } from "../base/duration.ts";
-import type { ApprovalNotification, IncompleteNotification, Notification, Notifier } from "../core/notification.ts";
+import type {
+  AlertNotification,
+  ApprovalNotification,
+  IncompleteNotification,
+  Notification,
+  Notifier,
+} from "../core/notification.ts";
 
 /** Writes a line for each notification, by default to stderr. */
 export function consoleNotifier(
@@ -16,10 +22,26 @@ const WORDS: Readonly<Record<ApprovalNotification["event"], string>> = {
 };
 
 function lineOf(notification: Notification): string {
-  const text =
-    notification.event === "compensation_incomplete" ? incompleteText(notification) : approvalText(notification);
+  const text = textOf(notification);
   // What it tells of may hold anything: a line stays a line, moves no cursor, and reads in the order in which it is written.
   return text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu, " ");
+}
+
+function textOf(notification: Notification): string {
+  switch (notification.event) {
+    case "compensation_incomplete":
+      return incompleteText(notification);
+    case "alert.firing":
+      return alertText(notification);
+    default:
+      return approvalText(notification);
+  }
+}
+
+function alertText({ kind, level, summary, to, alert }: AlertNotification): string {
+  const who = to.length === 0 ? "" : ` For ${to.join(", ")}:`;
+  const reached = level === 0 ? "" : ` (level ${level})`;
+  return `[pawl] Alert ${kind}${reached}: ${summary}.${who} pawl alerts ack ${alert} --by <name>`;
 }
 
 function incompleteText({ run, workflow, owner, summary }: IncompleteNotification): string {

@@ -147,6 +147,8 @@ class DryPass {
       // Nobody is given a token here: it need only be the same each time.
       callbackSecrets: { current: "", proof: (_secret, id) => nodeHost.digest(id), isProof: () => false },
       adopt: () => {},
+      committed: () => {},
+      executed: () => {},
       mailed: () => {},
       isHere: () => false,
       mayLinger: () => false,

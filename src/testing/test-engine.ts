@@ -20,7 +20,10 @@ import { TEST_SECRET } from "./explorer/test-secret.ts";
 import { type ClientTime, LEASE_MS, LEASE_STEP_MS, VirtualTime } from "./explorer/virtual-time.ts";
 
 export interface TestEngineOptions
-  extends Pick<PawlOptions, "codec" | "concurrency" | "logger" | "notifiers" | "retention" | "secret"> {
+  extends Pick<
+    PawlOptions,
+    "alerts" | "codec" | "concurrency" | "logger" | "notifiers" | "observers" | "retention" | "secret"
+  > {
   /** The workflows under test, children included. */
   readonly workflows: readonly Workflow<never, unknown>[];
   /** Wall time. Default: a clock of its own, which begins in 2026. */
@@ -70,6 +73,8 @@ export async function testEngine(options: TestEngineOptions): Promise<TestEngine
   const unwatch = watchTimers();
   const pawl = await Pawl.open(store, {
     retention: false,
+    // They are not what most tests are about: `alerts: {}` has them looked for.
+    alerts: false,
     secret: TEST_SECRET,
     ...rest,
     lease: LEASE_MS,

@@ -27,6 +27,8 @@ export interface ClaimsPorts {
   /** Nobody knows what a claim has brought. */
   unknown(): void;
   guarded(what: string, body: () => Promise<void>): Promise<void>;
+  /** So many were claimed. */
+  claimed(runs: number): void;
 }
 
 export class Claims {
@@ -130,6 +132,7 @@ export class Claims {
     const suspect = this.#suspects.size === 0;
     const claimed = await this.#ports.ask(() => this.#ask(worker, room, suspect));
     for (const run of claimed) this.#ports.load(run, readAt, worker);
+    if (claimed.length > 0) this.#ports.claimed(claimed.length);
     const mayHaveMore = claimed.length === room;
     this.#mayHaveMore = mayHaveMore || !suspect || this.#suspects.size > 0;
     if (mayHaveMore) void this.tick();

@@ -52,6 +52,8 @@ class History {
         unavailable: () => this.rounds(this.below(4)),
         unknown: () => void this.#fence(),
         fenced: () => void this.#fence(),
+        written: () => {},
+        took: () => {},
       },
     );
     this.#runs = Array.from({ length: 1 + this.below(12) }, (_, i) => new PlayedRun(`run ${i}`, this, this.below(8)));

@@ -50,7 +50,13 @@ const nextRound = () => new Promise<void>((resolve) => setImmediate(resolve));
 it("P17 an answer that was not handed on when the committer was paused is never handed on", async () => {
   const answers: ((verdicts: Verdict[]) => void)[] = [];
   const store = { ...memoryStore(), commit: () => new Promise<Verdict[]>((resolve) => answers.push(resolve)) };
-  const events = { unavailable: async () => {}, unknown: () => {}, fenced: () => {} };
+  const events = {
+    unavailable: async () => {},
+    unknown: () => {},
+    fenced: () => {},
+    written: () => {},
+    took: () => {},
+  };
   const committer = new Committer(store, { host: nodeHost, sliceRuns: 1 }, events);
   const [first, second] = [new Source("first"), new Source("second")];
   committer.dirty(first);
@@ -80,7 +86,13 @@ it("I10 what a source has to write while its answer is not handed on is taken af
       return runs.map(({ run }) => ({ run, kind: "applied" }));
     },
   };
-  const events = { unavailable: async () => {}, unknown: () => {}, fenced: () => {} };
+  const events = {
+    unavailable: async () => {},
+    unknown: () => {},
+    fenced: () => {},
+    written: () => {},
+    took: () => {},
+  };
   const committer = new Committer(store, { host: nodeHost, sliceRuns: 1 }, events);
   const sources = ["first", "second", "third"].map((id) => new Source(id));
   for (const source of sources) committer.dirty(source);
@@ -127,7 +139,7 @@ it("I2 P17 a write in doubt is not reported as failed because the store could no
     committer.resume();
     for (const source of sources) committer.dirty(source);
   };
-  const events = { unavailable: async () => {}, unknown, fenced: () => {} };
+  const events = { unavailable: async () => {}, unknown, fenced: () => {}, written: () => {}, took: () => {} };
   const committer = new Committer(store, { host: nodeHost, sliceRuns: 1 }, events);
   expect(await committer.write({ run: "r", head: 0, entries: [] })).toEqual({ run: "r", kind: "applied" });
   expect(commits).toBe(3);
@@ -158,7 +170,13 @@ it("I11 somebody who takes turns without a break holds up nobody's answer", asyn
 /** A committer with slices of one, on a store that applies everything. */
 function open(ids: readonly [string, string, string]) {
   const commit = async ({ runs }: Commit) => runs.map(({ run }): Verdict => ({ run, kind: "applied" }));
-  const events = { unavailable: async () => {}, unknown: () => {}, fenced: () => {} };
+  const events = {
+    unavailable: async () => {},
+    unknown: () => {},
+    fenced: () => {},
+    written: () => {},
+    took: () => {},
+  };
   const committer = new Committer({ ...memoryStore(), commit }, { host: nodeHost, sliceRuns: 1 }, events);
   const [a, b, c] = ids.map((id) => new Source(id, id !== "urgent"));
   return { committer, runs: [a, b, c] as [Source, Source, Source] };

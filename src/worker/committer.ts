@@ -11,6 +11,7 @@
 import { hasCode, PawlError } from "../base/errors.ts";
 import type { Host } from "../core/host.ts";
 import { LIMITS } from "../core/limits.ts";
+import type { ObservedRun } from "../core/observer.ts";
 import type { Commit, RunCommit, Store, Verdict } from "../core/store.ts";
 import { Turns } from "../core/turns.ts";
 import type { CommitSource } from "./commit-source.ts";
@@ -23,6 +24,16 @@ export interface CommitterEvents {
   unknown(error: unknown, sources: readonly CommitSource[]): void;
   /** The store no longer knows this worker. The committer is paused. */
   fenced(sources: readonly CommitSource[]): void;
+  /** A commit of its own is durable; `run` where whoever wrote it knew the run. */
+  written(commit: RunCommit, run: ObservedRun | null): void;
+  /** The store has taken so many runs and entries in one commit, after so long. */
+  took(size: CommitSize): void;
+}
+
+export interface CommitSize {
+  readonly runs: number;
+  readonly entries: number;
+  readonly ms: number;
 }
 
 export interface CommitterOptions {
@@ -67,7 +78,7 @@ export class Committer {
   }
 
   /** Writes one run's commit by itself; resolves with the store's verdict, rejects only if it surely was not applied. */
-  write(commit: RunCommit): Promise<Verdict> {
+  write(commit: RunCommit, run: ObservedRun | null = null): Promise<Verdict> {
     let giveUp!: (error: unknown) => void;
     const written = new Promise<Verdict>((resolve, reject) => {
       giveUp = reject;
@@ -93,6 +104,7 @@ export class Committer {
         },
         acknowledge: () => {},
         verdict: (verdict) => {
+          if (verdict.kind === "applied") this.#events.written(commit, run);
           if (verdict.kind !== "failed") return resolve(verdict);
           if (!isInDoubt || !hasCode(verdict.error, "storage_unavailable")) return reject(verdict.error);
           left = commit;
@@ -172,9 +184,12 @@ export class Committer {
       entries += batch.commit.entries.length;
     }
     if (runs.length === 0) return done(later, []);
-    this.#write({ worker: this.worker, lane, runs }, taken, (sooner, answers) =>
-      done(later.length === 0 ? sooner : [...sooner, ...later], answers),
-    );
+    const begunAt = this.#store.leaseClock.monotonic();
+    this.#write({ worker: this.worker, lane, runs }, taken, (sooner, answers) => {
+      if (answers.length > 0)
+        this.#events.took({ runs: runs.length, entries, ms: this.#store.leaseClock.monotonic() - begunAt });
+      done(later.length === 0 ? sooner : [...sooner, ...later], answers);
+    });
   }
 
   // With callbacks: a promise for each call on the way would cost a short run more than its steps.

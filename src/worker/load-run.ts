@@ -5,7 +5,7 @@ import { messageOf, PawlError, readProperty } from "../base/errors.ts";
 import { withoutOldCheckpoints } from "../core/checkpoints.ts";
 import { leftUndone } from "../core/compensation.ts";
 import { type Chain, Draft } from "../core/draft.ts";
-import { cancelError, cancelWithoutBody, recordableCancel, writePark } from "../core/endings.ts";
+import { cancelError, cancelWithoutBody, parkFields, recordableCancel, writePark } from "../core/endings.ts";
 import { needsOf } from "../core/flow-control.ts";
 import type { ChildEnded, ChildStarted, Continued, Entry, Parked, Resolved, RunStarted } from "../core/journal.ts";
 import { LIMITS } from "../core/limits.ts";
@@ -293,7 +293,7 @@ function cancelled(
 /** Parks, or with `null` leaves parked what a claim has picked up without a reason. */
 function parked(draft: Draft, claimed: ClaimedRun, ports: PassPorts, park: Parked | null): Loaded & { kind: "write" } {
   if (park !== null) {
-    ports.log.error(park.message, { run: claimed.run, reason: park.reason });
+    ports.log.error(park.message, parkFields(claimed.row, park));
     writePark(draft, claimed.row, ports.clock.now(), park);
   } else {
     draft.row({ state: "parked", release: true, readyAt: null, wakeAt: null, claims: 0 });

@@ -6,17 +6,21 @@
 //   RL2. What cannot be loaded keeps no other from it; it is tried again with the next heartbeat (P23).
 import type { Draft } from "../core/draft.ts";
 import type { PassPorts } from "../core/pass-ports.ts";
-import { SCHEDULE_WORKFLOW } from "../core/slot-run.ts";
-import type { ClaimedRun, RowPatch, RunCommit, Store, Verdict } from "../core/store.ts";
+import type { ClaimedRun, RowPatch, RunCommit, RunRow, Store, Verdict } from "../core/store.ts";
 import type { Claims } from "./claims.ts";
 import type { Committer } from "./committer.ts";
 import type { Lease } from "./lease.ts";
 import { isParked, loadRun, parkRefused } from "./load-run.ts";
 import type { PassTable } from "./pass-table.ts";
 import type { Registry } from "./registry.ts";
-import type { ScheduleKeeper } from "./schedule-keeper.ts";
+import type { Tending } from "./schedule-keeper.ts";
 import { TakeOver } from "./take-over.ts";
 import { VersionKeeper } from "./version-keeper.ts";
+
+/** Looks after runs without a body. */
+export interface Keeper {
+  tend(claimed: ClaimedRun, draft: Draft): Promise<Tending>;
+}
 
 export interface RunLoaderParts {
   readonly store: Store;
@@ -26,7 +30,8 @@ export interface RunLoaderParts {
   readonly passes: PassTable;
   readonly claims: Claims;
   readonly ports: PassPorts;
-  readonly schedules: ScheduleKeeper;
+  /** By the workflows of those that they look after. */
+  readonly keepers: ReadonlyMap<string, Keeper>;
   readonly versionGraceMs: number;
   /** Registered with the store, and dead owners were looked for. */
   ready(): Promise<void>;
@@ -45,7 +50,7 @@ export class RunLoader {
   readonly #parts: RunLoaderParts;
   /** Runs that are owned and are being written without a pass. */
   readonly #held = new Set<string>();
-  /** Schedules that are being settled; true: one was claimed again meanwhile. */
+  /** Runs without a body that are being looked after; true: one was claimed again meanwhile. */
   readonly #tended = new Map<string, boolean>();
   /** Of each question that is not answered yet: what was loaded since. */
   readonly #asking = new Set<Set<string>>();
@@ -76,24 +81,25 @@ export class RunLoader {
     }
   }
 
-  /** A schedule is being settled. */
+  /** A run without a body is being looked after. */
   get isTending(): boolean {
     return this.#tended.size > 0;
   }
 
   load(claimed: ClaimedRun, readAt: number, worker: string): void {
-    const { lease, passes, claims, registry, ports, guarded, guardedNow } = this.#parts;
+    const { lease, passes, claims, registry, ports, keepers, guarded, guardedNow } = this.#parts;
     const { run, row } = claimed;
     if (worker !== lease.id || passes.has(run)) return;
     this.#noteLoaded(run);
     guardedNow(`load run ${run}`, () => {
-      const isSchedule = row.workflow === SCHEDULE_WORKFLOW;
-      // Nothing of a schedule needs a body, its end neither.
-      const workflow = isSchedule && claimed.cancel !== null ? undefined : registry.forRun(row.workflow, row.version);
+      const keeper = keepers.get(row.workflow);
+      // Nothing of it needs a body, its end neither.
+      const isOver = keeper !== undefined && claimed.cancel !== null;
+      const workflow = isOver ? undefined : registry.forRun(row.workflow, row.version);
       const loaded = loadRun(claimed, workflow, ports, readAt);
       if (loaded.kind === "childless")
         return void guarded("end a run", async () => void (await this.cancelWithoutBody(run)));
-      if (loaded.kind === "pass" && isSchedule) return void this.#tend(claimed, loaded.pass.draft);
+      if (loaded.kind === "pass" && keeper !== undefined) return void this.#tend(keeper, claimed, loaded.pass.draft);
       if (loaded.kind === "bodied") return void this.#giveBack(claimed);
       if (loaded.kind === "needy") return void this.#giveBack(claimed, { needs: loaded.needs });
       // One that was taken, not claimed, has no slot (I18).
@@ -103,18 +109,18 @@ export class RunLoader {
       if (loaded.kind === "pass") {
         passes.hold(loaded.pass);
         loaded.pass.begin();
-      } else void this.#writeAndLetGo(loaded.commit);
+      } else void this.#writeAndLetGo(loaded.commit, row);
     });
   }
 
-  /** Settles what is due of a schedule and lets it go. One at a time: a claim may be answered before the commit that made it possible. */
-  async #tend(claimed: ClaimedRun, draft: Draft): Promise<void> {
-    const { schedules, committer, claims, changed, guarded } = this.#parts;
+  /** Has it looked after and lets it go. One at a time: a claim may be answered before the commit that made it possible. */
+  async #tend(keeper: Keeper, claimed: ClaimedRun, draft: Draft): Promise<void> {
+    const { committer, claims, changed, guarded } = this.#parts;
     const { run } = claimed;
     if (this.#tended.has(run)) return void this.#tended.set(run, true);
     this.#tended.set(run, false);
-    await guarded(`settle schedule "${claimed.row.key}"`, async () => {
-      const { commit, tell } = await schedules.tend(claimed, draft);
+    await guarded(`look after run ${run} of ${claimed.row.workflow}`, async () => {
+      const { commit, tell } = await keeper.tend(claimed, draft);
       const verdict = await committer.write(commit);
       if (verdict.kind === "applied") tell();
       else this.#tended.set(run, true);
@@ -138,12 +144,12 @@ export class RunLoader {
     return this.handBack(run, head, row.claims, { ...more, ...(isParked(journal) && { state: "parked" }) });
   }
 
-  async #writeAndLetGo(commit: RunCommit): Promise<void> {
+  async #writeAndLetGo(commit: RunCommit, row: RunRow | null = null): Promise<void> {
     const { committer, claims, changed, guarded } = this.#parts;
     let isNews = false;
     this.#held.add(commit.run);
     await guarded("end a run", async () => {
-      const verdict = await committer.write(commit);
+      const verdict = await committer.write(commit, row);
       if (verdict.kind === "refused" && verdict.why === "cancel") await this.cancelWithoutBody(commit.run);
       isNews = verdict.kind === "refused" && verdict.why === "wake";
     });
@@ -170,7 +176,7 @@ export class RunLoader {
         return "bodied";
       }
       if (loaded.kind !== "write") return false;
-      const verdict = await committer.write(loaded.commit);
+      const verdict = await committer.write(loaded.commit, claimed.row);
       changed(run);
       // It has left somebody a notification.
       if (loaded.commit.children !== undefined) ports.mailed();
@@ -211,7 +217,8 @@ export class RunLoader {
     if (verdict.kind !== "failed") return this.#reload(run);
     // Replay would lead to the same commit, again and again.
     const claimed = await this.#take(run);
-    if (claimed !== null) await this.#writeAndLetGo(parkRefused(claimed, this.#parts.ports, verdict.error));
+    if (claimed !== null)
+      await this.#writeAndLetGo(parkRefused(claimed, this.#parts.ports, verdict.error), claimed.row);
   }
 
   async #reload(run: string): Promise<void> {

@@ -66,7 +66,7 @@ export class SelfFence {
     const { store, lease, committer, passes, log } = this.#parts;
     // Whatever is still under way belongs to the old incarnation: its answer no longer counts (P17).
     const cutOff = [...unsettled, ...committer.pause()];
-    log.warn(`Worker ${lease.id} takes a new incarnation: ${why}.`);
+    log.warn(`Worker ${lease.id} takes a new incarnation: ${why}.`, { event: "worker.fenced", worker: lease.id, why });
     for (let failures = 1; ; failures++) {
       try {
         const readAt = store.clock.now();

@@ -25,6 +25,8 @@ export interface SweeperOptions {
 export interface SweeperDuties {
   /** Runs may be claimed that nobody could have claimed before. */
   released(): void;
+  /** These had nothing that would have woken them, and are claimed again. */
+  orphaned(runs: readonly string[]): void;
   swept(): Promise<void>;
 }
 
@@ -77,7 +79,11 @@ export class Sweeper {
     const { released } = await this.#store.fence({ workers: workers.map((worker) => worker.id), ifExpired });
     const left = new Set((await this.#store.workers()).map(({ id }) => id));
     for (const { id, name } of workers)
-      if (!left.has(id)) this.#options.log.info(`Worker ${id} (${name}) is dead; its runs are taken over.`);
+      if (!left.has(id))
+        this.#options.log.info(`Worker ${id} (${name}) is dead; its runs are taken over.`, {
+          event: "worker.dead",
+          worker: id,
+        });
     return released;
   }
 
@@ -97,6 +103,7 @@ export class Sweeper {
           .join(", ")}. Please report this.`,
       );
       await this.#store.adopt(orphans.map((one) => one.run));
+      this.#duties.orphaned(orphans.map((one) => one.run));
       this.#duties.released();
     }
     await this.#purge();

@@ -9,6 +9,7 @@
 import type { Codec } from "../base/envelope.ts";
 import { hasCode, messageOf } from "../base/errors.ts";
 import { Alarms } from "../core/alarms.ts";
+import type { AlertRules } from "../core/alert.ts";
 import type { CallbackSecrets } from "../core/callback.ts";
 import type { Log } from "../core/context.ts";
 import type { Draft } from "../core/draft.ts";
@@ -25,6 +26,7 @@ import { openEntry } from "../core/values.ts";
 import type { Workflow } from "../core/workflow.ts";
 import { Claims } from "./claims.ts";
 import { Committer } from "./committer.ts";
+import { keepersOf } from "./keepers.ts";
 import { Lease } from "./lease.ts";
 import { Loop } from "./loop.ts";
 import { MailReader } from "./mail-reader.ts";
@@ -32,7 +34,6 @@ import { firstInput } from "./new-row.ts";
 import { PassTable, type Started } from "./pass-table.ts";
 import type { Registry } from "./registry.ts";
 import { type Amended, RunLoader } from "./run-loader.ts";
-import { ScheduleKeeper } from "./schedule-keeper.ts";
 import { SelfFence } from "./self-fence.ts";
 import { startRefusal } from "./start-refusal.ts";
 import { StreamWriter } from "./stream-writer.ts";
@@ -41,6 +42,7 @@ import type { TakeOver } from "./take-over.ts";
 import { Transactor } from "./transactor.ts";
 import type { VersionKeeper } from "./version-keeper.ts";
 import { waitOut, waitUntil } from "./waiting.ts";
+import { observeCommit, type WorkerEvents } from "./worker-events.ts";
 
 export interface WorkerOptions {
   readonly name: string;
@@ -56,20 +58,14 @@ export interface WorkerOptions {
   readonly codec: Codec;
   readonly host: Host;
   readonly callbackSecrets: CallbackSecrets | null;
+  /** What fires alerts; `null`: this process looks for none. */
+  readonly alerts: AlertRules | null;
   /** Runs that go on between two commits (C5). */
   readonly sliceRuns: number;
   readonly log: Log;
   newId(): string;
   random(): number;
   identity(): ProcessIdentity;
-}
-
-/** What others may want to know of the runs of this process, always after it is durable. */
-export interface WorkerEvents {
-  /** Something about this run has changed. */
-  changed(run: string): void;
-  /** The run is no longer in memory here; with `end`, because it has ended. */
-  left(run: string, end: Extract<PassEnd, { kind: "ended" }> | null): void;
 }
 
 export class Worker {
@@ -106,6 +102,8 @@ export class Worker {
       unavailable: (error, failures) => this.#unavailable(error, failures),
       unknown: (error, sources) => this.#selfFence.cutOff(error, sources),
       fenced: (sources) => this.#selfFence.cutOff(null, sources),
+      written: (commit, run) => observeCommit(events, run, commit),
+      took: (size) => events.took(size),
     });
     this.#lease = new Lease(store, {
       name,
@@ -146,10 +144,12 @@ export class Worker {
       load: (claimed, readAt, worker) => this.#loader.load(claimed, readAt, worker),
       unknown: () => void this.#guarded("compare with the store", () => this.#compareWithStore()),
       guarded: (what, body) => this.#guarded(what, body),
+      claimed: (runs) => events.claimed(runs),
     });
     this.#mail = new Loop(store.leaseClock, options.pollMs, () => this.#guarded("read mail", () => this.#readMail()));
     this.#sweeper = new Sweeper(store, this.#lease, options, {
       released: () => void this.#claims.tick(),
+      orphaned: (runs) => events.orphaned(runs),
       swept: () => this.versions.look(),
     });
     this.ports = this.#makePorts();
@@ -161,7 +161,7 @@ export class Worker {
       passes: this.#passes,
       claims: this.#claims,
       ports: this.ports,
-      schedules: new ScheduleKeeper({ store, codec: options.codec, host: options.host, log }),
+      keepers: keepersOf(store, options, this.ports),
       versionGraceMs: options.versionGraceMs,
       ready: () => this.#ready(),
       isStopping: () => this.#isStopping,
@@ -348,6 +348,7 @@ export class Worker {
     started(startRefusal(pass.id, verdict));
     this.#passes.drop(pass);
     this.#options.log.warn(`Run ${pass.id} is loaded again: its commit was ${verdict.kind}.`, {
+      event: "run.reloaded",
       run: pass.id,
       verdict: JSON.stringify(verdict),
     });
@@ -360,6 +361,7 @@ export class Worker {
 
   /** What a lost answer may have given this worker is loaded now, not with the next heartbeat (P23). */
   #renewed(): void {
+    this.#events.renewed();
     void this.#claims.tick();
     void this.#guarded("compare with the store", () => this.#compareWithStore());
   }
@@ -412,6 +414,8 @@ export class Worker {
         this.#claims.redeem();
         this.adopt(child);
       },
+      committed: (pass, commit) => observeCommit(this.#events, pass.row, commit),
+      executed: (pass, effect, action) => this.#events.executed(pass.row, effect, action),
       mailed: () => this.hint(),
       notifies: this.#options.registry.newest(NOTIFY_WORKFLOW) !== undefined,
       isHere: (run) => this.holds(run),

@@ -96,6 +96,7 @@ export class MortalEngine {
       logger: this.#events.log,
       handleSignals: false,
       retention: false as const,
+      alerts: false as const,
       codec: jsonCodec,
       lease: LEASE_MS,
       poll: LEASE_STEP_MS,

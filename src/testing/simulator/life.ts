@@ -78,6 +78,7 @@ export class Life implements Actor {
       codec: jsonCodec,
       logger: this.#log(),
       retention: false as const,
+      alerts: false as const,
       handleSignals: false,
       name: this.name,
     };

@@ -1,0 +1,193 @@
+// What the store says that somebody should look at
+// Conditions that can be read off it at any time, and so survive whoever has seen them: parked runs, approvals, runs that nobody can take.
+// Everything that is read is bounded; where the bound is reached, nothing is taken to be over.
+import { formatMs } from "../base/duration.ts";
+import type { Codec } from "../base/envelope.ts";
+import { type AlertKind, type AlertRules, type Condition, isOn } from "../core/alert.ts";
+import type { ApprovalRequested } from "../core/approval-request.ts";
+import type { Parked, ParkReason } from "../core/journal.ts";
+import { LIMITS } from "../core/limits.ts";
+import { isOwnWorkflow } from "../core/own-workflows.ts";
+import type { Store, WaitKind, WaitRow } from "../core/store.ts";
+import { isTerminal, RUN_STATES } from "../core/transition.ts";
+import { openEntry } from "../core/values.ts";
+import { isHandled } from "../stores/version-line.ts";
+
+/** Kinds that are read off the store, and so are over when they are not found any more. */
+export const LOOKED_FOR: ReadonlySet<AlertKind> = new Set<AlertKind>([
+  "stuck_approval",
+  "replay_failure",
+  "stranded_run",
+  "parked_run",
+  "budget_exceeded",
+]);
+
+export interface Found {
+  readonly conditions: readonly Condition[];
+  /** Kinds of which all that is there was looked at. */
+  readonly complete: ReadonlySet<AlertKind>;
+}
+
+const OF_REASON: Readonly<Partial<Record<ParkReason, AlertKind>>> = {
+  replay_drift: "replay_failure",
+  replay_stalled: "replay_failure",
+  corrupted_journal: "replay_failure",
+  foreign_await: "replay_failure",
+  definition_changed: "replay_failure",
+  version_mismatch: "stranded_run",
+  migration_pending: "stranded_run",
+  budget_exceeded: "budget_exceeded",
+  poisoned: "parked_run",
+  unknown_outcome: "parked_run",
+  commit_refused: "parked_run",
+  secret_missing: "parked_run",
+};
+
+/** `null` for a park that is part of the business, such as a phase that waits for its gate. */
+export function parkCondition(wait: Pick<WaitRow, "run" | "workflow" | "name" | "detail">): Condition | null {
+  const { run, workflow, name: reason } = wait;
+  const kind = OF_REASON[reason as ParkReason];
+  if (kind === undefined || isOwnWorkflow(workflow)) return null;
+  const parked = readDetail(wait.detail) as Partial<Parked> | null;
+  return {
+    kind,
+    subject: run,
+    level: 0,
+    workflow,
+    runs: [run],
+    summary: parked?.message ?? `Run ${run} is parked: ${reason}`,
+    detail: { reason, ...parked?.detail },
+  };
+}
+
+type Times = Pick<ApprovalRequested, "at" | "expiresAt" | "name"> & { readonly levels: readonly number[] };
+
+export class Conditions {
+  readonly #store: Store;
+  readonly #codec: Codec;
+  readonly #rules: AlertRules;
+  /** Of approvals that were looked at before: what was asked for does not change. */
+  readonly #times = new Map<string, Times>();
+
+  constructor(store: Store, codec: Codec, rules: AlertRules) {
+    this.#store = store;
+    this.#codec = codec;
+    this.#rules = rules;
+  }
+
+  async find(): Promise<Found> {
+    const parks = await this.#waits("decision");
+    const approvals = this.#rules.stuckApproval === null ? NOTHING : await this.#waits("approval");
+    const stranded = this.#rules.strandedRun === null ? NO_RUNS : await this.#stranded(this.#rules.strandedRun.afterMs);
+    const conditions = [
+      ...parks.waits.flatMap((wait) => parkCondition(wait) ?? []),
+      ...(await this.#stuck(approvals.waits)),
+      ...stranded.conditions,
+    ];
+    const complete = [...LOOKED_FOR].filter((kind) => {
+      if (kind === "stuck_approval") return approvals.isAll;
+      return parks.isAll && (kind !== "stranded_run" || stranded.isAll);
+    });
+    return { conditions: conditions.filter(({ kind }) => isOn(this.#rules, kind)), complete: new Set(complete) };
+  }
+
+  async #waits(kind: WaitKind): Promise<{ readonly waits: readonly WaitRow[]; readonly isAll: boolean }> {
+    const waits = await this.#store.waits({ kind, limit: LIMITS.alertLook });
+    return { waits, isAll: waits.length < LIMITS.alertLook };
+  }
+
+  // Approvals
+
+  async #stuck(waits: readonly WaitRow[]): Promise<Condition[]> {
+    const now = this.#store.clock.now();
+    const found: Condition[] = [];
+    for (const wait of waits) {
+      const times = await this.#timesOf(wait);
+      if (times === null) continue;
+      const reached = this.#reached(times, now);
+      if (reached > 0) found.push(stuckCondition(wait, times, reached - 1, now));
+    }
+    return found;
+  }
+
+  /** How many of the times have come at which nobody should still be waiting. */
+  #reached({ at, levels, expiresAt }: Times, now: number): number {
+    const after = this.#rules.stuckApproval?.afterMs ?? [];
+    return new Set([...after.map((ms) => at + ms), ...levels, expiresAt].filter((time) => time <= now)).size;
+  }
+
+  async #timesOf({ run, name, detail }: WaitRow): Promise<Times | null> {
+    const known = this.#times.get(name);
+    if (known !== undefined) return known;
+    const seq = (readDetail(detail) as { seq?: unknown } | null)?.seq;
+    if (typeof seq !== "number") return null;
+    const [entry] = await this.#store.journal(run, { from: seq, limit: 1 });
+    if (entry?.type !== "approval.requested") return null;
+    const request = openEntry(this.#codec, run, entry).payload as ApprovalRequested;
+    const levels = request.levels.map(({ due }) => due);
+    const times = { at: request.at, expiresAt: request.expiresAt, name: request.name, levels };
+    if (this.#times.size >= LIMITS.alertLook) this.#times.clear();
+    this.#times.set(name, times);
+    return times;
+  }
+
+  // Runs that nobody can take
+
+  async #stranded(afterMs: number): Promise<{ readonly conditions: readonly Condition[]; readonly isAll: boolean }> {
+    const limit = LIMITS.alertLook;
+    const rows = await this.#store.runs({ states: UNFINISHED, limit });
+    const live = (await this.#store.workers()).filter(({ leaseLeftMs }) => leaseLeftMs > 0);
+    const since = this.#store.clock.now() - afterMs;
+    const groups = new Map<string, string[]>();
+    for (const { id, workflow, version, createdAt, readyAt } of rows) {
+      const isOld = Math.max(createdAt, readyAt ?? createdAt) <= since;
+      if (!isOld || isOwnWorkflow(workflow)) continue;
+      if (live.some(({ handles }) => isHandled(handles, workflow, version))) continue;
+      const key = JSON.stringify([workflow, version]);
+      groups.set(key, [...(groups.get(key) ?? []), id]);
+    }
+    const conditions = [...groups].map(([key, runs]) => {
+      const [workflow = "", version = ""] = JSON.parse(key) as string[];
+      return strandedCondition(workflow, version, runs);
+    });
+    return { conditions, isAll: rows.length < limit };
+  }
+}
+
+const UNFINISHED = RUN_STATES.filter((state) => !isTerminal(state) && state !== "parked");
+const NOTHING = { waits: [], isAll: true } as const;
+const NO_RUNS = { conditions: [], isAll: true } as const;
+
+function stuckCondition(wait: WaitRow, { at, name, expiresAt }: Times, level: number, now: number): Condition {
+  const { run, workflow, name: approval } = wait;
+  const isExpired = expiresAt <= now ? ", past its expiry" : "";
+  return {
+    kind: "stuck_approval",
+    subject: approval,
+    level,
+    workflow,
+    runs: [run],
+    summary: `Approval "${name}" of run ${run} has waited ${formatMs(now - at)}${isExpired}`,
+    detail: { approval, name, waitedMs: now - at, since: at },
+  };
+}
+
+function strandedCondition(workflow: string, version: string, runs: readonly string[]): Condition {
+  return {
+    kind: "stranded_run",
+    subject: `${workflow}@${version}`,
+    level: 0,
+    workflow,
+    runs,
+    summary: `${runs.length} runs of ${workflow} ${version} wait, and no live worker can take them`,
+    detail: { version, runs: runs.length },
+  };
+}
+
+function readDetail(detail: string | null): unknown {
+  try {
+    return JSON.parse(detail ?? "null");
+  } catch {
+    return null;
+  }
+}

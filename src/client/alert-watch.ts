@@ -1,0 +1,283 @@
+// The watch
+// What one process sees and tells the run of the alerts: what its own runs do, as it becomes durable, and every so often what the store says.
+//
+//   AW1. Nothing here makes a run wait: reports are gathered, and sent by themselves.
+//   AW2. It decides nothing about alerts: the same report from every worker fires once (AK2).
+//   AW3. A quiet store has no run of alerts: what is not worth a report is not reported.
+import type { Clock } from "../base/clock.ts";
+import { messageOf } from "../base/errors.ts";
+import {
+  type AlertKind,
+  type Condition,
+  type DuplicatesReport,
+  isOn,
+  type Report,
+  type RetriesReport,
+} from "../core/alert.ts";
+import { isActive } from "../core/alert-book.ts";
+import { COUNTERS, fromCount } from "../core/budget.ts";
+import type { Log } from "../core/context.ts";
+import { countersOf } from "../core/counters.ts";
+import type { StoredEntry } from "../core/journal.ts";
+import { LIMITS } from "../core/limits.ts";
+import type { ObservedRun } from "../core/observer.ts";
+import { isOwnWorkflow } from "../core/own-workflows.ts";
+import type { CounterChange, RunCommit } from "../core/store.ts";
+import { isTerminal } from "../core/transition.ts";
+import { Loop } from "../worker/loop.ts";
+import { Conditions, LOOKED_FOR, parkCondition } from "./alert-conditions.ts";
+import { type AlertsRunPorts, readAlerts, sendReports } from "./alerts-run.ts";
+
+export interface AlertWatchPorts extends AlertsRunPorts {
+  readonly log: Log;
+  /** Of a workflow that this process has. */
+  ownerOf(workflow: string): string | null;
+}
+
+/** Retries are counted in spans of this part of their window. */
+const SPANS = 12;
+/** Below this part of what makes a storm, a process keeps its retries to itself (AW3). */
+const QUIET_PART = 10;
+
+export class AlertWatch {
+  readonly #ports: AlertWatchPorts;
+  readonly #conditions: Conditions;
+  readonly #look: Loop;
+  #reports: Report[] = [];
+  readonly #retries = new Map<string, RetriesReport>();
+  readonly #duplicates = new Map<string, DuplicatesReport>();
+  /** What budgets may spend, by their run and unit. */
+  readonly #budgets = new Map<string, Map<string, number>>();
+  #forgetTimer: (() => void) | null = null;
+  #sending: Promise<void> = Promise.resolve();
+
+  constructor(ports: AlertWatchPorts) {
+    this.#ports = ports;
+    this.#conditions = new Conditions(ports.store, ports.codec, ports.rules);
+    this.#look = new Loop(ports.store.leaseClock, ports.rules.everyMs, () => this.#guarded(() => this.look()));
+  }
+
+  start(): void {
+    this.#look.start();
+  }
+
+  async stop(): Promise<void> {
+    await this.#look.stop();
+    await this.flush();
+  }
+
+  // What this process sees
+
+  /** Entries of a run are durable. */
+  committed(run: ObservedRun, { entries, waits, counters, row }: RunCommit): void {
+    if (isOwnWorkflow(run.workflow)) return;
+    if (waits !== undefined || row !== undefined) this.#sawChange(run, waits, row?.stopReason);
+    if (counters !== undefined) this.#sawSpending(counters);
+    for (const entry of entries) if (entry.type === "step.failed" && isRetry(entry, waits)) this.#retried(run, entry);
+  }
+
+  executed(run: ObservedRun, effect: string, action: string): void {
+    const { id, workflow } = run;
+    if (!this.#ports.rules.duplicateEffect) return;
+    const record = { run: id, effect };
+    this.#report({ kind: "effect", at: this.#now, action, workflow, record, owner: this.#ports.ownerOf(workflow) });
+  }
+
+  orphaned(runs: readonly string[]): void {
+    for (const run of runs)
+      this.#saw("orphaned_run", null, {
+        subject: run,
+        runs: [run],
+        summary: `Nothing would have woken run ${run}; it was put back to work`,
+        detail: {},
+      });
+  }
+
+  /** A start or a signal that had come before. */
+  duplicate(run: string, workflow: string): void {
+    const known = this.#duplicates.get(workflow);
+    this.#duplicates.set(workflow, {
+      kind: "duplicates",
+      at: this.#now,
+      workflow,
+      count: (known?.count ?? 0) + 1,
+      runs: [...new Set([...(known?.runs ?? []), run])].slice(-20),
+    });
+    this.#sendSoon();
+  }
+
+  #sawChange(run: ObservedRun, waits: RunCommit["waits"], stopReason: string | undefined): void {
+    const { id, workflow } = run;
+    for (const change of waits ?? []) {
+      if (!("open" in change) || change.open.kind !== "decision") continue;
+      const condition = parkCondition({ run: id, workflow, name: change.open.name, detail: change.open.detail });
+      if (condition !== null) this.#saw(condition.kind, workflow, condition);
+    }
+    if (stopReason !== "compensation_incomplete") return;
+    const summary = `Run ${id} of ${workflow} has ended, and not all that it did could be undone`;
+    this.#saw("compensation_incomplete", workflow, { subject: id, runs: [id], summary, detail: {} });
+  }
+
+  #sawSpending(counters: readonly CounterChange[]): void {
+    if (this.#ports.rules.budget === null) return;
+    for (const { of, key, max } of counters) {
+      if (of === undefined || max === null) continue;
+      const units = this.#budgets.get(of) ?? new Map<string, number>();
+      this.#budgets.set(of, units.set(key, max));
+      this.#sendSoon();
+    }
+  }
+
+  #retried({ id, workflow }: ObservedRun, { at, key }: StoredEntry): void {
+    const { retryStorm } = this.#ports.rules;
+    if (retryStorm === null || key === null) return;
+    const spanMs = retryStorm.perMs / SPANS;
+    const tool = key.replace(/#\d+$/, "");
+    const span = Math.floor(at / spanMs) * spanMs;
+    const slot = JSON.stringify([workflow, tool, span]);
+    const known = this.#retries.get(slot);
+    this.#retries.set(slot, {
+      kind: "retries",
+      // As late as it may have been: none is forgotten too early.
+      at: Math.max(known?.at ?? 0, at),
+      workflow,
+      tool,
+      count: (known?.count ?? 0) + 1,
+      runs: [...new Set([...(known?.runs ?? []), id])].slice(-20),
+      owner: this.#ports.ownerOf(workflow),
+    });
+    this.#sendSoon();
+  }
+
+  #saw(kind: AlertKind, workflow: string | null, what: Omit<Condition, "kind" | "level" | "workflow">): void {
+    if (!isOn(this.#ports.rules, kind)) return;
+    const condition: Condition = { level: 0, ...what, kind, workflow };
+    const owner = workflow === null ? null : this.#ports.ownerOf(workflow);
+    this.#report({ kind: "seen", at: this.#now, condition, owner });
+  }
+
+  #report(report: Report): void {
+    this.#reports.push(report);
+    this.#sendSoon();
+  }
+
+  get #now(): number {
+    return this.#ports.store.clock.now();
+  }
+
+  // Telling
+
+  #sendSoon(): void {
+    const clock: Clock = this.#ports.store.leaseClock;
+    this.#forgetTimer ??= clock.after(LIMITS.reportEveryMs, () => void this.#guarded(() => this.flush()));
+  }
+
+  /** Sends what was gathered; resolves when it is durable. One at a time. */
+  flush(): Promise<void> {
+    this.#forgetTimer?.();
+    this.#forgetTimer = null;
+    const sending = this.#sending.then(() => this.#flush());
+    this.#sending = sending.catch(() => {});
+    return sending;
+  }
+
+  async #flush(): Promise<void> {
+    const budgets = await this.#nearBudgets();
+    const reports = [...this.#reports.splice(0), ...this.#takeRetries(), ...this.#duplicates.values(), ...budgets];
+    this.#duplicates.clear();
+    if (reports.length === 0) return;
+    try {
+      await sendReports(this.#ports, reports);
+    } catch (error) {
+      this.#reports = [...reports, ...this.#reports].slice(-LIMITS.reportsPerMessage);
+      throw error;
+    }
+  }
+
+  /** Those of workflows that are loud enough here. What is too old for a storm is forgotten. */
+  #takeRetries(): RetriesReport[] {
+    const { retryStorm } = this.#ports.rules;
+    if (retryStorm === null) return [];
+    const counts = new Map<string, number>();
+    for (const [slot, { at, workflow, count }] of this.#retries) {
+      if (this.#now - at >= retryStorm.perMs) this.#retries.delete(slot);
+      else counts.set(workflow, (counts.get(workflow) ?? 0) + count);
+    }
+    const least = Math.ceil(retryStorm.retries / QUIET_PART);
+    const loud = [...this.#retries].filter(([, { workflow }]) => (counts.get(workflow) ?? 0) >= least);
+    for (const [slot] of loud) this.#retries.delete(slot);
+    return loud.map(([, report]) => report);
+  }
+
+  async #nearBudgets(): Promise<Report[]> {
+    const { store, rules } = this.#ports;
+    const found: Report[] = [];
+    for (const [run, units] of this.#budgets) {
+      this.#budgets.delete(run);
+      const prefix = countersOf(run);
+      const counts = new Map((await store.counters(prefix)).map(({ key, value }) => [key.slice(prefix.length), value]));
+      const row = await store.run(run);
+      if (row === null || isTerminal(row.state)) continue;
+      for (const [unit, max] of units) {
+        const limit = Math.max(max, counts.get(COUNTERS.limit(unit)) ?? 0);
+        const used = counts.get(COUNTERS.used(unit)) ?? 0;
+        if (limit > 0 && used / limit >= (rules.budget?.near ?? 1))
+          found.push(this.#nearBudget(run, row.workflow, unit, fromCount(unit, used), fromCount(unit, limit)));
+      }
+    }
+    return found;
+  }
+
+  #nearBudget(run: string, workflow: string, unit: string, used: number, limit: number): Report {
+    const condition: Condition = {
+      kind: "budget_near",
+      subject: `${run}/${unit}`,
+      level: 0,
+      workflow,
+      runs: [run],
+      summary: `Run ${run} of ${workflow} has used ${used} of ${limit} ${unit}`,
+      detail: { unit, used, limit },
+    };
+    return { kind: "seen", at: this.#now, condition, owner: this.#ports.ownerOf(workflow) };
+  }
+
+  // Looking
+
+  /** Compares what the store says with the alerts there are, and reports what has come or gone. */
+  async look(): Promise<void> {
+    const { conditions, complete } = await this.#conditions.find();
+    const { kept } = await readAlerts(this.#ports);
+    const active = kept.book.alerts.filter(isActive);
+    const at = this.#now;
+    for (const condition of conditions) {
+      const { kind, subject, level } = condition;
+      const isKnown = active.some((one) => one.kind === kind && one.subject === subject && one.level >= level);
+      if (!isKnown) this.#saw(kind, condition.workflow, condition);
+    }
+    for (const { kind, subject, runs } of active) {
+      const isOver = LOOKED_FOR.has(kind)
+        ? complete.has(kind) && !conditions.some((one) => one.kind === kind && one.subject === subject)
+        : kind === "budget_near" && (await this.#hasEnded(runs[0]));
+      if (isOver) this.#report({ kind: "over", at, alert: kind, subject });
+    }
+    await this.flush();
+  }
+
+  async #hasEnded(run: string | undefined): Promise<boolean> {
+    const row = run === undefined ? null : await this.#ports.store.run(run);
+    return row === null || isTerminal(row.state);
+  }
+
+  async #guarded(body: () => Promise<void>): Promise<void> {
+    try {
+      await body();
+    } catch (error) {
+      this.#ports.log.warn(`Alerts could not be looked for, and that is tried again. ${messageOf(error)}`);
+    }
+  }
+}
+
+/** A failure that another attempt follows opens a wait for it. */
+export function isRetry({ key }: Pick<StoredEntry, "key">, waits: RunCommit["waits"]): boolean {
+  return waits?.some((change) => "open" in change && change.open.key === `retry:${key}`) === true;
+}

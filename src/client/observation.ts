@@ -1,0 +1,138 @@
+// Observation
+// Everybody who watches one engine: its own counters and its watch for alerts, the log, and whoever the user has given. What one of them throws is
+// told once and stops nothing.
+import type { Codec } from "../base/envelope.ts";
+import { messageOf } from "../base/errors.ts";
+import type { Ids } from "../base/ids.ts";
+import type { AlertRules } from "../core/alert.ts";
+import type { Log } from "../core/context.ts";
+import type { Frame, Host } from "../core/host.ts";
+import type { StoredEntry } from "../core/journal.ts";
+import type { ObservedRun, Observer } from "../core/observer.ts";
+import type { RunCommit, Store } from "../core/store.ts";
+import { openEntry } from "../core/values.ts";
+import { OperatingCounters } from "../observe/operating-counters.ts";
+import type { RunFacts } from "../observe/run-facts.ts";
+import { runLog } from "../observe/run-log.ts";
+import type { Registry } from "../worker/registry.ts";
+import type { WorkerEvents } from "../worker/worker-events.ts";
+import { AlertWatch, isRetry } from "./alert-watch.ts";
+import { harmless } from "./console-log.ts";
+import type { PawlOptions } from "./pawl.ts";
+
+export interface ObservationPorts {
+  readonly store: Store;
+  readonly codec: Codec;
+  readonly host: Host;
+  readonly ids: Ids;
+  readonly log: Log;
+  readonly registry: Registry;
+  readonly rules: AlertRules | null;
+  /** A message has been sent. */
+  sent(): void;
+}
+
+export class Observation {
+  readonly ports: ObservationPorts;
+  readonly counters = new OperatingCounters();
+  readonly watch: AlertWatch | null;
+  /** The machine as runs see it: observers may be around what their steps do. */
+  readonly host: Host;
+  /** What runs that have ended have come to, for metrics. */
+  readonly facts = new Map<string, RunFacts>();
+  readonly #observers: readonly Observer[];
+  readonly #broken = new Set<Observer>();
+  readonly #lookups = new Set<Promise<void>>();
+
+  constructor({ observers = [], logger }: PawlOptions, ports: ObservationPorts) {
+    this.ports = ports;
+    const { rules, registry } = ports;
+    const ownerOf = (workflow: string) => registry.newest(workflow)?.definition.owners.stuck ?? null;
+    this.watch = rules === null ? null : new AlertWatch({ ...ports, rules, ownerOf });
+    // Without a logger only what somebody should act on is shown: the rest is not worth making.
+    this.#observers = [...observers, ...(logger === undefined ? [] : [runLog(harmless(logger))])];
+    this.host = this.#hostOf(ports.host);
+    const journal = async (run: string) =>
+      (await ports.store.journal(run)).map((entry) => openEntry(ports.codec, run, entry));
+    for (const observer of this.#observers) this.#guarded(observer, () => observer.watch?.({ journal }));
+  }
+
+  get events(): Pick<WorkerEvents, "committed" | "executed" | "orphaned" | "took" | "claimed" | "renewed"> {
+    const { counters, watch } = this;
+    return {
+      committed: (run, commit) => this.#committed(run, commit),
+      executed: (run, effect, action) => watch?.executed(run, effect, action),
+      orphaned: (runs) => watch?.orphaned(runs),
+      took: ({ entries, ms }) => counters.took(entries, ms),
+      claimed: (runs) => counters.claimed(runs),
+      renewed: () => counters.missedLease(),
+    };
+  }
+
+  /** Only a process that works looks through the store; all others tell what they see themselves. */
+  start(): void {
+    this.watch?.start();
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.#lookups);
+    await this.#patiently(async () => this.watch?.stop());
+    for (const observer of this.#observers) await this.#patiently(async () => observer.flush?.());
+  }
+
+  left(run: string): void {
+    this.counters.left(run);
+  }
+
+  /** A start or a signal that had come before. */
+  duplicate(run: string): void {
+    this.counters.duplicate();
+    if (this.watch === null) return;
+    const lookup = this.#patiently(async () => {
+      const row = await this.ports.store.run(run);
+      if (row !== null) this.watch?.duplicate(run, row.workflow);
+    }).finally(() => this.#lookups.delete(lookup));
+    this.#lookups.add(lookup);
+  }
+
+  #committed(run: ObservedRun, commit: RunCommit): void {
+    const { entries, waits } = commit;
+    this.counters.committed(run.id, entries, (entry) => isRetry(entry, waits));
+    this.watch?.committed(run, commit);
+    if (this.#observers.length === 0 || entries.length === 0) return;
+    const open = (entry: StoredEntry) => openEntry(this.ports.codec, run.id, entry);
+    for (const observer of this.#observers) this.#guarded(observer, () => observer.committed?.({ run, entries, open }));
+  }
+
+  #hostOf(host: Host): Host {
+    const around = this.#observers.filter((observer) => observer.around !== undefined);
+    if (around.length === 0) return host;
+    const enter = <T, A>(frame: Frame | undefined, fn: (arg: A) => T, arg?: A): T => {
+      const { step } = frame ?? {};
+      if (frame === undefined || step === undefined) return host.enter(frame, fn, arg as A);
+      const { row: run } = frame.pass as { readonly row: ObservedRun };
+      const attempt = { run, step: step.call.key, attempt: step.attempt };
+      const call = () => host.enter(frame, fn, arg as A);
+      return around.reduce<() => T>((inner, one) => () => one.around?.(attempt, inner) as T, call)();
+    };
+    return { ...host, enter };
+  }
+
+  #guarded(observer: Observer, body: () => void): void {
+    try {
+      body();
+    } catch (error) {
+      if (this.#broken.has(observer)) return;
+      this.#broken.add(observer);
+      this.ports.log.warn(`An observer has failed; the runs go on without it. ${messageOf(error)}`);
+    }
+  }
+
+  async #patiently(body: () => Promise<unknown>): Promise<void> {
+    try {
+      await body();
+    } catch (error) {
+      this.ports.log.warn(`What was observed could not be passed on. ${messageOf(error)}`);
+    }
+  }
+}
