@@ -7,13 +7,12 @@ import { PawlError } from "../base/errors.ts";
 import { assertName, createIds, type Ids } from "../base/ids.ts";
 import { utf8Length } from "../base/utf8.ts";
 import type { Log } from "../core/context.ts";
-import { ENDS, type Entry } from "../core/journal.ts";
+import { ENDS } from "../core/journal.ts";
 import { DEFAULTS, LIMITS } from "../core/limits.ts";
 import type { Notifier } from "../core/notification.ts";
-import { assertNoSchedule } from "../core/slot-run.ts";
 import type { Store } from "../core/store.ts";
 import { isTerminal, publicStatus } from "../core/transition.ts";
-import { openJournal, sealValue } from "../core/values.ts";
+import { sealValue } from "../core/values.ts";
 import type { Workflow } from "../core/workflow.ts";
 import { defaultCodec } from "../stores/default-codec.ts";
 import { Registry } from "../worker/registry.ts";
@@ -26,7 +25,8 @@ import { Changes } from "./changes.ts";
 import { consoleLog, harmless } from "./console-log.ts";
 import { assertSameCancel } from "./decision.ts";
 import { Documents } from "./documents.ts";
-import { forkCommit, forkPoint, retryPoint, soundStart } from "./fork.ts";
+import type { ForkOptions } from "./fork-effects.ts";
+import { forkRun } from "./fork-run.ts";
 import { assertImported, type ImportOptions, readImport } from "./import.ts";
 import { type Machine, machineOf } from "./machine.ts";
 import { reportStep, type StepReport } from "./manual.ts";
@@ -327,51 +327,14 @@ export class Pawl {
 
   /** Starts a new run that inherits the journal up to the failure that ended this one; the start key moves along. */
   async retry(id: string): Promise<Run> {
-    return this.#fork(id, (journal) => retryPoint(id, journal), true);
+    this.#assertOpen();
+    return this.get(await forkRun(this.#ports, id, null));
   }
 
   /** Starts a new run that inherits the journal up to a step's key or an entry's position. */
-  async fork(id: string, { at }: { readonly at: string | number }): Promise<Run> {
-    return this.#fork(id, (journal) => forkPoint(id, journal, at), false);
-  }
-
-  async #fork(
-    id: string,
-    where: (journal: readonly Entry[]) => ReturnType<typeof retryPoint>,
-    movesKey: boolean,
-  ): Promise<Run> {
+  async fork(id: string, options: ForkOptions): Promise<Run> {
     this.#assertOpen();
-    const row = await rowOf(id, this.store);
-    assertNoSchedule(row.workflow);
-    const stored = await this.store.journal(id);
-    const { host } = this.#machine;
-    // A fork before a damaged entry is the way out for a run that has one.
-    const journal = movesKey
-      ? openJournal(host, this.#codec, row, stored, true)
-      : soundStart({ host, codec: this.#codec }, row, stored);
-    const forked = this.#ids.next();
-    const commit = await forkCommit(row, journal, where(journal), forked, {
-      store: this.store,
-      host,
-      codec: this.#codec,
-      isRetry: movesKey,
-    });
-    const space = startSpace(row.workflow);
-    const held = movesKey && row.key !== null ? await this.store.key(space, row.key) : null;
-    const keys =
-      held !== null && row.key !== null && held.run === id
-        ? [{ space, key: row.key, digest: held.digest, from: id }]
-        : [];
-    const { create } = commit;
-    if (create === undefined) throw new Error("a fork creates a run");
-    const verdict = await this.#worker.committer.write({
-      ...commit,
-      create: { ...create, key: keys[0]?.key ?? null },
-      ...(keys.length > 0 ? { keys: [...(commit.keys ?? []), ...keys] } : {}),
-    });
-    if (verdict.kind === "refused" && verdict.why === "key") return this.get(verdict.holder.run);
-    this.#worker.hint();
-    return this.get(forked);
+    return this.get(await forkRun(this.#ports, id, options));
   }
 
   /** Decides about a parked run; `run.status()` lists the choices. */
