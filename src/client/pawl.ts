@@ -5,7 +5,7 @@ import type { Codec } from "../base/envelope.ts";
 import { PawlError } from "../base/errors.ts";
 import { assertName, createIds, type Ids } from "../base/ids.ts";
 import type { Log } from "../core/context.ts";
-import { ENDS, type Entry } from "../core/journal.ts";
+import { ENDS } from "../core/journal.ts";
 import { DEFAULTS } from "../core/limits.ts";
 import type { Notifier } from "../core/notification.ts";
 import type { Observer } from "../core/observer.ts";
@@ -32,9 +32,9 @@ import { consoleLog, harmless } from "./console-log.ts";
 import { assertSameCancel } from "./decision.ts";
 import { Documents } from "./documents.ts";
 import { type Emitted, Events, type WorkflowTrigger } from "./events.ts";
-import { forkPoint, retryPoint } from "./fork.ts";
+import type { ForkOptions } from "./fork-effects.ts";
+import { forkRun, retryRun } from "./fork-run.ts";
 import { assertImported, type ImportOptions, readImport } from "./import.ts";
-import { type Inheriting, inherit } from "./inherit.ts";
 import { type Machine, machineOf } from "./machine.ts";
 import { reportStep, type StepReport } from "./manual.ts";
 import { type MetricsQuery, readMetrics } from "./metrics.ts";
@@ -232,8 +232,7 @@ export class Pawl {
     this.operations = new Operations({
       ...outside,
       newId: () => this.#ids.next(),
-      retryOnce: (id) =>
-        this.#inherit(id, { where: (journal) => retryPoint(id, journal), isRetry: true, isOnly: true }),
+      retryOnce: (id) => retryRun(this.#ports, id, { isOnly: true }),
     });
     this.links = new ApprovalLinks({
       ...this.#ports,
@@ -366,23 +365,14 @@ export class Pawl {
 
   /** Starts a new run that inherits the journal up to the failure that ended this one; the start key moves along. */
   async retry(id: string): Promise<Run> {
-    return this.get(
-      (await this.#inherit(id, { where: (journal) => retryPoint(id, journal), isRetry: true })) as string,
-    );
+    this.#assertOpen();
+    return this.get((await retryRun(this.#ports, id)) as string);
   }
 
   /** Starts a new run that inherits the journal up to a step's key or an entry's position. */
-  async fork(id: string, { at }: { readonly at: string | number }): Promise<Run> {
-    const where = (journal: readonly Entry[]) => forkPoint(id, journal, at);
-    return this.get((await this.#inherit(id, { where, isRetry: false })) as string);
-  }
-
-  async #inherit(id: string, how: Inheriting): Promise<string | null> {
+  async fork(id: string, options: ForkOptions): Promise<Run> {
     this.#assertOpen();
-    const { committer } = this.#worker;
-    const heir = await inherit({ ...this.#ports, write: (commit) => committer.write(commit) }, id, how);
-    this.#worker.hint();
-    return heir;
+    return this.get(await forkRun(this.#ports, id, options));
   }
 
   /** Decides about a parked run; `run.status()` lists the choices. */

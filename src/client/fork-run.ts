@@ -1,0 +1,81 @@
+// New runs that inherit the journal of another one: forks and retries.
+import { assertName } from "../base/ids.ts";
+import type { StoredEntry } from "../core/journal.ts";
+import { assertNotBodiless } from "../core/own-workflows.ts";
+import type { CounterChange, NewKey, RunCommit, RunRow } from "../core/store.ts";
+import { openJournal } from "../core/values.ts";
+import { type ForkPorts, forkCommit, forkPoint, retryPoint, soundStart } from "./fork.ts";
+import { dryPolicyOf, type ForkOptions, idTaken } from "./fork-effects.ts";
+import { rowOf } from "./run.ts";
+import { type StartPorts, startSpace } from "./start.ts";
+
+/** Starts a run that inherits another one's journal up to a point, and gives its id. */
+export async function forkRun(ports: StartPorts, id: string, options: ForkOptions): Promise<string> {
+  const { ids, worker } = ports;
+  if (options.id !== undefined) assertName("run id", options.id);
+  const { row, stored } = await sourceOf(ports, id);
+  // A fork before a damaged entry is the way out for a run that has one.
+  const journal = soundStart(ports, row, stored);
+  const point = forkPoint(id, journal, options.at);
+  const effects = dryPolicyOf(id, options, journal.slice(0, point.at));
+  const forked = options.id ?? ids.next();
+  const verdict = await worker.committer.write(
+    await forkCommit(row, journal, point, forked, forkPorts(ports, { isRetry: false, effects })),
+  );
+  if (verdict.kind === "refused" && verdict.why === "exists" && verdict.holder.origin !== id) throw idTaken(forked);
+  worker.hint();
+  return forked;
+}
+
+/**
+ * Starts a run that goes on before the failure which ended another one and takes its place, and its start key. Gives its id, or that of the run that has
+ * the key by now; `null`: with `isOnly`, where it was retried before.
+ */
+export async function retryRun(
+  ports: StartPorts,
+  id: string,
+  how: { readonly isOnly?: boolean } = {},
+): Promise<string | null> {
+  const { host, codec, ids, worker } = ports;
+  const { row, stored } = await sourceOf(ports, id);
+  const journal = openJournal(host, codec, row, stored, true);
+  const heir = ids.next();
+  const commit = await forkCommit(
+    row,
+    journal,
+    retryPoint(id, journal),
+    heir,
+    forkPorts(ports, { isRetry: true, effects: null }),
+  );
+  const verdict = await worker.committer.write(await inItsPlace(ports, row, commit, how.isOnly === true));
+  if (verdict.kind === "refused" && verdict.why === "key") return verdict.holder.run;
+  worker.hint();
+  return verdict.kind === "refused" && verdict.why === "counter" ? null : heir;
+}
+
+async function sourceOf({ store }: StartPorts, id: string): Promise<{ row: RunRow; stored: StoredEntry[] }> {
+  const row = await rowOf(id, store);
+  assertNotBodiless(row.workflow);
+  return { row, stored: await store.journal(id) };
+}
+
+function forkPorts({ store, host, codec }: StartPorts, how: Pick<ForkPorts, "isRetry" | "effects">): ForkPorts {
+  return { store, host, codec, ...how };
+}
+
+/** With the start key of the run that it goes on from, if that has it still. Retries are counted as long as that run is kept. */
+async function inItsPlace({ store }: StartPorts, row: RunRow, commit: RunCommit, isOnly: boolean): Promise<RunCommit> {
+  const { create } = commit;
+  if (create === undefined) throw new Error("a fork creates a run");
+  const space = startSpace(row.workflow);
+  const held = row.key === null ? null : await store.key(space, row.key);
+  const moved: NewKey[] =
+    row.key !== null && held?.run === row.id ? [{ space, key: row.key, digest: held.digest, from: row.id }] : [];
+  const counter: CounterChange = { key: "retried", by: 1, max: isOnly ? 1 : null, held: false, of: row.id };
+  return {
+    ...commit,
+    create: { ...create, key: moved[0]?.key ?? null },
+    ...(moved.length > 0 && { keys: [...(commit.keys ?? []), ...moved] }),
+    counters: [...(commit.counters ?? []), counter],
+  };
+}
