@@ -1,0 +1,120 @@
+// Values of the engine as they arrive here: JSON has no dates, so those are ISO texts.
+import type { ApprovalPage, ApprovalSummary } from "../../src/client/approvals.ts";
+import type { RunStatus, RunSummary } from "../../src/client/run.ts";
+import type { Page } from "../../src/client/run-list.ts";
+import type { ScheduleSummary } from "../../src/client/schedules.ts";
+import type { Timeline } from "../../src/client/timeline.ts";
+import type { Explanation } from "../../src/client/why.ts";
+import type { WorkerHealth } from "../../src/client/worker-health.ts";
+import type { Graph } from "../../src/core/graph.ts";
+import type { EffectRecord } from "../../src/core/ledger.ts";
+import type { StateDocument } from "../../src/core/state-document.ts";
+
+type Wire<T> = T extends Date
+  ? string
+  : T extends readonly (infer U)[]
+    ? readonly Wire<U>[]
+    : T extends object
+      ? { readonly [K in keyof T]: Wire<T[K]> }
+      : T;
+
+export type WireSummary = Wire<RunSummary>;
+export type WireRuns = Wire<Page<RunSummary>>;
+export type WireStatus = Wire<RunStatus> & { readonly input?: unknown };
+export type WireTimeline = Timeline;
+export type WireWhy = Wire<Explanation>;
+export type WireEffect = Wire<EffectRecord>;
+export type WireApproval = Wire<ApprovalSummary>;
+export type WireApprovals = Wire<ApprovalPage>;
+export type WireSchedule = Wire<ScheduleSummary>;
+export type WireDocument = StateDocument;
+
+export interface WireEntry {
+  readonly seq: number;
+  readonly at: string;
+  readonly type: string;
+  readonly key: string | null;
+  readonly payload: unknown;
+}
+
+export interface WireJournal {
+  readonly entries: readonly WireEntry[];
+  /** Where the next page begins; `null` at the end. */
+  readonly next: number | null;
+}
+
+export interface WireCounts {
+  readonly counts: Readonly<Record<string, number>>;
+  /** There are more than were counted. */
+  readonly atLeast: boolean;
+}
+
+export interface WireGraph {
+  readonly graph: Graph;
+  readonly way: {
+    readonly nodes: Readonly<Record<string, string>>;
+    readonly edges: readonly (readonly [string, string])[];
+  } | null;
+}
+
+export interface WireWorker {
+  readonly id: string;
+  readonly name: string;
+  readonly pid: number;
+  readonly startedAt: string;
+  readonly health: WorkerHealth;
+  readonly leaseLeftMs: number;
+  readonly leaseMs: number;
+  readonly runs: number;
+  readonly workflows: readonly { readonly name: string; readonly version: string }[];
+}
+
+export interface WireWorkers {
+  readonly workers: readonly WireWorker[];
+  readonly stranded?: readonly {
+    readonly workflow: string;
+    readonly version: string;
+    readonly runs: number;
+    readonly example: string;
+  }[];
+}
+
+export interface WireQueues {
+  readonly queues: readonly {
+    readonly kind: "slot" | "rate";
+    readonly name: string;
+    readonly limit: number | null;
+    readonly holders: readonly string[];
+    readonly waiting?: number;
+  }[];
+}
+
+export interface WireAlert {
+  readonly id: string;
+  readonly kind: string;
+  readonly status: "firing" | "acknowledged" | "resolved";
+  readonly workflow: string | null;
+  readonly runs: readonly string[];
+  readonly summary: string;
+  readonly owner: string | null;
+  readonly firedAt: string | number;
+  readonly lastAt: string | number;
+  readonly count: number;
+  readonly acknowledgedBy: string | null;
+  readonly resolvedBy: string | null;
+}
+
+export interface WireAudit {
+  readonly records: readonly {
+    readonly seq: number;
+    readonly at: string;
+    readonly who: string;
+    readonly role?: string;
+    readonly what: string;
+    readonly run?: string | null;
+    readonly outcome?: string;
+    readonly from?: string;
+    readonly hash?: string;
+  }[];
+  readonly cursor: string | null;
+}
