@@ -28,6 +28,7 @@ import { addResolve } from "./resolve.ts";
 import { addRetry } from "./retry.ts";
 import { addRun } from "./run.ts";
 import { addSchedules } from "./schedules.ts";
+import { addServe } from "./serve.ts";
 import { addShow } from "./show.ts";
 import { addSignal } from "./signal.ts";
 import { addStart } from "./start.ts";
@@ -41,7 +42,7 @@ import { addWorkers } from "./workers.ts";
 
 const GROUPS: readonly (readonly [title: string, commands: readonly ((program: Command) => void)[]])[] = [
   ["Run workflows:", [addInit, addRun, addAdvance, addWorker, addStart, addImport]],
-  ["Look:", [addLs, addShow, addWhy, addNext, addJournal, addStream, addEffects, addGraph, addExport]],
+  ["Look:", [addServe, addLs, addShow, addWhy, addNext, addJournal, addStream, addEffects, addGraph, addExport]],
   ["Act on a run:", [addSignal, addCancel, addRetry, addFork, addResolve, addState]],
   ["Approvals:", [addApprovals, addApprove, addDeny, addRequestChanges]],
   ["Playbooks:", [addPlaybook, addMcp]],
@@ -85,6 +86,7 @@ const EXAMPLE = [
 const VARIABLES = [
   "Environment:",
   "  PAWL_STORE    the store, if --store does not say",
+  "  PAWL_AUTH     the credentials of `pawl serve`: a JSON file",
   "  PAWL_SECRET   what tokens of callbacks are made with, as Pawl.open({ secret })",
   "  PAWL_DEBUG=1  stack traces with errors",
   "  NO_COLOR      no colours",

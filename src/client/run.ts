@@ -15,6 +15,7 @@ import { budgetOf } from "./budgets.ts";
 import type { Changes, RunEnd } from "./changes.ts";
 import { lineOf } from "./line.ts";
 import { patiently } from "./patiently.ts";
+import { type EventsOptions, eventsOf } from "./run-events.ts";
 import { type StreamEvent, type StreamOptions, streamOf } from "./stream.ts";
 
 /** A line of a list of runs. */
@@ -77,6 +78,13 @@ export interface SignalOptions {
   readonly id?: string;
 }
 
+export interface JournalRange {
+  /** The first position. Default 0. */
+  readonly from?: number;
+  /** At most so many. Default: all. */
+  readonly limit?: number;
+}
+
 /** A handle on a run. Making one does no I/O. */
 export interface Run<O = unknown> {
   readonly id: string;
@@ -85,13 +93,14 @@ export interface Run<O = unknown> {
   status(): Promise<RunStatus>;
   signal(name: string, payload?: unknown, options?: SignalOptions): Promise<void>;
   cancel(options?: CancelOptions): Promise<CancelOutcome>;
-  journal(): Promise<Entry[]>;
+  /** Its entries: all of them, or so many from a position on. */
+  journal(range?: JournalRange): Promise<Entry[]>;
   /** What it has done outside, and what became of that: its ledger. */
   effects(): Promise<EffectRecord[]>;
   /** Where it stands, phase by phase and step by step: its state document, as JSON. */
   document(): Promise<StateDocument>;
-  /** Everything recorded so far, then what follows, until the run ends. */
-  events(): AsyncIterable<RunEvent>;
+  /** Everything recorded so far, or behind a position, then what follows, until the run ends. */
+  events(options?: EventsOptions): AsyncIterable<RunEvent>;
   /** What its steps emit while they run: of each what its newest attempt has emitted, then what follows, until the run ends. */
   stream(options?: StreamOptions): AsyncIterable<StreamEvent>;
 }
@@ -133,8 +142,8 @@ export class RunHandle<O> implements Run<O> {
     return this.#source.cancel(this.id, options);
   }
 
-  journal(): Promise<Entry[]> {
-    return journalOf(this.id, this.#source);
+  journal(range?: JournalRange): Promise<Entry[]> {
+    return journalOf(this.id, this.#source, range);
   }
 
   async effects(): Promise<EffectRecord[]> {
@@ -145,8 +154,8 @@ export class RunHandle<O> implements Run<O> {
     return documentOf(this.id, this.#source);
   }
 
-  events(): AsyncIterable<RunEvent> {
-    return eventsOf(this.id, this.#source);
+  events(options?: EventsOptions): AsyncIterable<RunEvent> {
+    return eventsOf(this.#source, this.id, () => rowOf(this.id, this.#source.store), options);
   }
 
   stream(options?: StreamOptions): AsyncIterable<StreamEvent> {
@@ -349,34 +358,13 @@ async function endFields(id: string, row: RunRow, source: RunSource): Promise<{ 
   return end.ok ? { output: value } : { error: (value as Ended).error };
 }
 
-async function journalOf(id: string, { store, codec }: RunSource): Promise<Entry[]> {
+async function journalOf(id: string, { store, codec }: RunSource, range?: JournalRange): Promise<Entry[]> {
   await rowOf(id, store);
-  return (await store.journal(id)).map((stored) => openEntry(codec, id, stored));
+  return (await store.journal(id, range)).map((stored) => openEntry(codec, id, stored));
 }
 
 /** A run that is being worked on moves between two reads: the row is never older than the entries, but it may be newer. */
 export async function documentOf(id: string, source: RunSource): Promise<StateDocument> {
   const entries = await journalOf(id, source);
   return stateDocument(await rowOf(id, source.store), entries);
-}
-
-async function* eventsOf(id: string, source: RunSource): AsyncGenerator<RunEvent, void, void> {
-  const { store, codec, changes } = source;
-  const listener = changes.listen(id);
-  let from = 0;
-  try {
-    for (;;) {
-      source.assertOpen();
-      const row = await patiently(rowOf(id, store));
-      for (const stored of (await patiently(store.journal(id, { from }))) ?? []) {
-        from = stored.seq + 1;
-        yield openEntry(codec, id, stored);
-      }
-      // The row may be older than the entries, and the entries may not have been read: only both together say that this was all.
-      if (row !== null && isTerminal(row.state) && from >= row.head) return;
-      await listener.next({ polls: true });
-    }
-  } finally {
-    listener.stop();
-  }
 }
