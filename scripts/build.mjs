@@ -27,6 +27,7 @@ const ENTRIES = [
   // What package.json calls by a name with #: files of threads and processes.
   "cli/crash-life",
   "cli/detector-life",
+  "cli/dev-examples",
   "cli/load",
   "cli/ts-hook",
   "cli/worker-process",

@@ -66,9 +66,9 @@ function Shell(): JSX.Element {
   });
   return (
     <div class="shell">
-      <a class="skip" href="#main" onClick={(event) => focusMain(event)}>
+      <button type="button" class="skip" onClick={() => document.getElementById("main")?.focus()}>
         To the content
-      </a>
+      </button>
       <Rail openHelp={() => setHelpOpen(true)} />
       <main id="main" tabIndex={-1}>
         <Page />
@@ -77,11 +77,6 @@ function Shell(): JSX.Element {
       {isHelpOpen && <Help onClose={() => setHelpOpen(false)} />}
     </div>
   );
-}
-
-function focusMain(event: Event): void {
-  event.preventDefault();
-  document.getElementById("main")?.focus();
 }
 
 function Page(): JSX.Element | null {

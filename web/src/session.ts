@@ -5,6 +5,7 @@ import { signal } from "@preact/signals";
 export interface Session {
   readonly user: string;
   readonly role: string;
+  readonly roles: readonly string[];
   /** What the credential leads to: a name for people. */
   readonly store: string;
   /** Goes with every request that changes something. */
@@ -46,14 +47,8 @@ function takeToken(): string | null {
   return token;
 }
 
-const RANKS: Readonly<Record<string, readonly string[]>> = {
-  viewer: [],
-  operator: ["operator"],
-  approver: ["approver"],
-  admin: ["operator", "approver", "admin"],
-};
-
 /** Whether what needs this role is offered. The server decides in any case. */
 export function may(role: "operator" | "approver" | "admin"): boolean {
-  return (RANKS[session.value?.role ?? ""] ?? []).includes(role);
+  const roles = session.value?.roles ?? [];
+  return roles.includes(role) || roles.includes("admin");
 }
