@@ -6,6 +6,7 @@ import type { Command } from "commander";
 import { PawlError } from "../base/errors.ts";
 import { shownUrl } from "../base/shown-url.ts";
 import { Pawl } from "../client/pawl.ts";
+import type { Workflow } from "../core/workflow.ts";
 import type { Served } from "../server/index.ts";
 import { ownFile } from "../stores/own-file.ts";
 import { openBrowser } from "./browser.ts";
@@ -69,7 +70,7 @@ async function develop(call: Call<DevOptions>, files: readonly string[]): Promis
     const withExamples = seeded > 0 || (options.examples && (await hasExamples(pawl)));
     const worker = new DevWorker(call, withExamples ? [...files, ownFile("#dev-examples")] : files);
     const interrupt = onInterrupt(() => worker.kill());
-    const served = await serveDashboard(pawl, options);
+    const served = await serveDashboard(pawl, worker.workflows, options);
     await worker.start();
     const watch = new SourceWatch({
       files,
@@ -91,9 +92,9 @@ async function develop(call: Call<DevOptions>, files: readonly string[]): Promis
   return EXIT.ok;
 }
 
-async function serveDashboard(pawl: Pawl, { port }: DevOptions): Promise<Served> {
+async function serveDashboard(pawl: Pawl, workflows: readonly Workflow[], { port }: DevOptions): Promise<Served> {
   const { serve } = await import("../server/index.ts");
-  const common = { pawl, user: DEVELOPER };
+  const common = { pawl, workflows, user: DEVELOPER };
   if (port !== undefined) return serve({ ...common, port: wholeNumber(port, "--port", 0) });
   return serve(common).catch((error: unknown) => {
     if (!isTaken(error)) throw error;
@@ -132,6 +133,8 @@ function removal(url: string): string {
 class DevWorker {
   readonly #fleet: Fleet | null;
   readonly #out: Output;
+  /** What it works on, for those who draw it: the code itself is not known here. */
+  readonly workflows: Workflow[] = [];
 
   constructor({ out, url }: Call<DevOptions>, files: readonly string[]) {
     this.#out = out;
@@ -144,6 +147,7 @@ class DevWorker {
             work: () => ({ files, url }),
             print: (_, stream, line) => process[stream].write(`${line}\n`),
             tell: (event) => this.#tell(event),
+            onWorking: (workflows) => this.workflows.splice(0, Infinity, ...workflows.map(drawn)),
           });
   }
 
@@ -182,6 +186,10 @@ class DevWorker {
       this.#out.noteColor.yellow(clean(`${text} What worked before goes on; it is tried again when a file changes.`)),
     );
   }
+}
+
+function drawn({ name, version, graph }: WorkingOn): Workflow {
+  return { name, version, definition: { graph } } as Workflow;
 }
 
 function isEnd(outcome: readonly WorkingOn[] | MemberEnd): outcome is MemberEnd {

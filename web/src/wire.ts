@@ -31,7 +31,7 @@ export type WireDocument = StateDocument;
 
 export interface WireEntry {
   readonly seq: number;
-  readonly at: string;
+  readonly at: string | number;
   readonly type: string;
   readonly key: string | null;
   readonly payload: unknown;
@@ -81,11 +81,15 @@ export interface WireWorkers {
 
 export interface WireQueues {
   readonly queues: readonly {
-    readonly kind: "slot" | "rate";
+    readonly kind: "workflow" | "slot" | "rate";
     readonly name: string;
     readonly limit: number | null;
-    readonly holders: readonly string[];
-    readonly waiting?: number;
+    /** The span of a rate. */
+    readonly perMs: number | null;
+    readonly running: number;
+    readonly waiting: number;
+    /** Since when the first of them could go on. */
+    readonly since: string | null;
   }[];
 }
 

@@ -18,7 +18,7 @@ import { Decide } from "./approval-decide.tsx";
 const REFRESH_MS = 10_000;
 
 export function Approvals({ id }: { readonly id: string | null }): JSX.Element {
-  const list = useResource<WireApprovals>("/api/approvals?limit=100");
+  const list = useResource<WireApprovals>("/api/approvals?limit=50");
   useEffect(() => {
     const timer = setInterval(() => {
       if (!document.hidden) void list.reload();

@@ -94,8 +94,8 @@ function useCounts(filter: Filter, isReady: boolean) {
 
 function useArrivals(filter: Filter, list: ReturnType<typeof useResource<WireRuns>>, refreshCounts: () => void) {
   // What the server cannot follow by itself is looked at again.
-  const { q, owner, after, before, ...followed } = filter;
-  const isWhole = q === null && owner === null && after === null && before === null;
+  const { q, owner, ...followed } = filter;
+  const isWhole = q === null && owner === null;
   const reload = useThrottled(list.reload, 1000);
   const isLive = useEvents(
     withQuery("/api/changes", followed),

@@ -114,10 +114,11 @@ function QueueTable({ queues }: { readonly queues: WireQueues["queues"] }): JSX.
       <thead>
         <tr>
           <th>Line</th>
-          <th>Kind</th>
+          <th>For</th>
           <th class="num">Limit</th>
-          <th class="num">Held</th>
+          <th class="num">Under way</th>
           <th class="num">In line</th>
+          <th class="num">Since</th>
         </tr>
       </thead>
       <tbody>
@@ -126,15 +127,19 @@ function QueueTable({ queues }: { readonly queues: WireQueues["queues"] }): JSX.
             <td>
               <b>{line.name}</b>
             </td>
-            <td data-name="Kind">{line.kind}</td>
+            <td data-name="For">{LINES[line.kind]}</td>
             <td data-name="Limit" class="num">
               {line.limit ?? "none"}
+              {line.perMs !== null && ` in ${duration(line.perMs)}`}
             </td>
-            <td data-name="Held" class="num">
-              {line.holders.length}
+            <td data-name="Under way" class="num">
+              {line.running}
             </td>
             <td data-name="In line" class="num">
-              {line.waiting ?? ""}
+              {line.waiting}
+            </td>
+            <td data-name="Since" class="num">
+              {line.since === null ? "" : <Ago at={line.since} />}
             </td>
           </tr>
         ))}
@@ -142,3 +147,5 @@ function QueueTable({ queues }: { readonly queues: WireQueues["queues"] }): JSX.
     </table>
   );
 }
+
+const LINES = { workflow: "a worker", slot: "a slot", rate: "its turn within a rate" } as const;

@@ -68,7 +68,7 @@ function useStreams(run: string): ReadonlyMap<string, string> {
       return next;
     });
   };
-  useEvents(`/api/runs/${encodeURIComponent(run)}/stream`, { chunk: take, retract: take });
+  useEvents(`/api/runs/${encodeURIComponent(run)}/stream`, { stream: take });
   return streams;
 }
 
