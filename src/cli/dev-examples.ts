@@ -15,7 +15,7 @@ export const order: Workflow<Order, object> = workflow("example-order", async (c
   const { payment } = await ctx.effect("charge", {
     class: "execute",
     idempotent: true,
-    do: ({ key }) => wait(260, { payment: `payment-${key.slice(-6)}` }),
+    do: () => wait(260, { payment: `payment-${order}` }),
     undo: () => wait(50),
   });
   ctx.note(`${cents / 100} EUR were charged`);
@@ -61,9 +61,9 @@ export const refund: Workflow<Order, unknown> = machine(
         next: ["review"],
         class: "draft",
         idempotent: true,
-        do: ({ order }, { key }) => wait(140, `draft ${key.slice(-6)} of ${order}`),
+        do: ({ order }) => wait(140, `draft-${order}`),
         undo: () => wait(30),
-        decide: (_state, draft) => ({ transition: "continue", next: "review", patch: { findings: [draft] } }),
+        decide: (_state, draft) => ({ transition: "continue", next: "review", patch: { findings: [String(draft)] } }),
       }),
       review: evaluator({
         next: ["ask"],
@@ -95,7 +95,7 @@ export const refund: Workflow<Order, unknown> = machine(
         next: ["tell"],
         needs: "ask",
         idempotent: true,
-        do: (_state, { key }) => wait(200, `refund-${key.slice(-6)}`),
+        do: ({ order }) => wait(200, `refund-${order}`),
         decide: () => ({ transition: "continue", next: "tell" }),
       }),
       tell: step({

@@ -122,7 +122,7 @@ function Rail({ openHelp }: { openHelp(): void }): JSX.Element {
       </nav>
       <div class="rail-foot">
         <p class="who" title={`Signed in as ${who?.user}, ${who?.role}`}>
-          <span class="who-store">{who?.store}</span>
+          {who?.store !== "default" && <span class="who-store">{who?.store}</span>}
           <span class="who-user">
             {who?.user} · {who?.role}
           </span>

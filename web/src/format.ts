@@ -22,6 +22,16 @@ const TIME = new Intl.DateTimeFormat(undefined, {
 });
 const FULL = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
 
+const SHORT_TIME = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hour12: false });
+const SEVERAL_DAYS = 2 * 86_400_000;
+const MINUTES = 600_000;
+
+/** As precise as an axis of this length needs. */
+export function axisTime(ms: number, length: number): string {
+  if (length > SEVERAL_DAYS) return DAY.format(ms);
+  return length > MINUTES ? SHORT_TIME.format(ms) : TIME.format(ms);
+}
+
 export function fullTime(moment: Moment): string {
   const ms = msOf(moment);
   return ms === null ? "" : FULL.format(ms);

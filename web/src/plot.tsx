@@ -3,6 +3,7 @@ import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
+import { axisTime } from "./format.ts";
 import { theme } from "./theme.ts";
 
 export interface Series {
@@ -14,6 +15,8 @@ export interface Series {
 
 interface PlotProps {
   readonly label: string;
+  /** What is shown, in milliseconds. */
+  readonly span: { readonly from: number; readonly to: number };
   /** Seconds. */
   readonly times: readonly number[];
   readonly series: readonly Series[];
@@ -51,7 +54,7 @@ export function Plot(props: PlotProps): JSX.Element {
   return <div class="plot" ref={frame} role="img" aria-label={props.label} />;
 }
 
-function draw(element: HTMLDivElement, { times, series, isPoints = false, format, onPick }: PlotProps): uPlot {
+function draw(element: HTMLDivElement, { span, times, series, isPoints = false, format, onPick }: PlotProps): uPlot {
   const style = getComputedStyle(document.documentElement);
   const color = (name: string) => style.getPropertyValue(name).trim();
   const axis = {
@@ -66,8 +69,14 @@ function draw(element: HTMLDivElement, { times, series, isPoints = false, format
       height: HEIGHT,
       cursor: { y: false, points: { size: 6 } },
       legend: { show: false },
-      scales: { y: { range: (_, __, max) => [0, Math.max(1, max) * 1.1] } },
-      axes: [axis, { ...axis, size: 56, values: (_, values) => values.map(format) }],
+      scales: {
+        x: { range: [span.from / 1000, span.to / 1000] },
+        y: { range: (_, __, max) => [0, Math.max(1, max) * 1.1] },
+      },
+      axes: [
+        { ...axis, space: 70, values: (_, times) => times.map((time) => axisTime(time * 1000, span.to - span.from)) },
+        { ...axis, size: 56, values: (_, values) => values.map(format) },
+      ],
       series: [
         {},
         ...series.map(({ name, color: own }) => ({
@@ -77,7 +86,7 @@ function draw(element: HTMLDivElement, { times, series, isPoints = false, format
           ...(isPoints
             ? { paths: () => null, points: { show: true, size: 6, fill: color(own) } }
             : {
-                fill: `${color(own)}33`,
+                fill: color(own),
                 paths: uPlot.paths.bars?.({ size: [0.7, 40] }) ?? null,
                 points: { show: false },
               }),

@@ -9,7 +9,7 @@ import { Empty, Loaded } from "../notice.tsx";
 import { useResource } from "../resource.ts";
 import { navigate } from "../router.ts";
 import { may } from "../session.ts";
-import { Status, Word } from "../status.tsx";
+import { Word } from "../status.tsx";
 import { Ago } from "../time.tsx";
 import { Copy, Value } from "../value.tsx";
 import type { WireApproval, WireApprovals } from "../wire.ts";
@@ -85,10 +85,29 @@ function Line({ approval, isChosen }: { readonly approval: WireApproval; readonl
   );
 }
 
-const RISK_TONES = { low: "quiet", medium: "waiting", high: "failed", critical: "failed" } as const;
+const RISKS = { low: "quiet", medium: "waiting", high: "failed", critical: "failed" } as const;
 
+/** As many bars as it is bad. */
 function Risk({ risk }: { readonly risk: WireApproval["risk"] }): JSX.Element {
-  return <Status tone={RISK_TONES[risk]}>{risk} risk</Status>;
+  const level = Object.keys(RISKS).indexOf(risk);
+  return (
+    <span class={`status tone-${RISKS[risk]}`}>
+      <svg class="shape" viewBox="0 0 16 16" width="14" height="14" aria-hidden="true">
+        {[0, 1, 2, 3].map((bar) => (
+          <rect
+            key={bar}
+            x={1 + bar * 4}
+            y={10 - bar * 3}
+            width="2.6"
+            height={4 + bar * 3}
+            fill="currentColor"
+            opacity={bar <= level ? 1 : 0.25}
+          />
+        ))}
+      </svg>
+      {risk} risk
+    </span>
+  );
 }
 
 function Due({ at }: { readonly at: string }): JSX.Element {

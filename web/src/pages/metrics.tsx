@@ -13,6 +13,7 @@ import { type Metric, metricsIn } from "./metric-list.ts";
 /** Enough to see a shape; asking for more would make others wait. */
 const NEWEST = 500;
 const BUCKETS = 48;
+const SHORTEST_MS = 60_000;
 const SINCE = [
   ["1h", "Last hour", 3_600_000],
   ["24h", "Last 24 hours", 86_400_000],
@@ -83,8 +84,9 @@ const OUTCOMES = [
 ] as const;
 
 function Plots({ runs, isAll, from, to }: PlotsProps): JSX.Element {
-  // What is not asked for cannot be drawn: the time begins with the oldest run that is here.
-  const start = isAll ? from : Math.max(from, msOf(runs.at(-1)?.createdAt) ?? from);
+  // The time begins with the oldest run that is here: before that, nothing is known or nothing was.
+  const oldest = Math.min(...runs.map(({ createdAt }) => msOf(createdAt) ?? to));
+  const start = Math.max(from, Math.min(oldest, to - SHORTEST_MS));
   const width = (to - start) / BUCKETS;
   const times = useMemo(
     () => Array.from({ length: BUCKETS }, (_, i) => (start + (i + 0.5) * width) / 1000),
@@ -92,7 +94,7 @@ function Plots({ runs, isAll, from, to }: PlotsProps): JSX.Element {
   );
   const outcomes = useMemo(() => outcomeSeries(runs, start, width), [runs, start, width]);
   const ended = useMemo(() => runs.filter(({ endedAt }) => endedAt !== null).reverse(), [runs]);
-  const times2 = useMemo(() => ended.map((run) => (msOf(run.createdAt) ?? 0) / 1000), [ended]);
+  const begun = useMemo(() => ended.map((run) => (msOf(run.createdAt) ?? 0) / 1000), [ended]);
   const durations = useMemo(() => durationSeries(ended), [ended]);
   return (
     <>
@@ -102,6 +104,7 @@ function Plots({ runs, isAll, from, to }: PlotsProps): JSX.Element {
           <h2>Runs started, by what became of them</h2>
           <Plot
             label="Runs started over time"
+            span={{ from: start, to }}
             times={times}
             series={outcomes}
             format={(value) => count(Math.round(value))}
@@ -117,7 +120,8 @@ function Plots({ runs, isAll, from, to }: PlotsProps): JSX.Element {
           <h2>How long runs took</h2>
           <Plot
             label="Durations of runs"
-            times={times2}
+            span={{ from: start, to }}
+            times={begun}
             series={durations}
             isPoints
             format={duration}

@@ -37,6 +37,8 @@ const TONES: Readonly<Record<string, Tone>> = {
 const CHAR = 7.4;
 const SMALL_CHAR = 6.2;
 const LONGEST = 36;
+/** ", skipped": room for what becomes of a node, so that nothing moves when it does. */
+const LONGEST_STATUS = 9;
 
 function shorten(text: string): string {
   return text.length > LONGEST ? `${text.slice(0, LONGEST - 1)}…` : text;
@@ -45,7 +47,7 @@ function shorten(text: string): string {
 function Drawing({ graph, way }: WireGraph): JSX.Element {
   const boxes = graph.nodes.map(({ id, label, kind }) => ({
     id,
-    width: Math.max(64, Math.max(shorten(label).length * CHAR, kind.length * SMALL_CHAR) + 28),
+    width: Math.max(shorten(label).length * CHAR, (kind.length + LONGEST_STATUS) * SMALL_CHAR) + 20,
     height: kind === "end" ? 28 : 42,
   }));
   const sizes = new Map(boxes.map((box) => [box.id, box]));
@@ -132,19 +134,20 @@ function Box({ node, at, size, status }: BoxProps): JSX.Element | null {
 }
 
 /** Straight within a band, a bend between two. */
-function pathOf({ points, isLoop }: PlacedEdge): string {
-  const [first, ...rest] = points;
+function pathOf({ points: [first, ...rest], isLoop }: PlacedEdge): string {
   if (first === undefined) return "";
   if (isLoop) {
-    const [, side, last] = points;
+    const [side, last] = rest;
     return `M${first.x} ${first.y}C${side!.x + 14} ${first.y - 4} ${side!.x + 14} ${last!.y + 4} ${last!.x} ${last!.y}`;
   }
   let from = first;
-  const parts = rest.map((to) => {
+  let path = `M${first.x} ${first.y}`;
+  for (const to of rest) {
+    // An end without a length has no direction, and its arrow would point anywhere.
+    if (to.x === from.x && to.y === from.y) continue;
     const middle = (from.y + to.y) / 2;
-    const part = from.x === to.x ? `L${to.x} ${to.y}` : `C${from.x} ${middle} ${to.x} ${middle} ${to.x} ${to.y}`;
+    path += from.x === to.x ? `L${to.x} ${to.y}` : `C${from.x} ${middle} ${to.x} ${middle} ${to.x} ${to.y}`;
     from = to;
-    return part;
-  });
-  return `M${first.x} ${first.y}${parts.join("")}`;
+  }
+  return path;
 }

@@ -1,5 +1,6 @@
 // Where a run stands, in words: what it waits for, who has it, and what can be done.
 import type { ComponentChildren, JSX } from "preact";
+import { clockTime } from "../format.ts";
 import { may } from "../session.ts";
 import { RunState } from "../status.tsx";
 import { Ago, Took } from "../time.tsx";
@@ -95,12 +96,6 @@ function Facts({ run, why }: Pick<HeaderProps, "run" | "why">): JSX.Element {
       )}
       <RunLink name="Parent" id={run.parent} />
       <RunLink name="Goes on from" id={run.origin} />
-      {run.deadline !== null && run.endedAt === null && (
-        <Fact name="Deadline">
-          <Ago at={run.deadline} />
-        </Fact>
-      )}
-      {run.stopReason !== null && run.stopReason !== "completed" && <Fact name="Stop reason">{run.stopReason}</Fact>}
       <Fact name="Trace">
         <span class="mono dim" title={run.traceId}>
           {run.traceId.slice(0, 8)}…
@@ -131,30 +126,39 @@ function RunLink({ name, id }: { readonly name: string; readonly id: string | nu
   );
 }
 
-/** Sentences of `why` name the run they are about; here that is known. */
-function withoutName(text: string, run: WireStatus): string {
+/** Sentences of `why` name the run they are about, and times as programs write them; here the one is known, and the other is for people. */
+function sentence(text: string, run: WireStatus): string {
   const name = `Run ${run.id} of ${run.workflow} ${run.version} `;
-  if (!text.startsWith(name)) return text;
-  const rest = text.slice(name.length);
-  return `It ${rest}`;
+  const told = text.startsWith(name) ? `It ${text.slice(name.length)}` : text;
+  return told.replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, clockTime);
 }
 
 function Why({ run, why, ask }: Pick<HeaderProps, "run" | "why" | "ask">): JSX.Element | null {
   if (why === null) return null;
   const approvals = run.waits.filter(({ kind }) => kind === "approval");
   const tone = run.state === "parked" ? "parked" : run.status;
+  const commands = why.next.filter((line) => line.includes("pawl "));
+  const advice = why.next.filter((line) => !line.includes("pawl "));
   return (
     <section class={`why tone-${tone}`} aria-label="Why it is where it is">
-      <p class="why-summary">{withoutName(why.summary, run)}</p>
+      <p class="why-summary">{sentence(why.summary, run)}</p>
       {why.present.map((line) => (
-        <p key={line}>{line}</p>
+        <p key={line}>{sentence(line, run)}</p>
       ))}
-      {why.next.length > 0 && (
-        <ul class="why-next">
-          {why.next.map((line) => (
-            <li key={line}>{line}</li>
-          ))}
-        </ul>
+      {advice.map((line) => (
+        <p key={line} class="dim">
+          {sentence(line, run)}
+        </p>
+      ))}
+      {commands.length > 0 && (
+        <details class="why-next">
+          <summary>On the command line</summary>
+          <ul>
+            {commands.map((line) => (
+              <li key={line}>{sentence(line, run)}</li>
+            ))}
+          </ul>
+        </details>
       )}
       {run.parked !== undefined && may("operator") && (
         <section class="choices" aria-label="Choices">
