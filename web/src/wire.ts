@@ -110,15 +110,43 @@ export interface WireAlert {
 
 export interface WireAudit {
   readonly records: readonly {
-    readonly seq: number;
+    readonly n: number;
     readonly at: string;
     readonly who: string;
-    readonly role?: string;
-    readonly what: string;
-    readonly run?: string | null;
-    readonly outcome?: string;
-    readonly from?: string;
-    readonly hash?: string;
+    readonly action: string;
+    readonly subject: string | null;
+    readonly from: string | null;
+    readonly outcome: "begun" | "done" | "refused" | "failed";
+    readonly detail: unknown;
   }[];
-  readonly cursor: string | null;
+  readonly cursor: number | null;
+}
+
+/** A part of a whole, with the runs behind it. */
+export interface WireRatio {
+  readonly value: number | null;
+  readonly good: number;
+  readonly total: number;
+  readonly runs: readonly string[];
+  readonly bad: readonly string[];
+}
+
+export interface WireMetrics {
+  readonly runs: number;
+  readonly isComplete: boolean;
+  readonly resumeSuccess: WireRatio;
+  readonly duplicateSafety: WireRatio;
+  readonly retrySuccess: WireRatio;
+  readonly compensationSuccess: WireRatio;
+  readonly cancellationCorrectness: WireRatio;
+  readonly replaySuccess: WireRatio;
+  readonly incidentRecurrence: WireRatio;
+  readonly approvalWait: readonly {
+    readonly workflow: string;
+    readonly approver: string;
+    readonly count: number;
+    readonly medianMs: number;
+    readonly p95Ms: number;
+    readonly runs: readonly string[];
+  }[];
 }

@@ -1,16 +1,17 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { get, messageOf, withQuery } from "../api.ts";
-import { clockTime, fullTime, oneLine, shortId } from "../format.ts";
+import { clockTime, fullTime, oneLine } from "../format.ts";
 import { Empty, Loaded, NotAvailable } from "../notice.tsx";
 import { useResource } from "../resource.ts";
+import { Word } from "../status.tsx";
 import { sayFailure } from "../toast.tsx";
 import type { WireAudit } from "../wire.ts";
 
 export function Audit(): JSX.Element {
   const log = useResource<WireAudit>("/api/audit");
   const [isPaging, setPaging] = useState(false);
-  const more = async (cursor: string) => {
+  const more = async (cursor: number) => {
     setPaging(true);
     try {
       const next = await get<WireAudit>(withQuery("/api/audit", { cursor }));
@@ -39,31 +40,27 @@ export function Audit(): JSX.Element {
                     <th class="num">When</th>
                     <th>Who</th>
                     <th>What</th>
-                    <th>Run</th>
+                    <th>To what</th>
                     <th>Outcome</th>
                     <th>From</th>
                   </tr>
                 </thead>
                 <tbody>
                   {records.map((one) => (
-                    <tr key={one.seq}>
+                    <tr key={one.n}>
                       <td class="num" title={fullTime(one.at)}>
                         {clockTime(one.at)}
                       </td>
-                      <td data-name="Who">
-                        {one.who} <span class="dim">{one.role}</span>
+                      <td data-name="Who">{one.who}</td>
+                      <td data-name="What">{one.action}</td>
+                      <td data-name="To what" class="mono wrap">
+                        {one.subject}
                       </td>
-                      <td data-name="What">{one.what}</td>
-                      <td data-name="Run">
-                        {one.run != null && (
-                          <a class="mono" href={`/runs/${encodeURIComponent(one.run)}`}>
-                            {shortId(one.run)}
-                          </a>
-                        )}
+                      <td data-name="Outcome">
+                        <Word word={one.outcome} />
                       </td>
-                      <td data-name="Outcome">{one.outcome}</td>
                       <td data-name="From" class="dim wrap">
-                        {oneLine(one.from, 80)}
+                        {oneLine(one.from ?? "", 80)}
                       </td>
                     </tr>
                   ))}

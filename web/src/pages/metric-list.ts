@@ -1,58 +1,41 @@
-// The server's metrics as lines to show: a rate, what it is made of, and the runs behind it.
+// The server's metrics as lines to show: a number, what it is made of, and the runs behind it.
 import { duration } from "../format.ts";
+import type { WireMetrics, WireRatio } from "../wire.ts";
 
 export interface Metric {
   readonly name: string;
   readonly text: string;
   /** What it is made of. */
   readonly says: string;
+  /** What it counts something bad of comes first. */
   readonly runs: readonly string[];
+  readonly bad: readonly string[];
 }
 
-/** Every metric of the answer, whatever its name: a new one shows up without a new page. */
-export function metricsIn(data: unknown): Metric[] {
-  if (typeof data !== "object" || data === null) return [];
-  const { metrics = data } = data as { readonly metrics?: unknown };
-  return Object.entries(metrics as Record<string, unknown>).flatMap(([name, value]) => lineOf(name, value) ?? []);
+const RATIOS = {
+  resumeSuccess: ["Resumed well", "went on after a crash, a park or a retry and ended without repair"],
+  retrySuccess: ["Retries that helped", "steps that were tried again succeeded in the end"],
+  duplicateSafety: ["Duplicates without harm", "repeated deliveries led to no second run or effect"],
+  compensationSuccess: ["Undone", "actions that were to be undone were"],
+  cancellationCorrectness: ["Cancelled cleanly", "cancelled runs did nothing outside after that"],
+  replaySuccess: ["Replayed alike", "replays came to the recorded decisions"],
+  incidentRecurrence: ["Incidents that came back", "incidents had a regression case before"],
+} as const satisfies Partial<Record<keyof WireMetrics, readonly [string, string]>>;
+
+export function metricsIn(metrics: WireMetrics): Metric[] {
+  const ratios = (Object.keys(RATIOS) as (keyof typeof RATIOS)[]).map((key) => ratioLine(metrics[key], RATIOS[key]));
+  const waits = metrics.approvalWait.map(({ workflow, approver, count, medianMs, p95Ms, runs }) => ({
+    name: `Approvals of ${workflow} by ${approver}`,
+    text: duration(medianMs),
+    says: `half of ${count} were decided within this, 95 of 100 within ${duration(p95Ms)}`,
+    runs,
+    bad: [],
+  }));
+  return [...ratios, ...waits];
 }
 
-function lineOf(name: string, value: unknown): Metric | null {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
-  const facts = value as Record<string, unknown>;
-  if (!("value" in facts) && !("median" in facts) && !("medianMs" in facts)) return null;
-  return { name: wordsOf(name), text: textOf(facts), says: saysOf(facts), runs: runsIn(facts) };
-}
-
-function wordsOf(name: string): string {
-  const words = name
-    .replaceAll(/([A-Z])/g, " $1")
-    .replaceAll(/[_-]/g, " ")
-    .toLowerCase()
-    .trim();
-  return words.charAt(0).toUpperCase() + words.slice(1);
-}
-
-function textOf({ value, median, medianMs }: Record<string, unknown>): string {
-  const typical = medianMs ?? median;
-  if (typeof typical === "number") return duration(typical);
-  if (typeof value !== "number") return "no data";
-  return value >= 0 && value <= 1
-    ? `${(value * 100).toLocaleString("en", { maximumFractionDigits: 1 })}%`
-    : String(value);
-}
-
-/** The plain numbers beside the value. */
-function saysOf(facts: Record<string, unknown>): string {
-  return Object.entries(facts)
-    .filter(([name, value]) => typeof value === "number" && name !== "value")
-    .map(([name, value]) => `${wordsOf(name).toLowerCase()} ${/ms$/i.test(name) ? duration(value as number) : value}`)
-    .join(", ");
-}
-
-function runsIn(facts: Record<string, unknown>): string[] {
-  const found = Object.values(facts).flatMap((value) => {
-    if (Array.isArray(value)) return value.filter((one): one is string => typeof one === "string");
-    return typeof value === "object" && value !== null ? runsIn(value as Record<string, unknown>) : [];
-  });
-  return [...new Set(found)];
+function ratioLine({ value, good, total, runs, bad }: WireRatio, [name, what]: readonly [string, string]): Metric {
+  const text = value === null ? "–" : `${(value * 100).toLocaleString("en", { maximumFractionDigits: 1 })}%`;
+  const says = value === null ? "nothing to count yet" : `${good} of ${total} ${what}`;
+  return { name, text, says, runs: [...new Set([...bad, ...runs])], bad };
 }

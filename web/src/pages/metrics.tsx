@@ -7,7 +7,7 @@ import { Empty, Loaded, NotAvailable } from "../notice.tsx";
 import { Plot, type Series } from "../plot.tsx";
 import { useResource } from "../resource.ts";
 import { navigate, query, setQuery } from "../router.ts";
-import type { WireRuns, WireSummary } from "../wire.ts";
+import type { WireMetrics, WireRuns, WireSummary } from "../wire.ts";
 import { type Metric, metricsIn } from "./metric-list.ts";
 
 /** Enough to see a shape; asking for more would make others wait. */
@@ -27,7 +27,7 @@ export function Metrics(): JSX.Element {
   const from = to - chosen[2];
   const since = new Date(from).toISOString();
   const runs = useResource<WireRuns>(withQuery("/api/runs", { after: since, limit: NEWEST }));
-  const metrics = useResource<unknown>(withQuery("/api/metrics", { since }));
+  const metrics = useResource<WireMetrics>(withQuery("/api/metrics", { since }));
   return (
     <div class="page">
       <div class="page-head">
@@ -181,7 +181,7 @@ function summaryOf(ended: readonly WireSummary[]): string {
 }
 
 function MetricLine({ metric }: { readonly metric: Metric }): JSX.Element {
-  const { name, text, says, runs } = metric;
+  const { name, text, says, runs, bad } = metric;
   return (
     <details class="metric">
       <summary>
@@ -196,6 +196,7 @@ function MetricLine({ metric }: { readonly metric: Metric }): JSX.Element {
           {runs.slice(0, 50).map((run) => (
             <a key={run} class="tag mono" href={`/runs/${encodeURIComponent(run)}`}>
               {shortId(run)}
+              {bad.includes(run) && " ✕"}
             </a>
           ))}
         </p>

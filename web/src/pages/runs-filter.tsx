@@ -105,7 +105,7 @@ export function Filters(): JSX.Element {
       <div class={isOpen ? "filters-rest is-open" : "filters-rest"}>
         <WorkflowFilter />
         <TextFilter name="tag" label="Tag" placeholder="Any" />
-        <TextFilter name="owner" label="Worker" placeholder="Any" />
+        <TextFilter name="owner" label="Owner" placeholder="Any" />
         <label class="field">
           <span>Started</span>
           <select

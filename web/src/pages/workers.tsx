@@ -83,7 +83,7 @@ function WorkerTable({ workers }: { readonly workers: WireWorkers["workers"] }):
               <Word word={worker.health} />
             </td>
             <td data-name="Runs" class="num">
-              <a href={`/runs?owner=${encodeURIComponent(worker.id)}`}>{worker.runs}</a>
+              <a href="/runs?status=running">{worker.runs}</a>
             </td>
             <td data-name="Lease" class="num">
               {worker.leaseLeftMs < 0 ? "over" : duration(worker.leaseLeftMs)}

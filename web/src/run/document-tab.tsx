@@ -34,7 +34,7 @@ export function DocumentTab({ run, change }: RunView): JSX.Element {
 const TONES: Readonly<Record<string, Tone>> = {
   pending: "quiet",
   in_progress: "running",
-  completed: "succeeded",
+  done: "succeeded",
   failed: "failed",
 };
 

@@ -129,7 +129,9 @@ function RunLink({ name, id }: { readonly name: string; readonly id: string | nu
 /** Sentences of `why` name the run they are about, and times as programs write them; here the one is known, and the other is for people. */
 function sentence(text: string, run: WireStatus): string {
   const name = `Run ${run.id} of ${run.workflow} ${run.version} `;
-  const told = text.startsWith(name) ? `It ${text.slice(name.length)}` : text;
+  const told = (text.startsWith(name) ? `It ${text.slice(name.length)}` : text)
+    .replaceAll(`Run ${run.id}`, "It")
+    .replaceAll(`run ${run.id}`, "this run");
   return told.replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, clockTime);
 }
 

@@ -20,12 +20,19 @@ export function LogsTab({ run, line }: RunView): JSX.Element {
           <Value value={run.progress} name="progress" />
         </section>
       )}
-      {[...streams].map(([key, text]) => (
-        <section key={key} class="part">
-          <h2>Stream of {key}</h2>
-          <pre class="code stream">{text}</pre>
+      {streams.size > 0 && (
+        <section class="part">
+          <h2>What its steps emit</h2>
+          <ol class="streams">
+            {[...streams].map(([key, text]) => (
+              <li key={key}>
+                <span class="dim">{key}</span>
+                <pre class="code">{text}</pre>
+              </li>
+            ))}
+          </ol>
         </section>
-      ))}
+      )}
       <Loaded of={line}>
         {({ notes }) => {
           const shown = notes.filter(({ kind }) => !SHOWN.has(kind));

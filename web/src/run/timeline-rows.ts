@@ -25,8 +25,18 @@ export interface TimelineRow {
   readonly call: Call;
 }
 
-export function rowsOf({ steps, waits, children }: WireTimeline): TimelineRow[] {
-  return [...steps.map(stepRow), ...waits.map(waitRow), ...children.map(childRow)].sort((a, b) => a.seq - b.seq);
+export function rowsOf({ steps, waits, children, parked }: WireTimeline): TimelineRow[] {
+  const rows = [...steps.map(stepRow), ...waits.map(waitRow), ...children.map(childRow)].sort((a, b) => a.seq - b.seq);
+  return parked === null ? rows : rows.map(stopped);
+}
+
+/** A parked run does nothing: what it had begun waits for a person. */
+function stopped(row: TimelineRow): TimelineRow {
+  const segments = row.segments.map((segment): Segment => {
+    if (segment.to !== null || segment.kind !== "work") return segment;
+    return { ...segment, kind: "wait", tone: "parked", says: "stopped: a person decides" };
+  });
+  return { ...row, segments, status: row.status === "running" ? "stopped" : row.status };
 }
 
 function stepRow(step: TimelineStep): TimelineRow {
