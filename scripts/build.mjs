@@ -1,4 +1,4 @@
-// Builds dist from src: clean, compile, join, mark the command executable.
+// Builds dist from src: clean, compile, join, mark the command executable; and the dashboard from web.
 // A process takes longer to find and link two hundred small files than to run them, and `pawl` is started often. So what is compiled is
 // joined: one file for each entry below, and what they share in dist/shared. `tsc -p tsconfig.build.json` alone gives a dist that works
 // as well, with a file for each module.
@@ -9,6 +9,7 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { rolldown } from "rolldown";
+import { build } from "vite";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const dist = join(root, "dist");
@@ -21,11 +22,13 @@ const ENTRIES = [
   "agent/index",
   "ai/index",
   "server/index",
+  "server/client",
   "testing/index",
   "cli/main",
   // What package.json calls by a name with #: files of threads and processes.
   "cli/crash-life",
   "cli/detector-life",
+  "cli/dev-examples",
   "cli/load",
   "cli/ts-hook",
   "cli/worker-process",
@@ -53,6 +56,7 @@ rmSync(dist, { recursive: true, force: true });
 compile();
 await joinModules();
 chmodSync(join(dist, "cli", "main.js"), 0o755);
+await buildDashboard();
 
 function compile() {
   const require = createRequire(import.meta.url);
@@ -71,4 +75,20 @@ async function joinModules() {
     mkdirSync(dirname(join(dist, fileName)), { recursive: true });
     writeFileSync(join(dist, fileName), code);
   }
+}
+
+/** Nothing is inlined: the server allows scripts and styles of its own files only. */
+function buildDashboard() {
+  return build({
+    root: join(root, "web"),
+    configFile: false,
+    logLevel: "warn",
+    build: {
+      outDir: join(dist, "web"),
+      emptyOutDir: true,
+      target: "es2022",
+      assetsInlineLimit: 0,
+      modulePreload: { polyfill: false },
+    },
+  });
 }

@@ -32,6 +32,8 @@ export interface FleetOptions {
   work(place: number): Work;
   print(place: number, stream: "stdout" | "stderr", line: string): void;
   tell(event: FleetEvent): void;
+  /** A process has come to work, on these. */
+  onWorking?(workflows: readonly WorkingOn[]): void;
 }
 
 interface Place {
@@ -112,6 +114,7 @@ export class Fleet {
     const member = new Member(assignment, (stream, line) => print(number, stream, line));
     this.#members.add(member);
     void member.ended.then(() => this.#members.delete(member));
+    void member.working.then((workflows) => workflows !== null && this.#options.onWorking?.(workflows));
     return member;
   }
 

@@ -1,7 +1,8 @@
 // Graphs as SVG: a picture that needs nothing but a browser.
+
+import { type EdgeShape, type Layout, layOut, type PlacedEdge, type Point } from "../client/graph-layout.ts";
 import { edgeId, type NodeStatus, type RunWay } from "../client/run-way.ts";
 import type { Graph, GraphEdge, GraphNode } from "../core/graph.ts";
-import { type EdgeShape, type Layout, layOut, type PlacedEdge, type Point } from "./graph-layout.ts";
 
 interface Paint {
   readonly fill: string;

@@ -10,6 +10,7 @@ import { addBackup } from "./backup.ts";
 import { addCancel } from "./cancel.ts";
 import { addCheck } from "./check.ts";
 import { JSON_HELP, STORE_HELP } from "./command.ts";
+import { addDev } from "./dev.ts";
 import { addDoctor } from "./doctor.ts";
 import { addEffects } from "./effects.ts";
 import { EXIT, EXIT_CODES_HELP } from "./exit-codes.ts";
@@ -41,7 +42,7 @@ import { addWorker } from "./worker.ts";
 import { addWorkers } from "./workers.ts";
 
 const GROUPS: readonly (readonly [title: string, commands: readonly ((program: Command) => void)[]])[] = [
-  ["Run workflows:", [addInit, addRun, addAdvance, addWorker, addStart, addImport]],
+  ["Run workflows:", [addInit, addDev, addRun, addAdvance, addWorker, addStart, addImport]],
   ["Look:", [addServe, addLs, addShow, addWhy, addNext, addJournal, addStream, addEffects, addGraph, addExport]],
   ["Act on a run:", [addSignal, addCancel, addRetry, addFork, addResolve, addState]],
   ["Approvals:", [addApprovals, addApprove, addDeny, addRequestChanges]],

@@ -1,6 +1,7 @@
 import { PawlError } from "../base/errors.ts";
 import { Pawl } from "../client/pawl.ts";
 import type { Log } from "../core/context.ts";
+import type { Graph } from "../core/graph.ts";
 import { loadWork } from "./load.ts";
 import { stderrLog } from "./log.ts";
 import type { Output } from "./output.ts";
@@ -21,6 +22,8 @@ export interface Work {
 export interface WorkingOn {
   readonly name: string;
   readonly version: string;
+  /** Of machines and phases: what may follow what. */
+  readonly graph?: Graph;
 }
 
 export interface AtWork {
@@ -43,7 +46,11 @@ export async function beginWork(work: Work, out: Output, labels: object = {}): P
     ...(name !== undefined && { name }),
   }).catch(explainDuplicate);
   return {
-    workflows: workflows.map(({ name, version }) => ({ name, version })),
+    workflows: workflows.map(({ name, version, definition: { graph } }) => ({
+      name,
+      version,
+      ...(graph !== undefined && { graph }),
+    })),
     stop: () => pawl.close(drainMs === undefined ? {} : { drain: drainMs }),
   };
 }

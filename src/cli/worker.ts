@@ -75,7 +75,7 @@ function processesOf(text: string): number {
 async function workHere(work: Work, out: Output): Promise<ExitCode> {
   const interrupt = onInterrupt();
   const { workflows, stop } = await beginWork(work, out);
-  if (out.isJson) out.json({ event: "started", pid: process.pid, workflows });
+  if (out.isJson) out.json({ event: "started", pid: process.pid, workflows: named(workflows) });
   else out.note(`Working on ${textOf(workflows)} in ${shownUrl(work.url)} (pid ${process.pid}). Ctrl-C stops it.`);
   tellStopping(out, await interrupt.asked);
   await stop();
@@ -96,7 +96,7 @@ async function workInFleet(work: Work, processes: number, out: Output): Promise<
   process.on("SIGHUP", roll);
   const started = fleet.start().then((outcome) => {
     if (isEnd(outcome)) throw failureOf(outcome);
-    if (out.isJson) return out.json({ event: "started", pid: process.pid, processes, workflows: outcome });
+    if (out.isJson) return out.json({ event: "started", pid: process.pid, processes, workflows: named(outcome) });
     out.note(
       `Working on ${textOf(outcome)} in ${shownUrl(work.url)} with ${processes} processes (pid ${process.pid}). ` +
         "Ctrl-C stops them, SIGHUP restarts them one by one.",
@@ -122,6 +122,10 @@ function failureOf({ failure, code, signal }: MemberEnd): Error {
     return failure.code === null ? new Error(failure.message) : new PawlError(failure.code, failure.message);
   const how = code === null ? `was ended by ${signal}` : `ended with code ${code}`;
   return new PawlError("invalid_argument", `The first process ${how} before it worked. What it printed says more.`);
+}
+
+function named(workflows: readonly WorkingOn[]): readonly object[] {
+  return workflows.map(({ name, version }) => ({ name, version }));
 }
 
 function textOf(workflows: readonly WorkingOn[]): string {

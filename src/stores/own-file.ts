@@ -3,6 +3,7 @@ import { createRequire } from "node:module";
 type OwnFile =
   | "#crash-life"
   | "#detector-life"
+  | "#dev-examples"
   | "#load"
   | "#pulse"
   | "#pulse-postgres"

@@ -1,0 +1,89 @@
+// Dialogs: the browser's own, which keeps the focus inside and closes by Escape.
+import type { ComponentChildren, JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { messageOf } from "./api.ts";
+
+export function Dialog({
+  title,
+  onClose,
+  children,
+}: {
+  readonly title: string;
+  onClose(): void;
+  readonly children: ComponentChildren;
+}): JSX.Element {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const before = document.activeElement;
+    dialog.current?.showModal();
+    return () => {
+      if (before instanceof HTMLElement) before.focus();
+    };
+  }, []);
+  return (
+    <dialog ref={dialog} aria-label={title} onClose={onClose}>
+      <h2>{title}</h2>
+      {children}
+    </dialog>
+  );
+}
+
+export interface ActionDialogProps {
+  readonly title: string;
+  /** On the button that does it. */
+  readonly verb: string;
+  readonly isDangerous?: boolean;
+  readonly isReady?: boolean;
+  readonly children: ComponentChildren;
+  act(): Promise<void>;
+  onClose(): void;
+}
+
+/** Asks once more, or for what is needed; what the server refuses is said where it was asked. */
+export function ActionDialog(props: ActionDialogProps): JSX.Element {
+  const { title, verb, isDangerous = false, isReady = true, children, act, onClose } = props;
+  const [error, setError] = useState<string | null>(null);
+  const [isBusy, setBusy] = useState(false);
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    setBusy(true);
+    setError(null);
+    try {
+      await act();
+      onClose();
+    } catch (thrown) {
+      setError(messageOf(thrown));
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <form onSubmit={(event) => void submit(event)}>
+        {children}
+        {error !== null && (
+          <p class="form-error" role="alert">
+            {error}
+          </p>
+        )}
+        <div class="dialog-actions">
+          <button type="button" onClick={onClose}>
+            Close
+          </button>
+          <button type="submit" class={isDangerous ? "danger" : "primary"} disabled={isBusy || !isReady}>
+            {isBusy ? "Working…" : verb}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+/** JSON that somebody types. */
+export function parseJson(text: string): { readonly value?: unknown; readonly error?: string } {
+  if (text.trim() === "") return {};
+  try {
+    return { value: JSON.parse(text) };
+  } catch (error) {
+    return { error: `This is not JSON: ${messageOf(error)}` };
+  }
+}

@@ -1,0 +1,181 @@
+// What of the runs is shown. The filter is the address's query: nothing else remembers it.
+import type { JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { count } from "../format.ts";
+import { useResource } from "../resource.ts";
+import { query, setQuery } from "../router.ts";
+import { Shape, type Tone } from "../status.tsx";
+import type { WireCounts } from "../wire.ts";
+
+export interface RunFilter {
+  readonly q: string | null;
+  readonly status: string | null;
+  readonly state: string | null;
+  readonly workflow: string | null;
+  readonly tag: string | null;
+  readonly owner: string | null;
+  readonly after: string | null;
+  readonly before: string | null;
+}
+
+const HOUR = 3_600_000;
+const SINCE: readonly (readonly [string, string, number])[] = [
+  ["1h", "Last hour", HOUR],
+  ["24h", "Last 24 hours", 24 * HOUR],
+  ["7d", "Last 7 days", 7 * 24 * HOUR],
+  ["30d", "Last 30 days", 30 * 24 * HOUR],
+];
+
+/** A minute is precise enough, and lets the same view have the same address for the server. */
+const ROUND_MS = 60_000;
+
+/** The filter that the address asks for, in the words of the API. */
+export function filterOf(params: URLSearchParams): RunFilter {
+  const status = params.get("status");
+  const since = SINCE.find(([name]) => name === params.get("since"));
+  const after = since === undefined ? params.get("after") : sinceTime(since[2]);
+  return {
+    q: params.get("q"),
+    status: status === "parked" ? null : status,
+    state: status === "parked" ? "parked" : params.get("state"),
+    workflow: params.get("workflow"),
+    tag: params.get("tag"),
+    owner: params.get("owner"),
+    after,
+    before: params.get("before"),
+  };
+}
+
+function sinceTime(ms: number): string {
+  return new Date(Math.floor((Date.now() - ms) / ROUND_MS) * ROUND_MS).toISOString();
+}
+
+export function hasFilter(filter: RunFilter): boolean {
+  return Object.values(filter).some((value) => value !== null);
+}
+
+const TABS: readonly (readonly [string, Tone | null, string])[] = [
+  ["", null, "All"],
+  ["running", "running", "Running"],
+  ["waiting", "waiting", "Waiting"],
+  ["parked", "parked", "Parked"],
+  ["failed", "failed", "Failed"],
+  ["succeeded", "succeeded", "Succeeded"],
+  ["cancelled", "cancelled", "Cancelled"],
+];
+
+export function StatusTabs({ counts }: { readonly counts: WireCounts | null }): JSX.Element {
+  const here = query.value.get("status") ?? "";
+  return (
+    <nav class="tabs" aria-label="Status">
+      {TABS.map(([status, tone, name]) => (
+        <button
+          key={status}
+          type="button"
+          class={tone === null ? "tab" : `tab tone-${tone}`}
+          aria-pressed={here === status}
+          onClick={() => setQuery({ status })}
+        >
+          {tone !== null && <Shape tone={tone} />}
+          <span class="tab-name">{name}</span>
+          <span class="tab-count">{countText(counts, status)}</span>
+        </button>
+      ))}
+    </nav>
+  );
+}
+
+function countText(counts: WireCounts | null, status: string): string {
+  if (counts === null) return "";
+  const number =
+    status === "" ? Object.values(counts.counts).reduce((sum, one) => sum + one, 0) : counts.counts[status];
+  return number === undefined ? "" : `${count(number)}${counts.atLeast && number > 0 ? "+" : ""}`;
+}
+
+const TYPING_MS = 200;
+
+export function Filters(): JSX.Element {
+  const [isOpen, setOpen] = useState(["workflow", "tag", "owner", "since"].some((name) => query.value.has(name)));
+  return (
+    <div class="filters">
+      <TextFilter name="q" label="Search" id="search" placeholder="Id, workflow, key or tag" />
+      <button type="button" class="filters-more" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        Filter
+      </button>
+      <div class={isOpen ? "filters-rest is-open" : "filters-rest"}>
+        <WorkflowFilter />
+        <TextFilter name="tag" label="Tag" placeholder="Any" />
+        <TextFilter name="owner" label="Owner" placeholder="Any" />
+        <label class="field">
+          <span>Started</span>
+          <select
+            value={query.value.get("since") ?? ""}
+            onChange={(event) => setQuery({ since: event.currentTarget.value })}
+          >
+            <option value="">Any time</option>
+            {SINCE.map(([value, text]) => (
+              <option key={value} value={value}>
+                {text}
+              </option>
+            ))}
+          </select>
+        </label>
+      </div>
+    </div>
+  );
+}
+
+interface WireWorkflows {
+  readonly workflows: readonly { readonly name: string }[];
+}
+
+function WorkflowFilter(): JSX.Element {
+  const { data } = useResource<WireWorkflows>("/api/workflows");
+  const here = query.value.get("workflow") ?? "";
+  const names = [
+    ...new Set([...(data?.workflows.map(({ name }) => name) ?? []), ...(here === "" ? [] : [here])]),
+  ].sort();
+  return (
+    <label class="field">
+      <span>Workflow</span>
+      <select value={here} onChange={(event) => setQuery({ workflow: event.currentTarget.value })}>
+        <option value="">Any</option>
+        {names.map((name) => (
+          <option key={name} value={name}>
+            {name}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+interface TextFilterProps {
+  readonly name: string;
+  readonly label: string;
+  readonly placeholder: string;
+  readonly id?: string;
+}
+
+/** What is typed takes effect after a moment. */
+function TextFilter({ name, label, placeholder, id }: TextFilterProps): JSX.Element {
+  const given = query.value.get(name) ?? "";
+  const [text, setText] = useState(given);
+  useEffect(() => setText(given), [given]);
+  useEffect(() => {
+    const timer = setTimeout(() => setQuery({ [name]: text.trim() }), TYPING_MS);
+    return () => clearTimeout(timer);
+  }, [name, text]);
+  return (
+    <label class={id === "search" ? "field field-search" : "field"}>
+      <span>{label}</span>
+      <input
+        type="search"
+        id={id}
+        value={text}
+        placeholder={placeholder}
+        onInput={(event) => setText(event.currentTarget.value)}
+      />
+    </label>
+  );
+}

@@ -1,0 +1,88 @@
+// What a page shows of the server: loaded, kept while it is loaded again, and dropped when the page asks for something else.
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { get } from "./api.ts";
+
+export interface Resource<T> {
+  readonly data: T | null;
+  readonly error: Error | null;
+  readonly isLoading: boolean;
+  /** Resolves when it is there. Asked again meanwhile, it is loaded once more. */
+  reload(): Promise<void>;
+  /** What is known without asking: a change that the server has pushed. */
+  set(change: (data: T) => T): void;
+}
+
+interface Loaded<T> {
+  readonly path: string | null;
+  readonly data: T | null;
+  readonly error: Error | null;
+}
+
+/** `null`: nothing is asked for. With `keep`, what another path has given is shown until the new one has answered. */
+export function useResource<T>(path: string | null, { keep = false } = {}): Resource<T> {
+  const [loaded, setLoaded] = useState<Loaded<T>>({ path: null, data: null, error: null });
+  const wanted = useRef(path);
+  const under = useRef<AbortController | null>(null);
+  wanted.current = path;
+
+  const reload = useCallback(async () => {
+    const asked = wanted.current;
+    under.current?.abort();
+    if (asked === null) return;
+    const controller = new AbortController();
+    under.current = controller;
+    try {
+      const data = await get<T>(asked, controller.signal);
+      if (!controller.signal.aborted) setLoaded({ path: asked, data, error: null });
+    } catch (error) {
+      if (!controller.signal.aborted)
+        setLoaded((before) => ({
+          path: asked,
+          data: before.path === asked ? before.data : null,
+          error: error as Error,
+        }));
+    }
+  }, []);
+
+  useEffect(() => {
+    void reload();
+    return () => under.current?.abort();
+  }, [path, reload]);
+
+  const set = useCallback((change: (data: T) => T) => {
+    setLoaded((before) => (before.data === null ? before : { ...before, data: change(before.data) }));
+  }, []);
+
+  const isCurrent = loaded.path === path;
+  return {
+    data: isCurrent || (keep && path !== null) ? loaded.data : null,
+    error: isCurrent ? loaded.error : null,
+    isLoading: path !== null && !isCurrent,
+    reload,
+    set,
+  };
+}
+
+/** Calls `act` at most once in `ms`, and once more after the last call. */
+export function useThrottled(act: () => void | Promise<void>, ms: number): () => void {
+  const latest = useRef(act);
+  latest.current = act;
+  const timer = useRef<number | null>(null);
+  useEffect(() => () => window.clearTimeout(timer.current ?? undefined), []);
+  return useCallback(() => {
+    if (timer.current !== null) return;
+    timer.current = window.setTimeout(() => {
+      timer.current = null;
+      void latest.current();
+    }, ms);
+  }, [ms]);
+}
+
+/** The same, loaded again whenever `change` is another one. */
+export function useReloading<T>(path: string, change: number): Resource<T> {
+  const resource = useResource<T>(path);
+  useEffect(() => {
+    if (change > 0) void resource.reload();
+  }, [change]);
+  return resource;
+}

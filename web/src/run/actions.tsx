@@ -1,0 +1,216 @@
+// What people may do with a run. Each dialog says what will happen, in the words of the command line.
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { post } from "../api.ts";
+import { ActionDialog, parseJson } from "../dialog.tsx";
+import { navigate } from "../router.ts";
+import { say } from "../toast.tsx";
+import type { WireStatus } from "../wire.ts";
+
+export type RunAction =
+  | { readonly kind: "retry"; readonly from?: string }
+  | { readonly kind: "fork"; readonly at: string | number }
+  | { readonly kind: "cancel" }
+  | { readonly kind: "signal"; readonly name?: string }
+  | { readonly kind: "resolve"; readonly choice: string };
+
+interface ActionProps<A> {
+  readonly run: WireStatus;
+  readonly action: A;
+  onDone(): void;
+  onClose(): void;
+}
+
+export function RunActionDialog({ action, ...rest }: ActionProps<RunAction>): JSX.Element {
+  switch (action.kind) {
+    case "retry":
+      return <Retry action={action} {...rest} />;
+    case "fork":
+      return <Fork action={action} {...rest} />;
+    case "cancel":
+      return <Cancel action={action} {...rest} />;
+    case "signal":
+      return <SendSignal action={action} {...rest} />;
+    case "resolve":
+      return <Resolve action={action} {...rest} />;
+  }
+}
+
+type Of<K extends RunAction["kind"]> = ActionProps<RunAction & { readonly kind: K }>;
+
+function pathOf({ id }: WireStatus, what: string): string {
+  return `/api/runs/${encodeURIComponent(id)}/${what}`;
+}
+
+function goTo(id: string, text: string): void {
+  say(text);
+  navigate(`/runs/${encodeURIComponent(id)}`);
+}
+
+function Retry({ run, action, onClose }: Of<"retry">): JSX.Element {
+  const { from } = action;
+  const act = async () => {
+    const { id } = await post<{ id: string }>(pathOf(run, "retry"), from === undefined ? {} : { from });
+    goTo(id, "A new run goes on where the old one stopped.");
+  };
+  return (
+    <ActionDialog title="Retry this run" verb="Retry" act={act} onClose={onClose}>
+      <p>
+        A new run starts. It inherits everything that was recorded{" "}
+        {from === undefined ? (
+          "up to the failure, and tries that again."
+        ) : (
+          <>
+            before <code>{from}</code>, and does that again, with all that follows.
+          </>
+        )}
+      </p>
+      <p class="dim">This run stays as it is. Steps that are inherited are not done again.</p>
+    </ActionDialog>
+  );
+}
+
+function Fork({ run, action, onClose }: Of<"fork">): JSX.Element {
+  const [at, setAt] = useState(String(action.at));
+  const act = async () => {
+    const { id } = await post<{ id: string }>(pathOf(run, "fork"), { at: /^\d+$/.test(at) ? Number(at) : at });
+    goTo(id, "This is the fork.");
+  };
+  return (
+    <ActionDialog title="Fork this run" verb="Fork" act={act} isReady={at !== ""} onClose={onClose}>
+      <p>A new run starts that inherits the journal up to a point, and goes its own way from there.</p>
+      <label class="field">
+        <span>Before this step, or the entry with this number</span>
+        <input value={at} onInput={(event) => setAt(event.currentTarget.value)} required />
+      </label>
+      <p class="form-warning">What the steps behind that point do outside is done once more.</p>
+    </ActionDialog>
+  );
+}
+
+function Cancel({ run, onDone, onClose }: Of<"cancel">): JSX.Element {
+  const [reason, setReason] = useState("");
+  const [isUndone, setUndone] = useState(false);
+  const act = async () => {
+    const { outcome } = await post<{ outcome: string }>(pathOf(run, "cancel"), {
+      compensate: isUndone,
+      ...(reason !== "" && { reason }),
+    });
+    say(outcome === "cancelling" || outcome === "cancelled" ? "The run is stopping." : `It had ${outcome} before.`);
+    onDone();
+  };
+  return (
+    <ActionDialog title="Cancel this run" verb="Cancel the run" isDangerous act={act} onClose={onClose}>
+      <label class="field">
+        <span>Reason, for the journal</span>
+        <input value={reason} onInput={(event) => setReason(event.currentTarget.value)} />
+      </label>
+      <label class="check">
+        <input type="checkbox" checked={isUndone} onChange={() => setUndone(!isUndone)} />
+        <span>Undo what it has done, as far as it says how</span>
+      </label>
+    </ActionDialog>
+  );
+}
+
+function SendSignal({ run, action, onDone, onClose }: Of<"signal">): JSX.Element {
+  const awaited = run.waits.filter(({ kind }) => kind === "signal").map(({ name }) => name);
+  const [name, setName] = useState(action.name ?? awaited[0] ?? "");
+  const [text, setText] = useState("");
+  const payload = parseJson(text);
+  const act = async () => {
+    await post(pathOf(run, "signal"), { name, ...("value" in payload && { payload: payload.value }) });
+    say(`Signal "${name}" is delivered.`);
+    onDone();
+  };
+  return (
+    <ActionDialog
+      title="Send a signal"
+      verb="Send"
+      act={act}
+      isReady={name !== "" && payload.error === undefined}
+      onClose={onClose}
+    >
+      <label class="field">
+        <span>Name</span>
+        <input value={name} list="awaited" onInput={(event) => setName(event.currentTarget.value)} required />
+        <datalist id="awaited">
+          {awaited.map((one) => (
+            <option key={one} value={one} />
+          ))}
+        </datalist>
+      </label>
+      <JsonField label="Payload, as JSON" text={text} error={payload.error} onInput={setText} />
+    </ActionDialog>
+  );
+}
+
+interface JsonFieldProps {
+  readonly label: string;
+  readonly text: string;
+  readonly error: string | undefined;
+  onInput(text: string): void;
+}
+
+export function JsonField({ label, text, error, onInput }: JsonFieldProps): JSX.Element {
+  return (
+    <label class="field">
+      <span>{label}</span>
+      <textarea
+        class="mono"
+        rows={4}
+        value={text}
+        spellcheck={false}
+        onInput={(event) => onInput(event.currentTarget.value)}
+      />
+      {error !== undefined && <span class="form-error">{error}</span>}
+    </label>
+  );
+}
+
+/** What some choices need beside themselves. */
+const NEEDS: Readonly<Record<string, string>> = {
+  complete: "The result that the step is given, as JSON",
+  raise: 'The new limits, as JSON, such as { "usd": 5 }',
+  skip: 'Why, as JSON: { "reason": "done by hand" }',
+};
+
+const SAYS: Readonly<Record<string, string>> = {
+  retry: "What stopped it is tried again.",
+  complete: "The step counts as done, with the result that you give.",
+  skip: "It goes on as if the step were done.",
+  fail: "The step fails, and the run decides what follows.",
+  cancel: "The run ends as cancelled; nothing is undone.",
+  abort: "The run ends as cancelled; nothing is undone.",
+  compensate: "What it has done is undone, as far as it says how, and the run ends.",
+  raise: "The budget grows, and the call is tried again.",
+};
+
+function Resolve({ run, action, onDone, onClose }: Of<"resolve">): JSX.Element {
+  const { choice } = action;
+  const [text, setText] = useState("");
+  const value = parseJson(text);
+  const act = async () => {
+    await post(pathOf(run, "resolve"), { choice, ...("value" in value && { value: value.value }) });
+    say(`Decided: ${choice}.`);
+    onDone();
+  };
+  return (
+    <ActionDialog
+      title={`Decide: ${choice}`}
+      verb={choice}
+      isDangerous={choice === "cancel" || choice === "abort" || choice === "fail"}
+      act={act}
+      isReady={value.error === undefined}
+      onClose={onClose}
+    >
+      <p>{SAYS[choice] ?? "The run goes on as this choice says."}</p>
+      <JsonField
+        label={NEEDS[choice] ?? "What the choice needs, as JSON (often nothing)"}
+        text={text}
+        error={value.error}
+        onInput={setText}
+      />
+    </ActionDialog>
+  );
+}

@@ -1,0 +1,2 @@
+// Vite takes styles in.
+declare module "*.css";
