@@ -144,7 +144,10 @@ export const approvalMutants = [
     rule: "Q6",
     name: "an approval may be used twice",
     changes: [{ file: "src/core/body-approvals.ts", from: "    this.#used.add(approval.id);\n", to: "" }],
-    killers: [SIMULATED],
+    killers: [
+      { file: "test/behaviour/approvals.test.ts", title: "memory X-23 a call that is refused for another reason" },
+    ],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "Q6",
@@ -224,7 +227,7 @@ export const approvalMutants = [
         to: "  void DECIDING;\n",
       },
     ],
-    killers: [SIMULATED],
+    killers: [{ file: "test/behaviour/expiry-races.test.ts", title: "on memory I15 S4-37 P5" }],
   },
   {
     rule: "S4-37",

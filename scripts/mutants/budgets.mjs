@@ -195,7 +195,8 @@ export const budgetMutants = [
         to: "    const reserved = call.spending?.reserved ?? null;\n    if (reserved !== null) return this.#begin(call);\n    this.#pass.draft.onDurable(() => {",
       },
     ],
-    killers: [SIMULATED],
+    killers: [{ file: "test/behaviour/budgets.test.ts", title: "memory X-13 E-9 I26 usd" }],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "SP2",
@@ -257,7 +258,8 @@ export const budgetMutants = [
         to: "",
       },
     ],
-    killers: [SIMULATED],
+    killers: [{ file: "test/behaviour/budgets.test.ts", title: "memory X-13 I6 after a crash" }],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "I26",

@@ -17,7 +17,8 @@ export const effectMutants = [
         to: '    const reserved = call.spending?.reserved ?? null;\n    if (call.startsAs === "effect.planned") return this.#begin(call);\n    this.#pass.draft.onDurable(() => {',
       },
     ],
-    killers: [SIMULATED],
+    killers: [{ file: "test/behaviour/effects.test.ts", title: "memory S2-39 S2-6 T-15 is planned" }],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "T-15",
@@ -308,7 +309,8 @@ export const effectMutants = [
         to: "if (pass.cancelling === null) return endOf(pass, result);",
       },
     ],
-    killers: [SIMULATED],
+    killers: [{ file: "test/attacks/cancel.test.ts", title: "cannot undo everything" }],
+    alsoKilledBy: [SIMULATED],
   },
   {
     rule: "C-15",
@@ -332,6 +334,7 @@ export const effectMutants = [
         to: "",
       },
     ],
-    killers: [SIMULATED],
+    killers: [{ file: "test/attacks/cancel.test.ts", title: "is to be tried again is not" }],
+    alsoKilledBy: [SIMULATED],
   },
 ];

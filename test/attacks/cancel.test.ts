@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { manualClock } from "../../src/base/clock.ts";
-import { PawlError } from "../../src/base/errors.ts";
+import { PawlError, RetryableError } from "../../src/base/errors.ts";
 import { workflow } from "../../src/core/workflow.ts";
-import { gate, MINUTE, openWorld, STORES_AT_ONCE } from "../behaviour/harness.ts";
+import { errorOf, gate, MINUTE, openWorld, STORES_AT_ONCE } from "../behaviour/harness.ts";
 import { withoutColdStart } from "../cold-start.ts";
 import { openOn, rounds, stateOf } from "./rig.ts";
 
@@ -148,4 +148,46 @@ it("CO4 P19 a client that cancels a run that is being undone leaves the rest of 
   await world.settle();
   expect(undone).toEqual(["seat 7"]);
   expect((await client.get("r").status()).state).toBe("cancelled");
+});
+
+it("C-15 E-15 a run that is cancelled and cannot undo everything ends as failed, not as cancelled: somebody has to look", async () => {
+  const world = await openWorld("memory");
+  const flow = workflow("flow", async (ctx) => {
+    const undo = () => {
+      throw new Error("the seat is taken");
+    };
+    await ctx.step("reserve", () => "seat 7", { undo, retry: false });
+    await ctx.waitFor("never");
+  });
+  const pawl = await world.open([flow]);
+  const run = await pawl.start(flow, undefined, { id: "r" });
+  await world.settle();
+  await run.cancel({ compensate: true });
+  expect(await errorOf(run.result())).toMatchObject({
+    code: "compensation_incomplete",
+    cause: { code: "cancelled" },
+  });
+  expect((await run.status()).state).toBe("failed");
+});
+
+it("P19 CO2 a step of the body that is to be tried again is not, once what the run did is being undone", async () => {
+  const world = await openWorld("memory");
+  const [stock, bank] = [gate<never>(), gate()];
+  const begun: string[] = [];
+  const flow = workflow("flow", async (ctx) => {
+    await ctx.step("reserve", () => "seat 7", { undo: () => bank.passed, timeout: "1h" });
+    const pay = ctx.step("pay", ({ attempt }) => {
+      begun.push(`pay ${attempt}`);
+      throw new RetryableError("busy");
+    });
+    await Promise.all([pay, ctx.step("ship", () => stock.passed)]);
+  });
+  const pawl = await world.open([flow]);
+  const run = await pawl.start(flow, undefined, { id: "r" });
+  await world.settle();
+  stock.fail(new Error("out of stock"));
+  await world.advance(10 * MINUTE);
+  expect(begun).toEqual(["pay 1"]);
+  bank.open();
+  expect((await errorOf(run.result())).message).toBe("out of stock");
 });
