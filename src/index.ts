@@ -14,6 +14,7 @@ export type {
 export type { CallbackFailure, CallbackReceipt, Callbacks } from "./client/callbacks.ts";
 export type { Debounce } from "./client/debounce.ts";
 export type { Accepted, AcceptOptions, Documents, FreshOptions } from "./client/documents.ts";
+export type { ForkOptions } from "./client/fork-effects.ts";
 export type { ImportOptions } from "./client/import.ts";
 export type { StepReport } from "./client/manual.ts";
 export { Pawl, type PawlOptions } from "./client/pawl.ts";
@@ -72,6 +73,7 @@ export type {
   UndoableStepOptions,
   WaitOptions,
 } from "./core/context.ts";
+export type { Dry, ForkEffects } from "./core/dry.ts";
 export type { EffectOptions, EffectSpec, NeededApproval } from "./core/effect.ts";
 export { type CategoryRule, ERROR_CATEGORIES, type ErrorCategory, errorCategory } from "./core/error-category.ts";
 export type { ConcurrencyLimit, RateLimit } from "./core/flow-control.ts";

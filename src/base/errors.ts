@@ -25,6 +25,7 @@ export type ErrorCode =
   | "definition_changed"
   | "determinism_hazard"
   | "duplicate_workflow"
+  | "effect_not_recorded"
   | "foreign_await"
   | "idempotency_conflict"
   | "illegal_transition"

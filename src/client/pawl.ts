@@ -7,7 +7,7 @@ import { PawlError } from "../base/errors.ts";
 import { assertName, createIds, type Ids } from "../base/ids.ts";
 import { utf8Length } from "../base/utf8.ts";
 import type { Log } from "../core/context.ts";
-import { ENDS, type Entry } from "../core/journal.ts";
+import { ENDS } from "../core/journal.ts";
 import { DEFAULTS, LIMITS } from "../core/limits.ts";
 import type { Notifier } from "../core/notification.ts";
 import type { Store } from "../core/store.ts";
@@ -26,9 +26,9 @@ import { Changes } from "./changes.ts";
 import { consoleLog, harmless } from "./console-log.ts";
 import { assertSameCancel } from "./decision.ts";
 import { Documents } from "./documents.ts";
-import { forkPoint, retryPoint } from "./fork.ts";
+import type { ForkOptions } from "./fork-effects.ts";
+import { forkRun, retryOnce } from "./fork-run.ts";
 import { assertImported, type ImportOptions, readImport } from "./import.ts";
-import { type Inheriting, inherit } from "./inherit.ts";
 import { type Machine, machineOf } from "./machine.ts";
 import { reportStep, type StepReport } from "./manual.ts";
 import { notifyWorkflow } from "./notify-workflow.ts";
@@ -184,8 +184,7 @@ export class Pawl {
     this.operations = new Operations({
       ...outside,
       newId: () => this.#ids.next(),
-      retryOnce: (id) =>
-        this.#inherit(id, { where: (journal) => retryPoint(id, journal), isRetry: true, isOnly: true }),
+      retryOnce: (id) => retryOnce(this.#ports, id),
     });
     this.#schedules = new Schedules({ ...this.#ports, cancel: (run, reason) => this.cancel(run, { reason }) });
   }
@@ -339,23 +338,14 @@ export class Pawl {
 
   /** Starts a new run that inherits the journal up to the failure that ended this one; the start key moves along. */
   async retry(id: string): Promise<Run> {
-    return this.get(
-      (await this.#inherit(id, { where: (journal) => retryPoint(id, journal), isRetry: true })) as string,
-    );
+    this.#assertOpen();
+    return this.get(await forkRun(this.#ports, id, null));
   }
 
   /** Starts a new run that inherits the journal up to a step's key or an entry's position. */
-  async fork(id: string, { at }: { readonly at: string | number }): Promise<Run> {
-    const where = (journal: readonly Entry[]) => forkPoint(id, journal, at);
-    return this.get((await this.#inherit(id, { where, isRetry: false })) as string);
-  }
-
-  async #inherit(id: string, how: Inheriting): Promise<string | null> {
+  async fork(id: string, options: ForkOptions): Promise<Run> {
     this.#assertOpen();
-    const { committer } = this.#worker;
-    const heir = await inherit({ ...this.#ports, write: (commit) => committer.write(commit) }, id, how);
-    this.#worker.hint();
-    return heir;
+    return this.get(await forkRun(this.#ports, id, options));
   }
 
   /** Decides about a parked run; `run.status()` lists the choices. */
