@@ -1,5 +1,6 @@
 // The table of everything that the server answers. A file for each subject; this one joins them.
 import type { Route } from "../route.ts";
+import { auditRoutes } from "./audit.ts";
 import { eventRoutes } from "./events.ts";
 import { healthRoutes } from "./health.ts";
 import { hookRoutes } from "./hooks.ts";
@@ -14,4 +15,5 @@ export const ALL_ROUTES: readonly Route[] = [
   ...linkRoutes,
   ...hookRoutes,
   ...eventRoutes,
+  ...auditRoutes,
 ];
