@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { Command, CommanderError } from "commander";
+import { packageVersion } from "../client/package-version.ts";
 import { addAdvance } from "./advance.ts";
 import { addAgents } from "./agents.ts";
 import { addAnswer, addRevoke } from "./answer.ts";
@@ -35,7 +36,6 @@ import { addStart } from "./start.ts";
 import { addState } from "./state.ts";
 import { addStream } from "./stream.ts";
 import { addTest } from "./test.ts";
-import { packageVersion } from "./version.ts";
 import { addWhy } from "./why.ts";
 import { addWorker } from "./worker.ts";
 import { addWorkers } from "./workers.ts";

@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { PawlError } from "../base/errors.ts";
 import { clean, errorLine, shortJson } from "./printable.ts";
 
 describe("clean", () => {

@@ -335,6 +335,7 @@ export class Pawl {
         if (ended === true) continue;
         needsBody ||= ended === "bodied";
         await listener.next({ polls: true });
+        options.signal?.throwIfAborted();
         this.#assertOpen();
       }
     } finally {

@@ -68,6 +68,8 @@ export interface CancelOptions {
   readonly reason?: string;
   /** Undo what the run has done, as far as it says how. Default false. */
   readonly compensate?: boolean;
+  /** Stops waiting for the record; the run is cancelled all the same. */
+  readonly signal?: AbortSignal;
 }
 
 /** What was recorded: that the run is stopping, or how it had ended before. */

@@ -94,3 +94,146 @@ export const ENTRY: Shape = object("A journal entry.", {
   key: nullable({ schema: { type: "string" }, isOptional: false }),
   payload: optional(anything("What belongs to it.")),
 });
+
+export const OBJECT: Shape = object("An object.", {}, { open: true });
+
+const ITEM = {
+  seq: whole("Position of the entry that began it.", 0),
+  key: text("Its key."),
+  name: text("The key without its counter."),
+  startedAt: whole("In milliseconds since 1970.", 0),
+  endedAt: nullable(whole("In milliseconds since 1970.", 0)),
+  status: text("Where it stands."),
+};
+
+export const TIMELINE: Shape = object(
+  "A run as what happened in it.",
+  {
+    workflow: nullable(text("The name of its workflow.")),
+    version: nullable(text("Its version.")),
+    status: oneOf("How it ended, if it has.", ["unfinished", "succeeded", "failed", "cancelled"]),
+    steps: listOf(
+      "Its steps.",
+      object("A step.", { ...ITEM, attempts: listOf("Its attempts.", OBJECT) }, { open: true }),
+    ),
+    waits: listOf("What it waited for.", object("A wait.", ITEM, { open: true })),
+    children: listOf("Runs that it started.", object("A child.", { ...ITEM, child: text("Its id.") }, { open: true })),
+    notes: listOf("What happened to the run itself.", OBJECT),
+    entries: whole("How many entries its journal has.", 0),
+  },
+  { open: true },
+);
+
+export const EFFECTS: Shape = listOf(
+  "In the order in which they were planned.",
+  object(
+    "An effect.",
+    {
+      effect: text("The key of its step."),
+      status: text("planned, executed, compensated, unknown, failed …"),
+      class: text("What kind of action it is."),
+      key: { schema: { type: "string" }, isOptional: false },
+      attempts: whole("How often it was tried.", 0),
+      plannedAt: moment("When it was planned."),
+    },
+    { open: true },
+  ),
+);
+
+const LINES = listOf("Sentences.", text("A sentence.", { max: 100_000 }));
+
+export const WHY: Shape = object(
+  "Where a run stands.",
+  {
+    run: text("The run."),
+    status: oneOf("Where it stands.", STATUSES),
+    summary: text("One sentence.", { max: 100_000 }),
+    past: LINES,
+    present: LINES,
+    next: LINES,
+    isStranded: flag("No live worker can take it."),
+    text: listOf("All of it, line by line.", { schema: { type: "string" }, isOptional: false }),
+  },
+  { open: true },
+);
+
+export const GRAPH: Shape = object("A graph and a way through it.", {
+  graph: object(
+    "What may follow what.",
+    { nodes: listOf("Nodes.", OBJECT), edges: listOf("Edges.", OBJECT) },
+    { open: true },
+  ),
+  way: object("Where the run has come by.", {
+    nodes: mapOf("By the id of a node.", text("done, current, failed, skipped or undone")),
+    edges: listOf("From and to.", listOf("Two ids.", text("An id."))),
+  }),
+});
+
+export const EXPORT: Shape = object(
+  "A recorded run.",
+  { format: text("pawl-run"), run: OBJECT, entries: listOf("Its journal.", OBJECT) },
+  { open: true },
+);
+
+export const APPROVAL: Shape = object(
+  "An approval and where it stands.",
+  {
+    id: text("Its id."),
+    name: text("Its name."),
+    run: text("The run that asks."),
+    workflow: text("Its workflow."),
+    status: oneOf("Where it stands.", ["open", "decided", "closed"]),
+    hash: text("Of the action: who decides says which one they saw."),
+    action: anything("Exactly what is asked for."),
+    approvers: listOf("Who may decide now.", text("A name, or role:name.")),
+    since: moment("Since when."),
+    due: moment("Until when people may decide."),
+    votes: listOf("Votes so far.", OBJECT),
+    decision: nullable(OBJECT),
+  },
+  { open: true },
+);
+
+export const APPROVAL_PAGE: Shape = object("A page of approvals.", {
+  approvals: listOf("Those of the oldest runs first.", APPROVAL),
+  cursor: nullable(text("For the next page; null at the end.")),
+});
+
+export const RECEIPT: Shape = object("A decision that was recorded.", {
+  approval: text("The approval."),
+  run: text("Its run."),
+  decision: text("What was decided."),
+  missing: whole("How many more people must approve.", 0),
+});
+
+export const SCHEDULE: Shape = object(
+  "A schedule as it is now.",
+  {
+    name: text("Its name."),
+    workflow: text("What it starts."),
+    paused: flag("Its slots start nothing."),
+    next: nullable(moment("The next slot.")),
+    lastSlot: nullable(moment("The last slot that started a run.")),
+    lastRun: nullable(text("That run.")),
+  },
+  { open: true },
+);
+
+export const WORKERS: Shape = object("The workers of a store, and runs that none of them can take.", {
+  workers: listOf(
+    "Workers.",
+    object("A worker.", {
+      id: text("Of this incarnation."),
+      name: text("For people."),
+      pid: whole("Its process.", 0),
+      startedAt: moment("When it began."),
+      health: oneOf("How it is.", ["live", "late", "expired", "dead", "stopped"]),
+      leaseLeftMs: amount("How long its lease runs."),
+      leaseMs: amount("How long a lease is."),
+      runs: whole("How many runs it has.", 0),
+      workflows: listOf("What it can run.", object("A workflow.", { name: text("Name."), version: text("Version.") })),
+    }),
+  ),
+  stranded: listOf("By workflow and version.", OBJECT),
+  isComplete: flag("Whether all unfinished runs were looked at."),
+});

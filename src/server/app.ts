@@ -12,6 +12,7 @@ import { systemClock } from "../base/clock.ts";
 import { PawlError } from "../base/errors.ts";
 import { jsonable } from "../base/jsonable.ts";
 import { consoleLog, harmless } from "../client/console-log.ts";
+import { packageVersion } from "../client/package-version.ts";
 import type { Pawl } from "../client/pawl.ts";
 import type { Log } from "../core/context.ts";
 import type { Workflow } from "../core/workflow.ts";
@@ -84,6 +85,7 @@ export function createApp(options: AppOptions): App {
     routes: ALL_ROUTES,
     workflows: (options.workflows ?? []) as readonly Workflow[],
     publicUrl: options.publicUrl ?? null,
+    version: packageVersion(),
     limits,
     clock,
     log,

@@ -23,6 +23,8 @@ export interface ServerParts {
   readonly workflows: readonly Workflow[];
   /** Where people reach the server, if it was told: `https://pawl.example.com`. */
   readonly publicUrl: string | null;
+  /** Of this package. */
+  readonly version: string;
   readonly limits: ServerLimits;
   readonly clock: Clock;
   readonly log: Log;

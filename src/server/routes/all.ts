@@ -1,17 +1,31 @@
-// The table of everything that the server answers. A file for each subject; this one joins them.
+// The table of everything that the server answers. A file for each subject; this one joins them. Where two paths fit, the first counts.
 import type { Route } from "../route.ts";
+import { actionRoutes } from "./actions.ts";
+import { approvalRoutes } from "./approvals.ts";
 import { auditRoutes } from "./audit.ts";
+import { documentRoutes } from "./document.ts";
 import { eventRoutes } from "./events.ts";
+import { fleetRoutes } from "./fleet.ts";
 import { healthRoutes } from "./health.ts";
 import { hookRoutes } from "./hooks.ts";
 import { linkRoutes } from "./links.ts";
+import { liveRoutes } from "./live.ts";
+import { runViewRoutes } from "./run-views.ts";
 import { runsRoutes } from "./runs.ts";
+import { scheduleRoutes } from "./schedules.ts";
 import { sessionRoutes } from "./session.ts";
 
 export const ALL_ROUTES: readonly Route[] = [
   ...healthRoutes,
+  ...documentRoutes,
   ...sessionRoutes,
   ...runsRoutes,
+  ...runViewRoutes,
+  ...actionRoutes,
+  ...liveRoutes,
+  ...approvalRoutes,
+  ...fleetRoutes,
+  ...scheduleRoutes,
   ...linkRoutes,
   ...hookRoutes,
   ...eventRoutes,
