@@ -4,6 +4,7 @@ import { unlessNobodyCan } from "../client/unless-nobody-can.ts";
 import { action, addCommand, withClient } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
 import { noteNobodyUndoes } from "./nobody.ts";
+import { recorded } from "./recorded.ts";
 import { findRun } from "./run-id.ts";
 
 interface CancelCommandOptions {
@@ -31,12 +32,10 @@ export function addCancel(program: Command): void {
           const { options, out, url } = call;
           const run = await findRun(pawl, text);
           const progress = out.progress("Waiting for its worker to record the cancellation");
-          const cancelling = unlessNobodyCan(pawl, run, (signal) =>
-            pawl.cancel(run, {
-              compensate: options.compensate === true,
-              ...(options.reason !== undefined && { reason: options.reason }),
-              signal,
-            }),
+          const { compensate = false, reason } = options;
+          const how = { compensate, ...(reason !== undefined && { reason }) };
+          const cancelling = recorded(call, pawl, run, () =>
+            unlessNobodyCan(pawl, run, (signal) => pawl.cancel(run, { ...how, signal })),
           );
           const outcome = (await cancelling.finally(progress.done))?.outcome ?? null;
           if (out.isJson) out.json({ run, outcome });

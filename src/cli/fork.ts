@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { action, addCommand, withClient } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
 import { printInheritor } from "./inheritor.ts";
+import { recorded } from "./recorded.ts";
 import { findRun } from "./run-id.ts";
 
 interface ForkOptions {
@@ -22,7 +23,8 @@ export function addFork(program: Command): void {
         withClient(call, async (pawl) => {
           const from = await findRun(pawl, text);
           const { at } = call.options;
-          const run = await pawl.fork(from, { at: /^\d+$/.test(at) ? Number(at) : at });
+          const place = { at: /^\d+$/.test(at) ? Number(at) : at };
+          const run = await recorded(call, pawl, from, () => pawl.fork(from, place));
           await printInheritor(call, pawl, { from, run: run.id });
           return EXIT.ok;
         }),

@@ -20,6 +20,7 @@ import { addGraph } from "./graph.ts";
 import { addImport } from "./import.ts";
 import { addInit } from "./init.ts";
 import { addJournal } from "./journal.ts";
+import { addLink } from "./link.ts";
 import { addLs } from "./ls.ts";
 import { addMcp } from "./mcp.ts";
 import { addNext } from "./next.ts";
@@ -44,7 +45,7 @@ const GROUPS: readonly (readonly [title: string, commands: readonly ((program: C
   ["Run workflows:", [addInit, addRun, addAdvance, addWorker, addStart, addImport]],
   ["Look:", [addServe, addLs, addShow, addWhy, addNext, addJournal, addStream, addEffects, addGraph, addExport]],
   ["Act on a run:", [addSignal, addCancel, addRetry, addFork, addResolve, addState]],
-  ["Approvals:", [addApprovals, addApprove, addDeny, addRequestChanges]],
+  ["Approvals:", [addApprovals, addApprove, addDeny, addRequestChanges, addLink]],
   ["Playbooks:", [addPlaybook, addMcp]],
   ["Callbacks:", [addAnswer, addRevoke]],
   ["Schedules:", [addSchedules]],
@@ -85,11 +86,13 @@ const EXAMPLE = [
 
 const VARIABLES = [
   "Environment:",
-  "  PAWL_STORE    the store, if --store does not say",
-  "  PAWL_AUTH     the credentials of `pawl serve`: a JSON file",
-  "  PAWL_SECRET   what tokens of callbacks are made with, as Pawl.open({ secret })",
-  "  PAWL_DEBUG=1  stack traces with errors",
-  "  NO_COLOR      no colours",
+  "  PAWL_STORE       the store, if --store does not say",
+  "  PAWL_AUTH        the credentials of `pawl serve`: a JSON file",
+  "  PAWL_HOOKS       webhooks that start runs, for `pawl serve`: a JSON file",
+  "  PAWL_PUBLIC_URL  where people reach the server: notifications of approvals have links",
+  "  PAWL_SECRET      what tokens of callbacks are made with, as Pawl.open({ secret })",
+  "  PAWL_DEBUG=1     stack traces with errors",
+  "  NO_COLOR         no colours",
 ].join("\n");
 
 function jsonError(text: string): string {

@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { action, addCommand, withClient } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
 import { printInheritor } from "./inheritor.ts";
+import { recorded } from "./recorded.ts";
 import { findRun } from "./run-id.ts";
 
 export function addRetry(program: Command): void {
@@ -11,7 +12,7 @@ export function addRetry(program: Command): void {
     action<object, [string]>((call, text) =>
       withClient(call, async (pawl) => {
         const from = await findRun(pawl, text);
-        const run = await pawl.retry(from);
+        const run = await recorded(call, pawl, from, () => pawl.retry(from));
         await printInheritor(call, pawl, { from, run: run.id });
         return EXIT.ok;
       }),
