@@ -25,6 +25,7 @@ export type { CallbackFailure, CallbackReceipt, Callbacks } from "./client/callb
 export type { Debounce } from "./client/debounce.ts";
 export type { Accepted, AcceptOptions, Documents, FreshOptions } from "./client/documents.ts";
 export type { Emitted, WorkflowTrigger } from "./client/events.ts";
+export type { ForkOptions } from "./client/fork-effects.ts";
 export type { ImportOptions } from "./client/import.ts";
 export type { StepReport } from "./client/manual.ts";
 export { Pawl, type PawlOptions } from "./client/pawl.ts";
@@ -42,7 +43,7 @@ export type {
   SignalOptions,
 } from "./client/run.ts";
 export type { EventsOptions } from "./client/run-events.ts";
-export type { Page, RunQuery } from "./client/run-list.ts";
+export type { Page, RunQuery, RunSelection, RunTotals } from "./client/run-list.ts";
 export type { ScheduleOptions, ScheduleSummary } from "./client/schedules.ts";
 export type { StartOptions } from "./client/start.ts";
 export type {
@@ -86,6 +87,7 @@ export type {
   UndoableStepOptions,
   WaitOptions,
 } from "./core/context.ts";
+export type { Dry, ForkEffects } from "./core/dry.ts";
 export type { EffectOptions, EffectSpec, NeededApproval } from "./core/effect.ts";
 export { type CategoryRule, ERROR_CATEGORIES, type ErrorCategory, errorCategory } from "./core/error-category.ts";
 export type { ConcurrencyLimit, RateLimit } from "./core/flow-control.ts";

@@ -5,7 +5,10 @@ import type { Store } from "../src/core/store.ts";
 import { loadDriver, type PgClient } from "../src/stores/postgres/driver.ts";
 import { type PostgresStoreOptions, postgresStore } from "../src/stores/postgres/postgres-store.ts";
 
-const TABLES = "kept audits workflows chunks runs journal inbox waits state tags keys counters holds starts workers fences".split(" ");
+const TABLES =
+  "kept audits workflows chunks runs journal inbox waits state tags keys counters holds starts workers fences".split(
+    " ",
+  );
 
 const free: string[] = [];
 let created = 0;

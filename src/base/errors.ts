@@ -26,6 +26,7 @@ export type ErrorCode =
   | "definition_changed"
   | "determinism_hazard"
   | "duplicate_workflow"
+  | "effect_not_recorded"
   | "forbidden"
   | "foreign_await"
   | "idempotency_conflict"

@@ -1,13 +1,15 @@
 import type { Command } from "commander";
 import type { CancelOutcome } from "../client/run.ts";
 import { unlessNobodyCan } from "../client/unless-nobody-can.ts";
+import { actOnMany, assertOneOrMany, BULK_HELP, type BulkOptions } from "./bulk.ts";
 import { action, addCommand, withClient } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
 import { noteNobodyUndoes } from "./nobody.ts";
 import { recorded } from "./recorded.ts";
 import { findRun } from "./run-id.ts";
+import { WHERE_HELP } from "./selection.ts";
 
-interface CancelCommandOptions {
+interface CancelCommandOptions extends BulkOptions {
   readonly reason?: string;
   readonly compensate?: boolean;
 }
@@ -20,20 +22,27 @@ const TELLS: Readonly<Record<CancelOutcome["outcome"], (run: string) => string>>
 };
 
 export function addCancel(program: Command): void {
-  addCommand(program, "cancel <run>", "stop a run", [
+  addCommand(program, "cancel [run]", "stop a run, or all runs that fit", [
     'pawl cancel 0193a7c2 --reason "ordered twice"',
     "pawl cancel 0193a7c2 --compensate",
+    "pawl cancel --where workflow=import,status=waiting --dry-run",
   ])
     .option("--reason <text>", "why, for the journal")
     .option("--compensate", "undo what the run has done, as far as it says how")
+    .option("--where <pairs>", WHERE_HELP)
+    .option("--dry-run", "with --where: only tell how many")
+    .option("--by <name>", "with --where: who does it, for the audit log (default: the user of this machine)")
+    .addHelpText("after", BULK_HELP)
     .action(
-      action<CancelCommandOptions, [string]>((call, text) =>
+      action<CancelCommandOptions, [string | undefined]>((call, text) =>
         withClient(call, async (pawl) => {
           const { options, out, url } = call;
-          const run = await findRun(pawl, text);
-          const progress = out.progress("Waiting for its worker to record the cancellation");
+          assertOneOrMany(text, options);
           const { compensate = false, reason } = options;
           const how = { compensate, ...(reason !== undefined && { reason }) };
+          if (text === undefined) return actOnMany(call, pawl, { action: "cancel", ...how });
+          const run = await findRun(pawl, text);
+          const progress = out.progress("Waiting for its worker to record the cancellation");
           const cancelling = recorded(call, pawl, run, () =>
             unlessNobodyCan(pawl, run, (signal) => pawl.cancel(run, { ...how, signal })),
           );

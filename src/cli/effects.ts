@@ -21,7 +21,7 @@ export function addEffects(program: Command): void {
           const header: Cell[] = ["EFFECT", "STATUS", "CLASS", "GUARD", "TRIES", "KEY", "RESULT"];
           const rows = effects.map((one): Cell[] => [
             clean(one.effect),
-            one.status,
+            one.dry === true ? `${one.status} (dry)` : one.status,
             one.class,
             one.guard,
             String(one.attempts),

@@ -6,6 +6,7 @@ import { addAgents } from "./agents.ts";
 import { addAnswer, addRevoke } from "./answer.ts";
 import { addApprovals } from "./approvals.ts";
 import { addApprove, addDeny, addRequestChanges } from "./approve.ts";
+import { addAudit } from "./audit.ts";
 import { addBackup } from "./backup.ts";
 import { addCancel } from "./cancel.ts";
 import { addCheck } from "./check.ts";
@@ -17,6 +18,7 @@ import { addExitCodes } from "./exit-codes-command.ts";
 import { addExport } from "./export.ts";
 import { addFork } from "./fork.ts";
 import { addGraph } from "./graph.ts";
+import { addHold, addHolds, addRelease } from "./hold.ts";
 import { addImport } from "./import.ts";
 import { addInit } from "./init.ts";
 import { addJournal } from "./journal.ts";
@@ -25,6 +27,7 @@ import { addLs } from "./ls.ts";
 import { addMcp } from "./mcp.ts";
 import { addNext } from "./next.ts";
 import { addPlaybook } from "./playbook.ts";
+import { addPurge } from "./purge.ts";
 import { addReplay } from "./replay.ts";
 import { addResolve } from "./resolve.ts";
 import { addRetry } from "./retry.ts";
@@ -50,7 +53,10 @@ const GROUPS: readonly (readonly [title: string, commands: readonly ((program: C
   ["Callbacks:", [addAnswer, addRevoke]],
   ["Schedules:", [addSchedules]],
   ["Test:", [addCheck, addTest, addReplay]],
-  ["Look after the store:", [addWorkers, addAgents, addDoctor, addBackup]],
+  [
+    "Look after the store:",
+    [addWorkers, addAgents, addDoctor, addBackup, addHold, addRelease, addHolds, addPurge, addAudit],
+  ],
   ["Help:", [addExitCodes]],
 ];
 

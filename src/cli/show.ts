@@ -75,7 +75,7 @@ function factsOf(status: RunStatus, line: Timeline, now: number): [string, strin
     ...(status.tags.length === 0 ? [] : [["tags", clean(status.tags.join(", "))] as [string, string]]),
     ...(status.parent === null ? [] : [["parent", status.parent] as [string, string]]),
     ...(status.origin === null ? [] : [["inherits", `the journal of ${status.origin}`] as [string, string]]),
-    ...(ownerOf(status.error) === null ? [] : [["owner", clean(String(ownerOf(status.error)))] as [string, string]]),
+    ...(ownerOfStatus(status) === null ? [] : [["owner", clean(String(ownerOfStatus(status)))] as [string, string]]),
     ["input", shortJson(line.input, 200)],
     ...(status.cost === undefined ? [] : [["cost", shortJson(status.cost)] as [string, string]]),
     ...(status.budget === undefined ? [] : [["budget", clean(budgetText(status.budget))] as [string, string]]),
@@ -83,6 +83,11 @@ function factsOf(status: RunStatus, line: Timeline, now: number): [string, strin
     ...(status.progress === undefined ? [] : [["progress", shortJson(status.progress, 200)] as [string, string]]),
     ["journal", countOf(line.entries, "entry", "entries")],
   ];
+}
+
+/** Who was told of what is left, or who has to see to it now. */
+function ownerOfStatus({ error, responsible }: RunStatus): string | null {
+  return ownerOf(error) ?? responsible ?? null;
 }
 
 type PaintedCell = Exclude<Cell, string>;

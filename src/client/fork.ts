@@ -12,12 +12,14 @@ import type { CallbackEnded, CallbackOpened } from "../core/callback.ts";
 import { CALLBACK_SPACE, callbackId, callbackWait } from "../core/callbacks.ts";
 import type { Cost } from "../core/context.ts";
 import { Draft } from "../core/draft.ts";
+import { dryPolicyIn } from "../core/dry.ts";
 import type { Host } from "../core/host.ts";
 import { childId } from "../core/issue.ts";
 import type {
   ChildEnded,
   ChildStarted,
   Continued,
+  DryPolicy,
   EffectPlanned,
   Ended,
   Entry,
@@ -34,6 +36,7 @@ import { generationSeed } from "../core/seeds.ts";
 import type { NewRun, RunCommit, RunRow, Store } from "../core/store.ts";
 import { UNDO_SUFFIX } from "../core/undoable-call.ts";
 import { assertSound, openEntry, sealValue } from "../core/values.ts";
+import { copyOutcomes } from "./fork-effects.ts";
 
 export interface ForkPorts {
   readonly store: Store;
@@ -41,6 +44,8 @@ export interface ForkPorts {
   readonly codec: Codec;
   /** The source has ended, and the fork takes its place. */
   readonly isRetry: boolean;
+  /** Makes the fork dry; `null`: it is what its source is. */
+  readonly effects: DryPolicy | null;
 }
 
 export interface ForkPoint {
@@ -179,9 +184,12 @@ export async function forkCommit(
       await inherit(draft, entry, { id, source: source.id, point, now, deadline, started, open, retries, ports });
   const cost = costOf(prefix);
   if (cost.size > 0) draft.row({ cost: JSON.stringify(Object.fromEntries(cost)) });
-  const leaves = await shareApprovals(draft, prefix, source.id, ports);
+  const effects = ports.effects ?? dryPolicyIn(prefix);
+  // Nothing is done with them here: they may be looked at.
+  const leaves = effects === null ? await shareApprovals(draft, prefix, source.id, ports) : [];
   const forked: Forked = { from: source.id, at: point.at, seed: id, ...(leaves.length > 0 && { leaves }) };
-  draft.append(now, "run.forked", null, forked);
+  draft.append(now, "run.forked", null, { ...forked, ...(effects !== null && { effects }) } satisfies Forked);
+  if (effects !== null) copyOutcomes(draft, journal, point.at, now);
   return draft.take().commit;
 }
 
@@ -343,7 +351,14 @@ async function restartChild(draft: Draft, entry: Entry, how: Inheritance): Promi
   const deadline = row.deadline === null ? null : now + (row.deadline - row.createdAt);
   const begun = new Draft(child, { head: 0, hash: child, at: 0 }, host, codec);
   const budgets = copied(started, how, { from: old.child, to: child });
-  begun.append(now, "run.started", null, { ...started, seed: child, deadline, ...budgets } satisfies RunStarted);
+  const dry = ports.effects === null ? {} : { effects: ports.effects };
+  begun.append(now, "run.started", null, {
+    ...started,
+    seed: child,
+    deadline,
+    ...budgets,
+    ...dry,
+  } satisfies RunStarted);
   const [stored] = begun.take().commit.entries;
   if (stored === undefined) throw new Error("a draft gives back what was appended");
   draft.append(entry.at, "child.started", entry.key, { ...old, child } satisfies ChildStarted);

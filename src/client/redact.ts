@@ -23,6 +23,7 @@ const FIELDS: Readonly<Record<string, readonly string[]>> = {
   "run.failed": ["error"],
   "run.cancelled": ["error"],
   "run.forked": [],
+  "outcome.recorded": ["value"],
   "version.changed": [],
   "step.started": ["input"],
   "step.failed": ["error"],

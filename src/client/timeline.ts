@@ -437,7 +437,7 @@ function markText(kind: TimelineMark["kind"], key: string | null, payload: unkno
     case "resolved":
       return resolvedText(payload as Resolved);
     case "forked":
-      return `from run ${(payload as Forked).from}, with its first ${(payload as Forked).at} entries`;
+      return `from run ${(payload as Forked).from}, with its first ${(payload as Forked).at} entries${facts.effects === undefined ? "" : `; dry (${facts.effects})`}`;
     case "cancelling":
       return String(facts.reason || facts.cause || "");
     case "escalated":

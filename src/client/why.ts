@@ -288,6 +288,7 @@ function presentOf(facts: Facts): string[] {
     ...(status.state === "parked" ? [] : [...steps, ...waits, ...facts.own.map(phaseNow)]),
     ...facts.children,
     ...ownerLines(facts),
+    ...responsibleLines(facts),
     ...(mail.some(({ kind }) => kind === "decision")
       ? ["A decision on it is recorded and takes effect when a worker has the run."]
       : []),
@@ -298,12 +299,19 @@ function presentOf(facts: Facts): string[] {
   ];
 }
 
-function endedLines({ status, line }: Facts): string[] {
+function responsibleLines({ status: { responsible } }: Facts): string[] {
+  return responsible === undefined ? [] : [`Its owner is ${responsible}.`];
+}
+
+function endedLines(facts: Facts): string[] {
+  const { status, line } = facts;
   if (status.state === "succeeded") return [`Its result: ${short(status.output ?? line.output, 200)}`];
   const lost = line.steps.filter((step) => step.status === "abandoned").map((step) => step.key);
   return [
     `Stop reason: ${status.stopReason ?? line.stopReason ?? "unknown"}.`,
-    ...(ownerOf(status.error) === null ? [] : [`Its owner, ${ownerOf(status.error)}, has to see to what is left.`]),
+    ...(ownerOf(status.error) === null
+      ? responsibleLines(facts)
+      : [`Its owner, ${ownerOf(status.error)}, has to see to what is left.`]),
     ...(lost.length === 0 ? [] : [`These steps were under way and their outcome is not known: ${listOf(lost, 5)}.`]),
   ];
 }

@@ -24,6 +24,7 @@ import type {
   WaitOptions,
 } from "./context.ts";
 import { encodePayload } from "./draft.ts";
+import { assertDry } from "./dry.ts";
 import { type EffectOptions, type EffectSpec, type NeededApproval, planOf, recoveryOf } from "./effect.ts";
 import { cancelError } from "./endings.ts";
 import { needsOf } from "./flow-control.ts";
@@ -135,7 +136,9 @@ export class BodyContext implements Context {
     const { seed, replay } = this.#pass;
     const plan = planOf(name, spec as EffectSpec<unknown>, seed, replay.lenient !== null);
     const recovery = recoveryOf(name, plan, spec as EffectSpec<unknown>, options);
-    const policy = { ...this.#policy(name, { kind: "api", ...options, recovery: "rerun" }), recovery };
+    const dry = spec.dry ?? (plan.class === "read" ? "run" : undefined);
+    const how = { kind: "api" as const, ...options, recovery: "rerun" as const, ...(dry !== undefined && { dry }) };
+    const policy = { ...this.#policy(name, how), recovery };
     const key = this.#key("step.started", name);
     // A call that is refused for another reason uses no approval up.
     const assertCovered = spec.needs === undefined ? null : this.#useApproval(name, key, spec.needs);
@@ -157,9 +160,11 @@ export class BodyContext implements Context {
     }
   }
 
-  #policy(name: string, { kind, timeout, retry, recovery, spend, breaker }: StepOptions): StepPolicy {
+  #policy(name: string, { kind, timeout, retry, recovery, spend, breaker, dry: said }: StepOptions): StepPolicy {
     const { definition } = this.#pass.workflow;
-    const isGuarded = spend !== undefined || breaker !== undefined;
+    assertDry(`Step "${name}"`, said);
+    const dry = said ?? (kind === "model" ? "run" : undefined);
+    const isGuarded = spend !== undefined || breaker !== undefined || dry !== undefined;
     if (kind === undefined && timeout === undefined && retry === undefined && recovery === undefined && !isGuarded) {
       return definition.stepPolicy;
     }
@@ -173,6 +178,7 @@ export class BodyContext implements Context {
       recovery: recovery ?? "rerun",
       ...(spend !== undefined && { spend: amountsOf(spend, `spend of step "${name}"`) }),
       ...(breaker !== undefined && { breaker }),
+      ...(dry !== undefined && { dry }),
     };
   }
 
@@ -182,13 +188,14 @@ export class BodyContext implements Context {
     options: TransactionOptions = {},
   ): Promise<T> {
     assertFunction(name, fn);
-    const { key: explicit, timeout, retry } = options;
+    const { key: explicit, timeout, retry, dry } = options;
     const isolation = isolationOf(options.isolation);
     const key = this.#key("step.started", name, explicit);
     const policy = this.#policy(name, {
       kind: "database",
       ...(timeout !== undefined && { timeout }),
       ...(retry !== undefined && { retry }),
+      ...(dry !== undefined && { dry }),
     });
     return this.#pass.issue(new TransactionCall(key, name, fn, policy, isolation, this.#pass.seed)) as Promise<T>;
   }

@@ -8,6 +8,7 @@ import type { Amounts } from "./budget.ts";
 import type { Saved } from "./checkpoints.ts";
 import type { CallOptions, StepInfo } from "./context.ts";
 import type { Denials } from "./denials.ts";
+import type { Dry } from "./dry.ts";
 import type { StepStarted } from "./journal.ts";
 import type { RetryPolicy } from "./retry.ts";
 import type { StandardSchema } from "./schema.ts";
@@ -45,6 +46,8 @@ export interface StepPolicy {
   readonly spend?: Amounts;
   /** The circuit breaker that its attempts go through. */
   readonly breaker?: string;
+  /** What it comes to in a dry run, if nothing is recorded. */
+  readonly dry?: Dry<unknown>;
 }
 
 export class StepCall extends OpenCall {

@@ -1,6 +1,7 @@
 import type { ApprovalRecord, Approved, ApproveOptions } from "./approval.ts";
 import type { Amounts, BudgetOptions } from "./budget.ts";
 import type { Callback } from "./callback.ts";
+import type { Dry } from "./dry.ts";
 import type { EffectOptions, EffectSpec } from "./effect.ts";
 import type { Uses } from "./journal.ts";
 import type { NoProgress } from "./no-progress.ts";
@@ -56,6 +57,11 @@ export interface StepOptions {
   readonly breaker?: string;
   /** Refuses the step once it has had the same result this often in a row, for the same `args`. */
   readonly noProgress?: NoProgress;
+  /**
+   * What the step does in a dry run: "run" if it changes nothing outside, or what it answers with instead. Default: "run" for kind "model"; any
+   * other step answers with what is recorded, or fails with `effect_not_recorded`.
+   */
+  readonly dry?: Dry<unknown>;
 }
 
 /** With what takes it back. */

@@ -5,6 +5,7 @@ import { assertName } from "../base/ids.ts";
 import type { ApprovalAction, ApprovalRecord } from "./approval.ts";
 import type { StepPolicy } from "./call.ts";
 import type { StepInfo, StepOptions } from "./context.ts";
+import { assertDry, type Dry } from "./dry.ts";
 import type { EffectClass } from "./journal.ts";
 import { type Detected, type EffectPlan, isUnsafe, type UndoInfo } from "./undoable-call.ts";
 
@@ -26,6 +27,8 @@ export interface EffectSpec<T> {
   readonly idempotent?: boolean | "natural";
   /** Somebody must have approved this very action: with anything else than that, it does not begin (`approval_mismatch`). */
   readonly needs?: NeededApproval;
+  /** What it comes to in a dry run, where nothing is recorded: an answer, or "run" if it changes nothing. Default: "run" for class "read". */
+  readonly dry?: Dry<T>;
 }
 
 /** What `ctx.approve` gave, and the action as it is about to be done. */
@@ -66,6 +69,7 @@ export function planOf(name: string, spec: EffectSpec<unknown>, seed: string, ma
   if (typeof idempotent !== "boolean" && idempotent !== "natural")
     throw invalid(name, "idempotent", `\`idempotent\` is "${idempotent}". Give true, false or "natural".`);
   if (key !== undefined) assertName("key of ctx.effect", key);
+  assertDry(`ctx.effect("${name}")`, spec.dry);
   return {
     class: kind,
     guard: detect !== undefined ? "detect" : idempotent === false ? "none" : "idempotent",

@@ -199,7 +199,7 @@ function tellParent(draft: Draft, row: RunRow, parent: ParentLink, ports: Pick<P
 }
 
 /** What the next generation starts with; refuses what cannot be recorded. */
-export function continuedText({ generation, notes, body, workflow, pins }: Pass, input: unknown): string {
+export function continuedText({ generation, notes, body, workflow, pins, dry }: Pass, input: unknown): string {
   const { budget, structure } = workflow.definition;
   const hasBudgets = body.budgets.length > 0 || budget !== null;
   const continued: Continued = {
@@ -209,6 +209,7 @@ export function continuedText({ generation, notes, body, workflow, pins }: Pass,
     cost: notes.costs,
     ...(hasBudgets && { budgets: body.budgets }),
     ...pinned({ structure, uses: pins.uses }),
+    ...(dry !== null && { effects: dry.policy }),
   };
   encodePayload(input, "input of continueAs");
   return encodeRecord(continued, "run state and input of continueAs");

@@ -23,6 +23,7 @@ const SHAPES: ReadonlyMap<string, Check> = new Map<string, Check>([
   ["effect.unknown", (p) => isNumber(p["attempt"])],
   ["run.cancelling", (p) => (p["cause"] === "cancel" || p["cause"] === "deadline") && isText(p["reason"])],
   ["run.forked", (p) => isText(p["from"]) && isText(p["seed"])],
+  ["outcome.recorded", (p) => isText(p["type"]) && "value" in p],
   ["run.parked", (p) => isText(p["reason"]) && isText(p["message"])],
   ["run.resolved", (p) => isText(p["choice"])],
   ["step.failed", (p) => isNumber(p["attempt"]) && isDue(p["retryAt"]) && "error" in p],
@@ -42,7 +43,7 @@ const SHAPES: ReadonlyMap<string, Check> = new Map<string, Check>([
   ["child.ended", (p) => isText(p["child"]) && ["succeeded", "failed", "cancelled"].includes(String(p["status"]))],
 ]);
 
-const KEYED = /^((step|effect|timer|signal|child|approval|callback)\.|checkpoint$)/;
+const KEYED = /^((step|effect|timer|signal|child|approval|callback|outcome)\.|checkpoint$)/;
 
 /** Whether the entry can be what the engine wrote. */
 export function isWellFormed(entry: Entry): boolean {

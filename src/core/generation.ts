@@ -6,6 +6,7 @@ import type {
   ChildEnded,
   ChildStarted,
   Continued,
+  DryPolicy,
   Entry,
   Forked,
   Reserved,
@@ -36,10 +37,12 @@ export interface Generation {
   /** Called and not heard of since. */
   readonly children: readonly string[];
   readonly isParked: boolean;
+  /** How it is dry; `null`: it is not. */
+  readonly effects: DryPolicy | null;
 }
 
 /** What both kinds of first entries say. */
-type First = Partial<Pick<RunStarted, "input" | "budgets" | "adopted" | "structure" | "uses">> & {
+type First = Partial<Pick<RunStarted, "input" | "budgets" | "adopted" | "structure" | "uses" | "effects">> & {
   readonly generation?: number;
 };
 
@@ -62,6 +65,7 @@ class Fold {
   #structure: string | null = null;
   #uses: Uses | null = null;
   #isParked = false;
+  #effects: DryPolicy | null = null;
 
   constructor(run: string) {
     this.#run = run;
@@ -87,6 +91,7 @@ class Fold {
     this.#seed = seed;
     this.#structure = first.structure ?? null;
     this.#uses = first.uses ?? null;
+    this.#effects = first.effects ?? null;
   }
 
   #continue(continued: Continued): void {
@@ -96,8 +101,9 @@ class Fold {
     this.#begin(continued, continued.seed ?? generationSeed(this.#run, continued.generation));
   }
 
-  #fork({ seed }: Forked): void {
+  #fork({ seed, effects }: Forked): void {
     this.#seed = seed;
+    this.#effects = effects ?? this.#effects;
     // A fork has reserved nothing.
     this.#reserved.clear();
   }
@@ -138,6 +144,7 @@ class Fold {
       reserved: this.#reserved,
       children: [...this.#children],
       isParked: this.#isParked,
+      effects: this.#effects,
     };
   }
 }

@@ -83,7 +83,9 @@ export function recordCall(pass: Pass, call: Call): void {
 /** What the journal says of it, with what it reserves. */
 function planOf(pass: Pass, call: StepCall): object | null {
   const spend = call.spending === null ? null : reserve(pass, call);
-  return spend === null ? call.plan : { attempt: 1, ...call.plan, spend };
+  const isDry = pass.dry !== null && !pass.dry.runs(call);
+  if (spend === null && !isDry) return call.plan;
+  return { attempt: 1, ...call.plan, ...(spend !== null && { spend }), ...(isDry && { dry: true }) };
 }
 
 function recordChild(pass: Pass, call: ChildCall, at: number): void {
@@ -138,6 +140,7 @@ function firstEntry(pass: Pass, call: ChildCall, create: NewRun, at: number) {
     deadline: create.deadline,
     ...childBudgets(pass, call, at),
     ...pinned(call.spec.workflow.definition),
+    ...(pass.dry !== null && { effects: pass.dry.policy }),
   };
   draft.append(at, "run.started", null, started);
   const [entry] = draft.take().commit.entries;

@@ -39,6 +39,7 @@ export const MARKS = [
   "run.parked",
   "run.resolved",
   "run.forked",
+  "outcome.recorded",
   "approval.escalated",
   "step.refused",
   "step.reserved",
@@ -91,7 +92,12 @@ export interface RunStarted {
   readonly structure?: string;
   /** The versions of what the definition uses, pinned for the run. */
   readonly uses?: Uses;
+  /** The run above it is dry, and so is this one. */
+  readonly effects?: DryPolicy;
 }
+
+/** How a dry run answers what would act outside: only with what was recorded, or also with what the call itself says. */
+export type DryPolicy = "replay" | "dry-run";
 
 /** Versions by name, by kind: prompts, policies, models, tools, or whatever else a workflow depends on. */
 export type Uses = Readonly<Record<string, Readonly<Record<string, string>>>>;
@@ -107,6 +113,8 @@ export type StepStarted = null | {
   readonly undo?: true;
   /** What this commit has reserved for the attempt. */
   readonly spend?: Amounts;
+  /** It is not done: its run is dry. */
+  readonly dry?: true;
 };
 
 /** A call that was refused before has what it needs now: it begins. */
@@ -141,6 +149,8 @@ export interface EffectPlanned {
   readonly approval?: string;
   /** What this commit has reserved for the attempt. */
   readonly spend?: Amounts;
+  /** It is not done: its run is dry. */
+  readonly dry?: true;
 }
 
 /** Nobody can tell whether the action took place: a crash or a lost answer hid it. */
@@ -231,6 +241,7 @@ export interface Continued {
   /** Of the definition that the generation begins with. */
   readonly structure?: string;
   readonly uses?: Uses;
+  readonly effects?: DryPolicy;
   /** It was not the body that ended the generation before: what it goes on from was written from outside. */
   readonly cause?: RewriteCause;
   /** With `cause`: the version from here on, if it is another one. */
@@ -294,6 +305,17 @@ export interface Forked {
   readonly seed: string;
   /** Ids of approvals that were given to the source, and stay with it: nothing new is done with them here. */
   readonly leaves?: readonly string[];
+  /** What follows is dry. Absent: it acts outside. */
+  readonly effects?: DryPolicy;
+}
+
+/** How a call of the source ended behind the fork point: what a dry fork answers the same call with. */
+export interface OutcomeRecorded {
+  readonly type: "step.completed" | "effect.executed" | "step.failed";
+  /** Of its input, if it had one. */
+  readonly digest: string | null;
+  /** The payload of that outcome. */
+  readonly value: unknown;
 }
 
 const KIND: ReadonlyMap<string, "call" | "outcome" | "note" | "mark" | "end"> = new Map([

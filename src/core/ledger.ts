@@ -28,6 +28,8 @@ export interface EffectRecord {
   /** Whether the run knows how to take it back. */
   readonly undo: boolean;
   readonly attempts: number;
+  /** Its run is dry: it was answered, and nothing was done. */
+  readonly dry?: true;
   readonly plannedAt: Date;
   readonly executedAt: Date | null;
   readonly compensatedAt: Date | null;
@@ -87,6 +89,7 @@ function planned({ type, payload, at }: Entry, key: string): EffectRecord {
     approval: plan?.approval ?? null,
     undo: plan?.undo ?? true,
     attempts: 1,
+    ...((payload as { readonly dry?: true } | null)?.dry === true && { dry: true }),
     plannedAt: new Date(at),
     executedAt: null,
     compensatedAt: null,

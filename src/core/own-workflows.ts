@@ -4,9 +4,9 @@ import { SCHEDULE_WORKFLOW } from "./slot-run.ts";
 /** What the runs that keep links to approvals are runs of. */
 export const LINK_WORKFLOW = "pawl.link";
 
-const OWN: ReadonlySet<string> = new Set([SCHEDULE_WORKFLOW, NOTIFY_WORKFLOW, LINK_WORKFLOW]);
+/** Those whose runs are the engine's own: they come with every worker, and nobody looks for them among the runs of users. */
+export const OWN_WORKFLOWS: readonly string[] = [SCHEDULE_WORKFLOW, NOTIFY_WORKFLOW, LINK_WORKFLOW];
 
-/** Whether runs of it are the engine's own: they come with every worker, and nobody looks for them among the runs of users. */
 export function isOwnWorkflow(name: string): boolean {
-  return OWN.has(name);
+  return OWN_WORKFLOWS.includes(name);
 }

@@ -15,6 +15,7 @@ import { callSite } from "./call-site.ts";
 import { deliverNext } from "./deliver-next.ts";
 import { type Divergence, driftOf } from "./divergence.ts";
 import { type Batch, Draft } from "./draft.ts";
+import { type DryCalls, dryCallsIn } from "./dry.ts";
 import { type BodyResult, cancelError, continuedText, continueRun, endRun, parkRun, runEnded } from "./endings.ts";
 import { issueOutsideTurn, placeTogether, releaseHeld, tellOfLostCall } from "./foreign-calls.ts";
 import type { Frame } from "./host.ts";
@@ -46,6 +47,8 @@ export class Pass implements TurnTaker {
   readonly workflow: Workflow;
   readonly generation: number;
   readonly pins: Pins;
+  /** What it does instead of acting outside; `null`: it acts. */
+  readonly dry: DryCalls | null;
   readonly ports: PassPorts;
   readonly frame: Frame;
   readonly draft: Draft;
@@ -79,6 +82,7 @@ export class Pass implements TurnTaker {
     this.workflow = input.workflow;
     this.generation = input.generation;
     this.pins = pinsOf(input.entries, input.workflow.definition);
+    this.dry = dryCallsIn(this.id, input.entries);
     this.ports = ports;
     const scope = new KeyScope("");
     this.frame = { where: "body", run: this.id, pass: this, scope, guard: input.workflow.definition.guard };

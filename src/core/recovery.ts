@@ -25,7 +25,7 @@ export function recoverSteps(pass: Pass, calls: readonly StepCall[]): void {
   const refused = calls.filter(isRefused);
   const interrupted = refused.length === 0 ? calls : calls.filter((call) => !isRefused(call));
   for (const call of interrupted) {
-    if (call.policy.recovery !== "ask") continue;
+    if (recoveryIn(pass, call) !== "ask") continue;
     const decision = decisionFor(pass, [call.key, ""]);
     if (decision === undefined) return ask(pass, call, call.doubt);
     decided.set(call, decision);
@@ -33,7 +33,7 @@ export function recoverSteps(pass: Pass, calls: readonly StepCall[]): void {
   for (const call of interrupted) {
     const decision = decided.get(call);
     if (decision !== undefined) decide(pass, call, decision);
-    else if (call.policy.recovery === "fail" || call.policy.recovery === "compensate")
+    else if (recoveryIn(pass, call) === "fail" || recoveryIn(pass, call) === "compensate")
       pass.steps.settle(interruptedFailure(pass, call));
     else pass.steps.startAgain(call, { rerun: true });
   }
@@ -41,6 +41,11 @@ export function recoverSteps(pass: Pass, calls: readonly StepCall[]): void {
   const found = decisionFor(pass, [BUDGET_DECISION]);
   if (found !== undefined) pass.resolved(found.row, found.decision);
   recoverRefused(pass, refused, found?.decision ?? null);
+}
+
+/** What is not done at all can be left undone again. */
+function recoveryIn({ dry }: Pass, call: StepCall): StepCall["policy"]["recovery"] {
+  return dry !== null && !dry.runs(call) ? "rerun" : call.policy.recovery;
 }
 
 interface Decision {

@@ -124,6 +124,7 @@ function nextGeneration(before: Generation, rewriting: Rewriting): Continued {
     ...(adopted !== undefined && { adopted }),
     ...(structure !== null && { structure }),
     ...(uses !== null && { uses }),
+    ...(before.effects !== null && { effects: before.effects }),
     cause,
     ...(version !== undefined && { version }),
     by,

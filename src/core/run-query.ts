@@ -42,6 +42,8 @@ export interface PurgeRequest {
   readonly succeededBefore: number;
   readonly failedBefore: number;
   readonly limit: number;
+  /** Deletes nothing, and tells how many it would have. */
+  readonly dryRun?: boolean;
   /** Only runs of this workflow. */
   readonly workflow?: string;
   /** None of these workflows. */

@@ -1,5 +1,6 @@
 // SQL in a transaction
 // What a transaction's function works with. A store has the half of it that suits its driver; the other half says so when it is used.
+import type { Dry } from "./dry.ts";
 import type { Duration, Retry } from "./retry.ts";
 
 export type SqlRow = Record<string, unknown>;
@@ -67,6 +68,8 @@ export interface TransactionOptions {
   readonly retry?: Retry;
   /** PostgreSQL: what it sees of others. Default "read committed". */
   readonly isolation?: Isolation;
+  /** What it answers with in a dry run, where nothing is recorded. */
+  readonly dry?: Exclude<Dry<unknown>, "run">;
 }
 
 const ENDS_OR_BEGINS =

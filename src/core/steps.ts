@@ -6,6 +6,7 @@ import { tellBreaker, whyOpen } from "./breaker.ts";
 import { type StepCall, TransactionCall } from "./call.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { decodePayload, encodePayload } from "./draft.ts";
+import type { DryCalls } from "./dry.ts";
 import type { StepFailed, StepStarted } from "./journal.ts";
 import type { Pass } from "./pass.ts";
 import { askAboutFailure, finalFailure, stepFailure } from "./recovery.ts";
@@ -64,7 +65,7 @@ export class Steps implements AttemptEvents {
 
   /** Starts the function behind the barrier: once everything written so far is durable. A transaction needs none (TX1). */
   startBehindBarrier(call: StepCall): void {
-    if (call instanceof TransactionCall) return this.#transactionsOf().add(call);
+    if (call instanceof TransactionCall && this.#pass.dry === null) return this.#transactionsOf().add(call);
     const reserved = call.spending?.reserved ?? null;
     this.#pass.draft.onDurable(() => {
       // What was reserved for it may have been refused since.
@@ -73,6 +74,8 @@ export class Steps implements AttemptEvents {
   }
 
   #begin(call: StepCall): void {
+    const { dry } = this.#pass;
+    if (dry !== null && !dry.runs(call)) return this.#pass.guarded(() => this.#leaveUndone(call, dry));
     const refusal = call.policy.breaker === undefined ? null : whyOpen(this.#pass, call);
     if (refusal === null) {
       if (call.spending !== null) call.spending.mayHaveBegun = true;
@@ -80,6 +83,13 @@ export class Steps implements AttemptEvents {
     }
     sayNothingSpent(call);
     this.failed(call, refusal);
+  }
+
+  /** What a dry run does not do has its outcome at once (DR3). */
+  #leaveUndone(call: StepCall, dry: DryCalls): void {
+    if (!call.open || this.isClosed()) return;
+    sayNothingSpent(call);
+    this.settle(dry.outcomeOf(call));
   }
 
   /** A call that does not begin, since a budget has no room for it. */

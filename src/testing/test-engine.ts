@@ -5,6 +5,7 @@ import { type Duration, toMs } from "../base/duration.ts";
 import { PawlError } from "../base/errors.ts";
 import type { Approvals, Decision } from "../client/approvals.ts";
 import type { Callbacks } from "../client/callbacks.ts";
+import type { ForkOptions } from "../client/fork-effects.ts";
 import type { StepReport } from "../client/manual.ts";
 import { Pawl, type PawlOptions } from "../client/pawl.ts";
 import type { Choice } from "../client/resolve.ts";
@@ -41,6 +42,8 @@ export interface TestEngine {
   get<O = unknown>(id: string): Run<O>;
   signal(id: string, name: string, payload?: unknown, options?: SignalOptions): Promise<void>;
   cancel(id: string, options?: CancelOptions): Promise<CancelOutcome>;
+  /** Starts a new run that inherits the journal of this one up to a point. */
+  fork(id: string, options: ForkOptions): Promise<Run>;
   /** Decides about a run that is parked or blocked. */
   resolve(id: string, choice: Choice): Promise<void>;
   /** Says that a step which is done outside was begun, is done or has failed. */
@@ -151,6 +154,7 @@ export function handleOf(
     get: (id) => watched(pawl.get(id)),
     signal: (id, name, payload, how) => pawl.signal(id, name, payload, how),
     cancel: (id, how) => driver.drive(pawl.cancel(id, how)),
+    fork: async (id, how) => watched(await driver.drive(pawl.fork(id, how))),
     resolve: (id, choice) => driver.drive(pawl.resolve(id, choice)),
     report: (id, step, report) => pawl.report(id, step, report),
     approvals: pawl.approvals,

@@ -23,6 +23,7 @@ export function purge(directory: Directory, request: PurgeRequest, options: Purg
   known.clear();
   for (const [run, hold] of holds()) known.set(run, hold);
   const gone = new Set(runsToPurge(holdings.tables, request).map(({ row }) => row.id));
+  if (request.dryRun === true) return gone.size;
   if (gone.size === 0) {
     forgetStarts(holdings.tables, now);
     return 0;

@@ -129,8 +129,9 @@ export function listCounters(tables: Tables, prefix: string): CounterRow[] {
 }
 
 export function purge(tables: Tables, request: PurgeRequest, now: number): number {
-  forgetStarts(tables, now);
   const gone = runsToPurge(tables, request);
+  if (request.dryRun === true) return gone.length;
+  forgetStarts(tables, now);
   for (const { row } of gone) {
     tables.runs.delete(row.id);
     tables.streams.delete(row.id);

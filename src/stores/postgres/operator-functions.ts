@@ -83,13 +83,12 @@ export function operators(s: string): string {
     end $$;
 
     /* Deletes the runs that ended first and that nobody holds, with all that is still kept of them. */
-    create function ${s}.purge_2(${PARAMETERS}, p_workflow text, p_except text[]) returns bigint
+    create function ${s}.purge_2(${PARAMETERS}, p_workflow text, p_except text[], p_dry boolean) returns bigint
     language plpgsql as $$
     declare
       v_gone bigint[];
       v_run text;
     begin
-      delete from ${s}.starts where until <= ${s}.time_1(p_now);
       select array_agg(n) into v_gone from (
         select n from ${s}.runs where ended_at is not null and ended_at < greatest(p_succeeded, p_failed)
           and ((state = 'succeeded' and ended_at < p_succeeded) or (state in ('failed', 'cancelled') and ended_at < p_failed))
@@ -98,6 +97,8 @@ export function operators(s: string): string {
         order by ended_at, n limit p_limit for update skip locked) as gone;
       -- One may have been held while its lock was waited for.
       select array_agg(n) into v_gone from unnest(v_gone) as n where not exists (select 1 from ${s}.kept where kept.run = n);
+      if p_dry then return coalesce(cardinality(v_gone), 0); end if;
+      delete from ${s}.starts where until <= ${s}.time_1(p_now);
       if v_gone is null then return 0; end if;
       delete from ${s}.journal where run = any (v_gone);
       delete from ${s}.state where run = any (v_gone);
@@ -112,6 +113,6 @@ export function operators(s: string): string {
 
     /* Workers of an older release must leave alone what is held, too. */
     create or replace function ${s}.purge_1(${PARAMETERS}) returns bigint language sql as $$
-      select ${s}.purge_2(p_succeeded, p_failed, p_limit, p_now, null, '{}')
+      select ${s}.purge_2(p_succeeded, p_failed, p_limit, p_now, null, '{}', false)
     $$;`;
 }

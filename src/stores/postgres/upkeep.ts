@@ -24,14 +24,10 @@ export async function adopt(link: Link, s: string, runs: readonly string[], now:
 /** Partitions whose last run is gone go as a whole. */
 export async function purge(link: Link, s: string, request: PurgeRequest, now: number | null): Promise<number> {
   const { succeededBefore, failedBefore, limit, workflow = null, except = [] } = request;
-  const [row] = await link.query(`select ${s}.purge_2($1, $2, $3, $4, $5, $6) as purged, ${s}.drop_partitions_1()`, [
-    succeededBefore,
-    failedBefore,
-    limit,
-    now,
-    workflow,
-    except,
-  ]);
+  const [row] = await link.query(
+    `select ${s}.purge_2($1, $2, $3, $4, $5, $6, $7) as purged, ${s}.drop_partitions_1()`,
+    [succeededBefore, failedBefore, limit, now, workflow, except, request.dryRun === true],
+  );
   return row?.["purged"] as number;
 }
 

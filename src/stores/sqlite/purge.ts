@@ -22,9 +22,10 @@ const DELETES = [
 
 /** Deletes the runs that ended first, with all that is still kept of them. Must run inside a write transaction. */
 export function purge(db: Connection, request: PurgeRequest, now: number): number {
-  db.run(FORGET_STARTS, now);
   const { succeededBefore, failedBefore, limit, workflow = null, except = [] } = request;
   const gone = db.all(FIND, succeededBefore, failedBefore, limit, workflow, JSON.stringify(except));
+  if (request.dryRun === true) return gone.length;
+  db.run(FORGET_STARTS, now);
   for (const row of gone) purgeRun(db, row);
   return gone.length;
 }

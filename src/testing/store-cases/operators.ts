@@ -111,6 +111,10 @@ export const operatorCases: readonly StoreCase[] = [
     assert.equal(await purged(store, { workflow: "order", limit: 1 }), "b c d");
     assert.equal(await purged(store, { except: ["mail", "invoice", "x'y"] }), "b d");
     assert.equal(await purged(store, { workflow: "mail", except: ["mail"] }), "b d");
+    const before = store.clock.now() + 1;
+    const request = { succeededBefore: before, failedBefore: before, limit: 9, dryRun: true };
+    assert.equal(await store.purge(request), 2);
+    assert.equal(await store.purge({ ...request, limit: 1 }), 1);
     assert.equal(await purged(store, { except: [] }), "");
   }),
 
