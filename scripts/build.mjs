@@ -21,6 +21,7 @@ const ENTRIES = [
   "agent/index",
   "ai/index",
   "server/index",
+  "server/client",
   "testing/index",
   "cli/main",
   // What package.json calls by a name with #: files of threads and processes.
