@@ -2,10 +2,10 @@ import type { Command } from "commander";
 import { PawlError } from "../base/errors.ts";
 import { assertPublicUrl, linkUrl } from "../client/notification-links.ts";
 import type { Pawl } from "../client/pawl.ts";
-import { systemUser } from "../client/system-user.ts";
 import { findApproval } from "./approvals.ts";
 import { action, addCommand, type Call, withClient } from "./command.ts";
 import { EXIT, type ExitCode } from "./exit-codes.ts";
+import { operatorOf } from "./operator.ts";
 import { clean } from "./printable.ts";
 import { recorded } from "./recorded.ts";
 
@@ -50,7 +50,7 @@ async function make(call: Call<LinkCommandOptions>, pawl: Pawl, text: string): P
   const { id } = await findApproval(pawl, text);
   const given = {
     for: person,
-    by: systemUser(),
+    by: operatorOf("link").by,
     ...(role !== undefined && { roles: role }),
     ...(expires !== undefined && { expires }),
     ...(signIn !== undefined && { signIn }),
@@ -66,7 +66,7 @@ async function make(call: Call<LinkCommandOptions>, pawl: Pawl, text: string): P
 }
 
 async function revoke(call: Call<LinkCommandOptions>, pawl: Pawl, id: string): Promise<ExitCode> {
-  const wasOpen = await recorded(call, pawl, id, () => pawl.links.revoke(id, `Revoked by ${systemUser()}.`));
+  const wasOpen = await recorded(call, pawl, id, () => pawl.links.revoke(id, `Revoked by ${operatorOf("link").by}.`));
   if (call.out.isJson) call.out.json({ link: id, revoked: wasOpen });
   else call.out.print(wasOpen ? `Link ${id} is revoked.` : `Link ${id} was of no use before.`);
   return EXIT.ok;

@@ -3,8 +3,7 @@
 // not know of, also where the process dies in between (Q20).
 import { createHash } from "node:crypto";
 import { hasCode, messageOf, PawlError } from "../base/errors.ts";
-import { type AuditFault, type AuditOutcome, type AuditRecord, auditFault, NO_AUDITS } from "../core/audit.ts";
-import { LIMITS } from "../core/limits.ts";
+import type { AuditOutcome, AuditRecord } from "../core/audit.ts";
 import type { Store } from "../core/store.ts";
 
 /** What somebody does. */
@@ -88,33 +87,6 @@ function record(store: Recorder, deed: Deed, outcome: AuditOutcome): Promise<Aud
     payload: payload === null || payload.length === 0 ? null : sha256(payload),
     detail: detail === undefined ? null : JSON.stringify(detail),
   });
-}
-
-export interface AuditCheck {
-  /** How many records are sound. */
-  readonly sound: number;
-  /** The first that is not what was recorded, or is gone. */
-  readonly fault: AuditFault | null;
-}
-
-/** Walks the whole log and compares each record with its hash and with the one before it. */
-export async function verifyAudits(store: Pick<Store, "audits" | "auditHead">): Promise<AuditCheck> {
-  // Read first: what comes meanwhile is more, never less.
-  const head = await store.auditHead();
-  let before = NO_AUDITS;
-  for (;;) {
-    const records = await store.audits({ after: before.n, limit: LIMITS.listPageMax });
-    const fault = auditFault(sha256, before, records);
-    if (fault !== null) return { sound: fault.n - 1, fault };
-    const atHead = records.find(({ n }) => n === head.n);
-    if (atHead !== undefined && atHead.hash !== head.hash)
-      return { sound: head.n - 1, fault: { n: head.n, what: "edited" } };
-    const last = records.at(-1);
-    if (last === undefined) break;
-    before = last;
-  }
-  if (before.n < head.n) return { sound: before.n, fault: { n: before.n + 1, what: "missing" } };
-  return { sound: before.n, fault: null };
 }
 
 function sha256(data: string | Uint8Array): string {

@@ -24,7 +24,7 @@ import { readQuery } from "./query.ts";
 import { RateLimit } from "./rate-limits.ts";
 import { assertType, parseBody, readBytes } from "./request-body.ts";
 import { type Call, isWrite, type Route, type SignedCall } from "./route.ts";
-import { ALL_ROUTES } from "./routes/all.ts";
+import { ALL_ROUTES, PAGES } from "./routes/all.ts";
 import { Hosts } from "./same-origin.ts";
 import { SERVER_LIMITS, type ServerLimits } from "./server-limits.ts";
 import type { ServerParts } from "./server-parts.ts";
@@ -139,7 +139,7 @@ class Server {
       this.#hosts.assertKnown(context.req.raw.headers.get("host"));
       await next();
     });
-    for (const route of this.#parts.routes)
+    for (const route of [...this.#parts.routes, ...PAGES])
       app.on(route.spec.method, route.spec.path, (context) => this.#answer(route, context));
     app.notFound((context) => this.#notThere(context));
     app.onError((error, context) => this.#failed(error, context));

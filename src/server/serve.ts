@@ -5,9 +5,10 @@
 //   SV3. To stop is to close event streams, to finish what is under way, and then to go.
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { userInfo } from "node:os";
 import { createAdaptorServer } from "@hono/node-server";
 import { PawlError } from "../base/errors.ts";
-import { systemUser } from "../client/system-user.ts";
+import { isName } from "../base/ids.ts";
 import { type App, type AppOptions, createApp } from "./app.ts";
 import { OWN_STORE, type Who } from "./credentials.ts";
 import { isLoopback } from "./same-origin.ts";
@@ -93,6 +94,16 @@ function bracketed(host: string): string {
 
 function localUser(given: string | undefined): Who {
   return { name: given ?? systemUser(), roles: ["admin"], groups: [], store: OWN_STORE };
+}
+
+function systemUser(): string {
+  try {
+    const { username } = userInfo();
+    return isName(username) ? username : "local";
+  } catch {
+    // A user without an entry in the system's list, as in some containers.
+    return "local";
+  }
 }
 
 function openToAll(host: string): PawlError {

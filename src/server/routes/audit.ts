@@ -1,4 +1,3 @@
-import { verifyAudits } from "../../client/audited.ts";
 import { LIMITS } from "../../core/limits.ts";
 import { type Route, route } from "../route.ts";
 import { listOf, moment, nullable, object, oneOf, optional, text, whole } from "../shape.ts";
@@ -49,7 +48,7 @@ export const auditRoutes: readonly Route[] = [
       role: "admin",
       summary: "Walks the whole audit log and says which record, if any, is not what was recorded.",
       answer: object("How it stands.", {
-        sound: whole("How many records are sound.", 0),
+        records: whole("How many were read, and are sound.", 0),
         fault: nullable(
           object("The first that is not.", {
             n: whole("Its number.", 1),
@@ -58,6 +57,6 @@ export const auditRoutes: readonly Route[] = [
         ),
       }),
     },
-    ({ pawl }) => verifyAudits(pawl.store),
+    ({ pawl }) => pawl.operations.checkAudit(),
   ),
 ];

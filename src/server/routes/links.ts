@@ -69,7 +69,10 @@ export const linkRoutes: readonly Route[] = [
       summary: "Lists the links of an approval, without their tokens.",
       answer: object("Newest first.", { links: listOf("Those that are kept.", LINK) }),
     },
-    async ({ pawl, params }) => ({ links: await pawl.links.list(params.id) }),
+    async ({ pawl, params }) => {
+      const { id } = await pawl.approvals.get(params.id);
+      return { links: await pawl.links.list(id) };
+    },
   ),
   route(
     {
@@ -86,6 +89,10 @@ export const linkRoutes: readonly Route[] = [
       return { ok: true };
     },
   ),
+];
+
+/** Pages for people: no part of the API. */
+export const linkPages: readonly Route[] = [
   route(
     {
       method: "GET",
