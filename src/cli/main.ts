@@ -16,6 +16,7 @@ import { addEffects } from "./effects.ts";
 import { EXIT, EXIT_CODES_HELP } from "./exit-codes.ts";
 import { addExitCodes } from "./exit-codes-command.ts";
 import { addExport } from "./export.ts";
+import { addFit } from "./fit.ts";
 import { addFork } from "./fork.ts";
 import { addGraph } from "./graph.ts";
 import { addHold, addHolds, addRelease } from "./hold.ts";
@@ -31,6 +32,7 @@ import { addPurge } from "./purge.ts";
 import { addReplay } from "./replay.ts";
 import { addResolve } from "./resolve.ts";
 import { addRetry } from "./retry.ts";
+import { addReview } from "./review.ts";
 import { addRun } from "./run.ts";
 import { addSchedules } from "./schedules.ts";
 import { addServe } from "./serve.ts";
@@ -52,7 +54,7 @@ const GROUPS: readonly (readonly [title: string, commands: readonly ((program: C
   ["Playbooks:", [addPlaybook, addMcp]],
   ["Callbacks:", [addAnswer, addRevoke]],
   ["Schedules:", [addSchedules]],
-  ["Test:", [addCheck, addTest, addReplay]],
+  ["Test:", [addCheck, addTest, addReplay, addReview, addFit]],
   [
     "Look after the store:",
     [addWorkers, addAgents, addDoctor, addBackup, addHold, addRelease, addHolds, addPurge, addAudit],
