@@ -6,6 +6,7 @@ import { EXIT } from "./exit-codes.ts";
 import { noteIfNobodyWorks } from "./inheritor.ts";
 import { readValue } from "./input.ts";
 import { clean } from "./printable.ts";
+import { recorded } from "./recorded.ts";
 
 interface AnswerOptions {
   readonly fail?: string;
@@ -26,13 +27,13 @@ export function addAnswer(program: Command): void {
         withClient(call, async (pawl) => {
           const value = await readValue(text, "VALUE");
           const { fail } = call.options;
-          const receipt =
+          // What follows the dot is the secret; what is before it is the callback's id.
+          const [id = ""] = token.split(".");
+          const receipt = await recorded(call, pawl, id, () =>
             fail === undefined
-              ? await pawl.callbacks.answer(token, value)
-              : await pawl.callbacks.fail(token, {
-                  reason: fail,
-                  ...(text !== undefined && { detail: value }),
-                });
+              ? pawl.callbacks.answer(token, value)
+              : pawl.callbacks.fail(token, { reason: fail, ...(text !== undefined && { detail: value }) }),
+          );
           return tell(call, pawl, receipt, receipt.repeated ? "was answered like that before" : "is answered");
         }),
       ),
@@ -47,7 +48,8 @@ export function addRevoke(program: Command): void {
     .action(
       action<RevokeOptions, [string]>((call, id) =>
         withClient(call, async (pawl) => {
-          const receipt = await pawl.callbacks.revoke(id, { reason: call.options.reason });
+          const { reason } = call.options;
+          const receipt = await recorded(call, pawl, id, () => pawl.callbacks.revoke(id, { reason }));
           return tell(call, pawl, receipt, receipt.repeated ? "was closed before" : "is closed");
         }),
       ),

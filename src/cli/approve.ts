@@ -1,5 +1,6 @@
 import { hostname } from "node:os";
 import type { Command } from "commander";
+import type { Decision } from "../client/approvals.ts";
 import type { VoteDecision } from "../core/approval.ts";
 import { findApproval } from "./approvals.ts";
 import { action, addCommand, withClient } from "./command.ts";
@@ -7,6 +8,7 @@ import { EXIT } from "./exit-codes.ts";
 import { noteIfNobodyWorks } from "./inheritor.ts";
 import { readValue } from "./input.ts";
 import { clean } from "./printable.ts";
+import { recorded } from "./recorded.ts";
 
 interface DecideOptions {
   readonly by: string;
@@ -46,7 +48,7 @@ function decides(program: Command, name: string, decision: VoteDecision, summary
           const { options, out, url } = call;
           const edited = await readValue(options.arguments, "--arguments");
           const { id, name: asked } = await findApproval(pawl, text);
-          const receipt = await pawl.approvals.decide(id, {
+          const given: Decision = {
             decision,
             by: options.by,
             from: `pawl on ${hostname()}`,
@@ -54,7 +56,8 @@ function decides(program: Command, name: string, decision: VoteDecision, summary
             ...(options.reason !== undefined && { reason: options.reason }),
             ...(options.hash !== undefined && { hash: options.hash }),
             ...(options.arguments !== undefined && { arguments: edited }),
-          });
+          };
+          const receipt = await recorded(call, pawl, id, () => pawl.approvals.decide(id, given));
           if (out.isJson) out.json(receipt);
           else out.print(said(asked, receipt.run, decision, options.by, receipt.missing));
           if (receipt.missing === 0) await noteIfNobodyWorks(out, url, pawl, receipt.run);

@@ -5,6 +5,7 @@ import { actOnMany, assertOneOrMany, BULK_HELP, type BulkOptions } from "./bulk.
 import { action, addCommand, withClient } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
 import { noteNobodyUndoes } from "./nobody.ts";
+import { recorded } from "./recorded.ts";
 import { findRun } from "./run-id.ts";
 import { WHERE_HELP } from "./selection.ts";
 
@@ -37,14 +38,14 @@ export function addCancel(program: Command): void {
         withClient(call, async (pawl) => {
           const { options, out, url } = call;
           assertOneOrMany(text, options);
-          const how = {
-            compensate: options.compensate === true,
-            ...(options.reason !== undefined && { reason: options.reason }),
-          };
+          const { compensate = false, reason } = options;
+          const how = { compensate, ...(reason !== undefined && { reason }) };
           if (text === undefined) return actOnMany(call, pawl, { action: "cancel", ...how });
           const run = await findRun(pawl, text);
           const progress = out.progress("Waiting for its worker to record the cancellation");
-          const cancelling = unlessNobodyCan(pawl, run, (signal) => pawl.cancel(run, { ...how, signal }));
+          const cancelling = recorded(call, pawl, run, () =>
+            unlessNobodyCan(pawl, run, (signal) => pawl.cancel(run, { ...how, signal })),
+          );
           const outcome = (await cancelling.finally(progress.done))?.outcome ?? null;
           if (out.isJson) out.json({ run, outcome });
           else if (outcome !== null) out.print(TELLS[outcome](run));

@@ -2,15 +2,19 @@ import { existsSync } from "node:fs";
 import type { Command } from "commander";
 import { PawlError } from "../base/errors.ts";
 import { DEFAULT_STORE } from "../client/open-store.ts";
+import type { Pawl } from "../client/pawl.ts";
 import type { Workflow } from "../core/workflow.ts";
 import { Registry } from "../worker/registry.ts";
 import { type Audited, auditOf, isFault } from "./check/audit.ts";
 import { type BumpVerdict, bumpsOf, verdictOf } from "./check/bump.ts";
 import { differencesFromRecord } from "./check/difference.ts";
 import { scan } from "./check/hazards.ts";
+import { readIncidents } from "./check/incidents.ts";
 import { type PlayedWorkflow, playWorkflow } from "./check/played-workflow.ts";
-import { type CheckReport, printCheck, runsReport } from "./check/report.ts";
+import { readinessOf } from "./check/production.ts";
+import { type CheckedReadiness, type CheckReport, printCheck, runsReport } from "./check/report.ts";
 import type { RunPlan } from "./check/run-plan.ts";
+import { storedRuns } from "./check/stored-runs.ts";
 import { plansInFolder, plansInStore } from "./check/unfinished-runs.ts";
 import { action, addCommand, type Call, withClient } from "./command.ts";
 import { type NamedCrashTest, others, writtenTests } from "./crash-tests.ts";
@@ -19,6 +23,7 @@ import { EXIT } from "./exit-codes.ts";
 import { readValue } from "./input.ts";
 import { collectWorkflows, loadModule, loadWorkflows, pickWorkflow } from "./load.ts";
 import { assertNoNetwork, blockNetwork } from "./network.ts";
+import { storeExists } from "./store-url.ts";
 
 interface CheckOptions {
   readonly workflow?: string;
@@ -26,6 +31,8 @@ interface CheckOptions {
   readonly runs?: string;
   readonly input?: string;
   readonly allowNet?: boolean;
+  readonly production?: boolean;
+  readonly incidents?: string;
 }
 
 /** The files that are to be deployed, loaded. */
@@ -49,6 +56,7 @@ export function addCheck(program: Command): void {
       "pawl check workflows/order.ts --runs exports/ --json        # runs that pawl export has written",
       "pawl check checkout.crash.ts                                # plays the crash tests that it exports",
       `pawl check workflows/order.ts --workflow order --input '{"id":"order-17"}'`,
+      "pawl check checkout.crash.ts --production --store postgres://…   # the ten items of readiness, with evidence",
     ],
   )
     .option("--workflow <name>", "only this one (default: all that the files export)")
@@ -56,6 +64,8 @@ export function addCheck(program: Command): void {
     .option("--runs <folder>", "look at the exports in this folder instead of a store")
     .option("--input <json>", "play the workflow for real with this input: JSON, @file or - for stdin")
     .option("--allow-net", "let steps that are played use the network")
+    .option("--production", "say also whether it is ready for production: ten items, each with evidence")
+    .option("--incidents <file>", "with --production: the file of incidents (default: evals/incidents.json)")
     .addHelpText("after", HELP)
     .action(
       action<CheckOptions, [string[]]>(async (call, files) => {
@@ -65,7 +75,8 @@ export function addCheck(program: Command): void {
         const plans = await plansOf(call, code, before ?? []);
         const bumps = bumpsFor(code, before, plans);
         const played = await playAll(call, code);
-        const report = reportOf(code, bumps, plans, played);
+        const production = call.options.production === true ? await examine(call, code, played) : null;
+        const report = withProduction(reportOf(code, bumps, plans, played), production);
         if (call.out.isJson) call.out.json(report);
         else printCheck(call.out, report);
         return report.ok ? EXIT.ok : EXIT.failed;
@@ -81,6 +92,7 @@ What it says:
   effects       what keeps each step and effect from happening twice: three questions, as pawl test --effects asks them
   determinism   what a body must not do, with lines: seen in a play, or else found in the text, which is only a search
   audit         nine things that a workflow needs to be resumed safely, each with what shows it
+  production    with --production, ten things that it needs before people depend on it. Here, what was not shown is not ready
 
 Effects, and a part of the audit, are known only for workflows that are played: with --input, or by crash tests that a file exports.
 A play runs the steps for real, several times; the network is blocked unless you allow it.
@@ -199,6 +211,42 @@ async function secondInstance({ files }: Code): Promise<(workflow: Workflow) => 
   for (const file of files) loaded.push(...collectWorkflows(await loadModule(file, 1)));
   return (workflow) =>
     loaded.find(({ name, version }) => name === workflow.name && version === workflow.version) ?? workflow;
+}
+
+// Production
+
+async function examine(
+  call: Call<CheckOptions>,
+  { names, modules, registry }: Code,
+  played: readonly PlayedWorkflow[],
+): Promise<CheckedReadiness[]> {
+  const incidents = readIncidents(call.options.incidents);
+  const alerts = modules.map((one) => (one as { readonly alerts?: unknown }).alerts).find((one) => one !== undefined);
+  const examined = async (name: string, pawl: Pawl | null): Promise<CheckedReadiness> => {
+    const workflow = registry.newest(name)!;
+    const items = readinessOf({
+      workflow,
+      played: played.find((one) => one.workflow === name) ?? null,
+      stored: pawl === null ? null : await storedRuns(pawl, name, registry),
+      alerts,
+      incidents: incidents?.filter((one) => one.workflow === null || one.workflow === name) ?? null,
+    });
+    return { workflow: name, version: workflow.version, items };
+  };
+  const all = (pawl: Pawl | null) => inTurn(names, (name) => examined(name, pawl));
+  return call.options.runs === undefined && storeExists(call.url) ? withClient(call, all) : all(null);
+}
+
+async function inTurn<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
+  const done: R[] = [];
+  for (const item of items) done.push(await work(item));
+  return done;
+}
+
+function withProduction(report: CheckReport, production: readonly CheckedReadiness[] | null): CheckReport {
+  if (production === null) return report;
+  const isReady = production.every(({ items }) => items.every(({ status }) => status === "pass"));
+  return { ...report, ok: report.ok && isReady, production };
 }
 
 // The report

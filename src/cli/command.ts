@@ -5,7 +5,7 @@ import type { Log } from "../core/context.ts";
 import type { ExitCode } from "./exit-codes.ts";
 import { reportFailure } from "./failure.ts";
 import { createOutput, type Output } from "./output.ts";
-import { secretOption } from "./secret.ts";
+import { publicUrlOption, secretOption } from "./secret.ts";
 import { assertStoreExists, storeUrl } from "./store-url.ts";
 
 export interface CommonOptions {
@@ -18,6 +18,10 @@ export interface Call<O> {
   readonly out: Output;
   /** The store this call is about. */
   readonly url: string;
+  /** What was called, such as "pawl cancel". */
+  readonly command: string;
+  /** All that was given with it, as text. */
+  readonly given: string;
 }
 
 /** Adds a command with the options that all have, and examples in its help. */
@@ -51,11 +55,18 @@ export function action<O, A extends readonly unknown[]>(
     const options = { ...optionsAbove(command), ...command.opts<O & CommonOptions>() };
     const out = createOutput(options.json === true);
     try {
-      process.exitCode = await body({ options, out, url: storeUrl(options.store) }, ...args);
+      const url = storeUrl(options.store);
+      const given = JSON.stringify({ args, options });
+      process.exitCode = await body({ options, out, url, command: pathOf(command), given }, ...args);
     } catch (error) {
       process.exitCode = reportFailure(error, out);
     }
   };
+}
+
+/** The words of a command, from the first. */
+function pathOf(command: Command): string {
+  return command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`;
 }
 
 /** What all commands have may be given before them. */
@@ -78,7 +89,7 @@ export async function withPawl<T>(
   options: PawlOptions,
   body: (pawl: Pawl) => Promise<T>,
 ): Promise<T> {
-  const pawl = await Pawl.open(call.url, { ...secretOption(), ...options, handleSignals: false });
+  const pawl = await Pawl.open(call.url, { ...secretOption(), ...publicUrlOption(), ...options, handleSignals: false });
   try {
     return await body(pawl);
   } finally {

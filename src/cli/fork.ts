@@ -3,6 +3,7 @@ import { FORK_EFFECTS, type ForkEffects } from "../core/dry.ts";
 import { action, addCommand, withClient } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
 import { printInheritor } from "./inheritor.ts";
+import { recorded } from "./recorded.ts";
 import { findRun } from "./run-id.ts";
 
 interface ForkCommandOptions {
@@ -26,10 +27,11 @@ export function addFork(program: Command): void {
         withClient(call, async (pawl) => {
           const from = await findRun(pawl, text);
           const { at, effects } = call.options;
-          const run = await pawl.fork(from, {
+          const how = {
             at: /^\d+$/.test(at) ? Number(at) : at,
             ...(effects !== undefined && { effects: effects as ForkEffects }),
-          });
+          };
+          const run = await recorded(call, pawl, from, () => pawl.fork(from, how));
           await printInheritor(call, pawl, { from, run: run.id });
           return EXIT.ok;
         }),

@@ -17,12 +17,14 @@ import { addEffects } from "./effects.ts";
 import { EXIT, EXIT_CODES_HELP } from "./exit-codes.ts";
 import { addExitCodes } from "./exit-codes-command.ts";
 import { addExport } from "./export.ts";
+import { addFit } from "./fit.ts";
 import { addFork } from "./fork.ts";
 import { addGraph } from "./graph.ts";
 import { addHold, addHolds, addRelease } from "./hold.ts";
 import { addImport } from "./import.ts";
 import { addInit } from "./init.ts";
 import { addJournal } from "./journal.ts";
+import { addLink } from "./link.ts";
 import { addLs } from "./ls.ts";
 import { addMcp } from "./mcp.ts";
 import { addNext } from "./next.ts";
@@ -31,6 +33,7 @@ import { addPurge } from "./purge.ts";
 import { addReplay } from "./replay.ts";
 import { addResolve } from "./resolve.ts";
 import { addRetry } from "./retry.ts";
+import { addReview } from "./review.ts";
 import { addRun } from "./run.ts";
 import { addSchedules } from "./schedules.ts";
 import { addServe } from "./serve.ts";
@@ -48,11 +51,11 @@ const GROUPS: readonly (readonly [title: string, commands: readonly ((program: C
   ["Run workflows:", [addInit, addDev, addRun, addAdvance, addWorker, addStart, addImport]],
   ["Look:", [addServe, addLs, addShow, addWhy, addNext, addJournal, addStream, addEffects, addGraph, addExport]],
   ["Act on a run:", [addSignal, addCancel, addRetry, addFork, addResolve, addState]],
-  ["Approvals:", [addApprovals, addApprove, addDeny, addRequestChanges]],
+  ["Approvals:", [addApprovals, addApprove, addDeny, addRequestChanges, addLink]],
   ["Playbooks:", [addPlaybook, addMcp]],
   ["Callbacks:", [addAnswer, addRevoke]],
   ["Schedules:", [addSchedules]],
-  ["Test:", [addCheck, addTest, addReplay]],
+  ["Test:", [addCheck, addTest, addReplay, addReview, addFit]],
   [
     "Look after the store:",
     [addWorkers, addAgents, addDoctor, addBackup, addHold, addRelease, addHolds, addPurge, addAudit],
@@ -92,11 +95,13 @@ const EXAMPLE = [
 
 const VARIABLES = [
   "Environment:",
-  "  PAWL_STORE    the store, if --store does not say",
-  "  PAWL_AUTH     the credentials of `pawl serve`: a JSON file",
-  "  PAWL_SECRET   what tokens of callbacks are made with, as Pawl.open({ secret })",
-  "  PAWL_DEBUG=1  stack traces with errors",
-  "  NO_COLOR      no colours",
+  "  PAWL_STORE       the store, if --store does not say",
+  "  PAWL_AUTH        the credentials of `pawl serve`: a JSON file",
+  "  PAWL_HOOKS       webhooks that start runs, for `pawl serve`: a JSON file",
+  "  PAWL_PUBLIC_URL  where people reach the server: notifications of approvals have links",
+  "  PAWL_SECRET      what tokens of callbacks are made with, as Pawl.open({ secret })",
+  "  PAWL_DEBUG=1     stack traces with errors",
+  "  NO_COLOR         no colours",
 ].join("\n");
 
 function jsonError(text: string): string {

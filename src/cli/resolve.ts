@@ -9,6 +9,7 @@ import { noteIfNobodyWorks } from "./inheritor.ts";
 import { readValue } from "./input.ts";
 import { noteNobodyUndoes } from "./nobody.ts";
 import { clean } from "./printable.ts";
+import { recorded } from "./recorded.ts";
 import { findRun } from "./run-id.ts";
 
 interface ResolveOptions {
@@ -30,18 +31,20 @@ export function addResolve(program: Command): void {
     .option("--reason <text>", "why: skip needs it")
     .option("--step <key>", "the step it is about, if there are several")
     .action(
-      action<ResolveOptions, [string, string]>(({ options, out, url }, text, choice) =>
-        withClient({ options, out, url }, async (pawl) => {
+      action<ResolveOptions, [string, string]>((call, text, choice) =>
+        withClient(call, async (pawl) => {
+          const { options, out, url } = call;
           const value = options.reason === undefined ? await readValue(options.value, "--value") : reasonOf(options);
           const run = await findRun(pawl, text);
-          const resolving = pawl
-            .resolve(run, {
+          const resolving = async () => {
+            await pawl.resolve(run, {
               choice,
               ...(value !== undefined && { value }),
               ...(options.step !== undefined && { step: options.step }),
-            })
-            .then(() => true);
-          const isDone = await unlessNobodyCan(pawl, run, () => resolving);
+            });
+            return true;
+          };
+          const isDone = await recorded(call, pawl, run, () => unlessNobodyCan(pawl, run, resolving));
           if (out.isJson) out.json({ run, choice });
           else out.print(`Decided for run ${run}: ${clean(choice)}.${await successorNote(pawl, run, choice)}`);
           if (isDone === null) await noteNobodyUndoes(out, url, pawl, run);

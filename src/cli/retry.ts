@@ -3,6 +3,7 @@ import { actOnMany, assertOneOrMany, BULK_HELP, type BulkOptions } from "./bulk.
 import { action, addCommand, withClient } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
 import { printInheritor } from "./inheritor.ts";
+import { recorded } from "./recorded.ts";
 import { findRun } from "./run-id.ts";
 import { WHERE_HELP } from "./selection.ts";
 
@@ -21,7 +22,7 @@ export function addRetry(program: Command): void {
           assertOneOrMany(text, call.options);
           if (text === undefined) return actOnMany(call, pawl, { action: "retry" });
           const from = await findRun(pawl, text);
-          const run = await pawl.retry(from);
+          const run = await recorded(call, pawl, from, () => pawl.retry(from));
           await printInheritor(call, pawl, { from, run: run.id });
           return EXIT.ok;
         }),

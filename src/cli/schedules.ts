@@ -6,6 +6,7 @@ import type { ScheduleSummary } from "../client/schedules.ts";
 import { action, addCommand, type Call, withClient } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
 import { clean } from "./printable.ts";
+import { recorded } from "./recorded.ts";
 import { type Cell, table } from "./table.ts";
 import { inTime, timeOf } from "./times.ts";
 
@@ -56,7 +57,9 @@ async function actOn(
   what: keyof SchedulesOptions,
 ): Promise<void> {
   const { act, done } = ACTS[what];
-  if (!(await act(pawl, name))) throw notFound(name);
+  await recorded(call, pawl, name, async () => {
+    if (!(await act(pawl, name))) throw notFound(name);
+  });
   if (call.out.isJson) call.out.json({ schedule: name, done: what });
   else call.out.print(`Schedule "${clean(name)}" ${done}.`);
 }

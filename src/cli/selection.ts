@@ -46,7 +46,7 @@ const KEYS: readonly string[] = [
   "before",
 ] satisfies (keyof SelectionTexts)[];
 
-export const WHERE_HELP = `which runs: pairs such as status=failed,workflow=checkout; of ${KEYS.join(", ")}`;
+export const WHERE_HELP: string = `which runs: pairs such as status=failed,workflow=checkout; of ${KEYS.join(", ")}`;
 
 /** Reads `status=failed,workflow=checkout`. A comma of a value is written as "\\,". */
 export function readWhere(text: string, now: number): RunSelection {

@@ -3,13 +3,13 @@ import type { Command } from "commander";
 import { PawlError } from "../base/errors.ts";
 import { shownUrl } from "../base/shown-url.ts";
 import { Pawl, type PawlOptions } from "../client/pawl.ts";
-import type { Credential, Served, ServeOptions } from "../server/index.ts";
+import type { Credential, Hooks, Served, ServeOptions } from "../server/index.ts";
 import { action, addCommand, type Call } from "./command.ts";
 import { EXIT, type ExitCode } from "./exit-codes.ts";
 import { wholeNumber } from "./input.ts";
 import { onInterrupt } from "./interrupt.ts";
 import { loadWork } from "./load.ts";
-import { secretOption } from "./secret.ts";
+import { publicUrlOption, secretOption } from "./secret.ts";
 
 interface ServeCommandOptions {
   readonly port?: string;
@@ -18,6 +18,7 @@ interface ServeCommandOptions {
   readonly allowHost?: readonly string[];
   readonly publicUrl?: string;
   readonly trustProxy?: boolean;
+  readonly hooks?: string;
   readonly newToken?: readonly string[];
 }
 
@@ -34,6 +35,7 @@ export function addServe(program: Command): void {
     .option("--allow-host <name...>", "names that people reach it by, besides that of --public-url")
     .option("--public-url <url>", "where people reach it, behind a proxy")
     .option("--trust-proxy", "believe the address in X-Forwarded-For: only behind a proxy that sets it")
+    .option("--hooks <file>", "webhooks that start runs: a JSON file (default: PAWL_HOOKS)")
     .option(
       "--new-token <name role...>",
       "make a token for somebody, print it with the line for the file of credentials, and stop",
@@ -51,7 +53,10 @@ const AUTH_HELP = `
 Without credentials it listens on this machine only and prints an address that signs in whoever opens it first. The file of
 credentials is a list: [{ "name": "ann", "role": "operator", "tokenSha256": "…", "groups": ["physician"], "store": "postgres://…" }].
 Roles are viewer, operator, approver and admin, one or a list of them; "groups" count for approvers such as role:physician; "store"
-gives that person another store than the one that is served.`;
+gives that person another store than the one that is served.
+
+The file of webhooks names them: { "shop": { "workflow": "order", "secret": "whsec_…", "scheme": "standard" } }. A sender posts to
+/api/hooks/shop; its scheme is standard (Standard Webhooks), github or stripe, and "secret" may be a list while one replaces another.`;
 
 async function printToken(
   { out }: Call<ServeCommandOptions>,
@@ -71,11 +76,14 @@ async function serveHere(call: Call<ServeCommandOptions>, files: readonly string
   const { options, out, url } = call;
   const interrupt = onInterrupt();
   const credentials = await readAuth(options.auth ?? process.env.PAWL_AUTH);
+  const hooks = readHooks(options.hooks ?? process.env.PAWL_HOOKS);
   const work = files.length === 0 ? null : await loadWork(files);
   const stores = [...new Set(credentials.flatMap(({ store }) => (store === undefined ? [] : [store])))];
   const opened: Pawl[] = [];
   const open = async (where: string, more: PawlOptions) => {
-    const pawl = await Pawl.open(where, { ...secretOption(), ...more, handleSignals: false });
+    const given = publicUrlOption().publicUrl ?? options.publicUrl;
+    const publicUrl = given === undefined ? {} : { publicUrl: given };
+    const pawl = await Pawl.open(where, { ...secretOption(), ...publicUrl, ...more, handleSignals: false });
     opened.push(pawl);
     return pawl;
   };
@@ -87,6 +95,7 @@ async function serveHere(call: Call<ServeCommandOptions>, files: readonly string
     const { serve } = await import("../server/index.ts");
     const served = await serve({
       ...serveOptions(options),
+      hooks: withShownStores(hooks),
       pawl,
       tenants,
       credentials: credentials.map((one) => (one.store === undefined ? one : { ...one, store: shownUrl(one.store) })),
@@ -133,20 +142,37 @@ function webAddress(text: string): string {
 async function readAuth(file: string | undefined): Promise<readonly Credential[]> {
   if (file === undefined || file === "") return [];
   const { readCredentials } = await import("../server/index.ts");
-  let text: string;
+  return readCredentials(textOf(file, "credentials", "PAWL_AUTH or --auth"), file);
+}
+
+function readHooks(file: string | undefined): Hooks {
+  if (file === undefined || file === "") return {};
+  const text = textOf(file, "webhooks", "PAWL_HOOKS or --hooks");
   try {
-    text = readFileSync(file, "utf8");
+    return JSON.parse(text) as Hooks;
   } catch (cause) {
-    throw new PawlError(
-      "invalid_argument",
-      `The file of credentials ${file} cannot be read. Correct PAWL_AUTH or --auth.`,
-      {
-        fields: { file },
-        cause,
-      },
-    );
+    throw new PawlError("invalid_argument", `${file} is no JSON. Give { "name": { "workflow": …, "secret": … } }.`, {
+      fields: { file },
+      cause,
+    });
   }
-  return readCredentials(text, file);
+}
+
+/** Stores are named as those of credentials are: without their passwords. */
+function withShownStores(hooks: Hooks): Hooks {
+  const shown = (hook: Hooks[string]) => (hook?.store === undefined ? hook : { ...hook, store: shownUrl(hook.store) });
+  return Object.fromEntries(Object.entries(hooks).map(([name, hook]) => [name, shown(hook)]));
+}
+
+function textOf(file: string, what: string, where: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (cause) {
+    throw new PawlError("invalid_argument", `The file of ${what} ${file} cannot be read. Correct ${where}.`, {
+      fields: { file },
+      cause,
+    });
+  }
 }
 
 function tell({ out, url }: Call<ServeCommandOptions>, served: Served): void {

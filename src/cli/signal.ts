@@ -3,6 +3,7 @@ import { action, addCommand, withClient } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
 import { readValue } from "./input.ts";
 import { clean } from "./printable.ts";
+import { recorded } from "./recorded.ts";
 import { findRun } from "./run-id.ts";
 
 interface SignalOptions {
@@ -16,11 +17,13 @@ export function addSignal(program: Command): void {
   ])
     .option("--id <id>", "sent again with the same id, it is the same signal")
     .action(
-      action<SignalOptions, [string, string, string | undefined]>(({ options, out, ...call }, text, name, payload) =>
-        withClient({ options, out, ...call }, async (pawl) => {
+      action<SignalOptions, [string, string, string | undefined]>((call, text, name, payload) =>
+        withClient(call, async (pawl) => {
+          const { options, out } = call;
           const value = await readValue(payload, "PAYLOAD");
           const run = await findRun(pawl, text);
-          await pawl.signal(run, name, value, options.id === undefined ? {} : { id: options.id });
+          const how = options.id === undefined ? {} : { id: options.id };
+          await recorded(call, pawl, run, () => pawl.signal(run, name, value, how));
           if (out.isJson) out.json({ run, signal: name });
           else out.print(`Signal "${clean(name)}" is recorded for run ${run}.`);
           return EXIT.ok;

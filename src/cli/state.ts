@@ -14,6 +14,7 @@ import { noteIfNobodyWorks } from "./inheritor.ts";
 import { readValue } from "./input.ts";
 import { loadWorkflows } from "./load.ts";
 import { clean } from "./printable.ts";
+import { recorded } from "./recorded.ts";
 import { findRun } from "./run-id.ts";
 
 interface StateOptions {
@@ -59,7 +60,9 @@ export function addState(program: Command): void {
               "invalid_argument",
               `"${name}" is no act. Give one of: ${Object.keys(ACTS).join(", ")}.`,
             );
-          await act(call, pawl, await runNamed(pawl, text));
+          const run = await runNamed(pawl, text);
+          const work = () => act(call, pawl, run);
+          await (act === show ? work() : recorded(call, pawl, run, work));
           return EXIT.ok;
         }),
       ),

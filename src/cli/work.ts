@@ -5,7 +5,7 @@ import type { Graph } from "../core/graph.ts";
 import { loadWork } from "./load.ts";
 import { stderrLog } from "./log.ts";
 import type { Output } from "./output.ts";
-import { secretOption } from "./secret.ts";
+import { publicUrlOption, secretOption } from "./secret.ts";
 
 /** What a worker process is to do. */
 export interface Work {
@@ -38,6 +38,7 @@ export async function beginWork(work: Work, out: Output, labels: object = {}): P
   const { workflows, notifiers } = await loadWork(files);
   const pawl = await Pawl.open(url, {
     ...secretOption(),
+    ...publicUrlOption(),
     workflows,
     notifiers,
     logger: out.isJson ? jsonLog(out, labels) : stderrLog(out),

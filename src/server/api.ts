@@ -1,7 +1,9 @@
 // The API as a type: what goes into each route of the table, and what comes out. For clients; the table itself is `routes/all.ts`, and a test
 // compares the two.
 import type { Advanced } from "../client/advance.ts";
+import type { LinkSummary } from "../client/approval-links.ts";
 import type { ApprovalPage, ApprovalSummary, DecisionReceipt } from "../client/approvals.ts";
+import type { AuditCheck } from "../client/audit.ts";
 import type { BulkOutcome } from "../client/bulk.ts";
 import type { StrandedRuns } from "../client/doctor.ts";
 import type { ExportedRun } from "../client/export.ts";
@@ -15,12 +17,14 @@ import type { Timeline } from "../client/timeline.ts";
 import type { Explanation } from "../client/why.ts";
 import type { WorkerFacts } from "../client/worker-health.ts";
 import type { Risk, VoteDecision } from "../core/approval.ts";
+import type { AuditRecord } from "../core/audit.ts";
 import type { Graph } from "../core/graph.ts";
 import type { Entry } from "../core/journal.ts";
 import type { EffectRecord } from "../core/ledger.ts";
 import type { Misfire, Overlap } from "../core/schedule.ts";
 import type { StateDocument } from "../core/state-document.ts";
 import type { PublicStatus, RunState } from "../core/transition.ts";
+import type { PawlEvent } from "../core/trigger.ts";
 import type { Role } from "./credentials.ts";
 import type { ApiDocument } from "./openapi.ts";
 import type { WorkflowLine } from "./workflow-list.ts";
@@ -86,6 +90,12 @@ interface ScheduleText {
   readonly priority?: number;
   readonly deadline?: string;
   readonly version?: string;
+}
+
+/** A line of the audit log. */
+export interface AuditLine extends Omit<AuditRecord, "at" | "detail"> {
+  readonly at: Date;
+  readonly detail: Readonly<Record<string, unknown>> | null;
 }
 
 /** An event of a live view. */
@@ -168,6 +178,17 @@ export interface Api {
     answer: ApprovalPage;
   };
   "GET /api/approvals/:id": { answer: ApprovalSummary };
+  "GET /api/approvals/:id/links": { answer: { readonly links: readonly LinkSummary[] } };
+  "POST /api/approvals/:id/links": {
+    body: {
+      readonly for: string;
+      readonly roles?: readonly string[];
+      readonly expires?: string;
+      readonly signIn?: boolean;
+    };
+    answer: { readonly id: string; readonly url: string; readonly expiresAt: Date };
+  };
+  "DELETE /api/approvals/:id/links/:link": { answer: Done };
   "POST /api/approvals/:id/decide": {
     body: {
       readonly decision: VoteDecision;
@@ -191,4 +212,11 @@ export interface Api {
   "DELETE /api/schedules/:name": { answer: Done };
   "POST /api/schedules/:name/pause": { answer: Done };
   "POST /api/schedules/:name/resume": { answer: Done };
+  "POST /api/hooks/:name": { answer: { readonly id: string } };
+  "POST /api/events": { body: PawlEvent; answer: { readonly runs: readonly string[] } };
+  "GET /api/audit": {
+    query: { readonly cursor?: number; readonly limit?: number };
+    answer: { readonly records: readonly AuditLine[]; readonly cursor: number | null };
+  };
+  "GET /api/audit/check": { answer: AuditCheck };
 }

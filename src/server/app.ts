@@ -5,6 +5,7 @@
 //   AP2. The store comes from the credential (CR1). No id in a path, a query or a body leads anywhere else (Q4).
 //   AP3. Nothing of a body is parsed before its sender may send it (Q2, Q16).
 //   AP4. Every answer has the headers that keep a browser from making more of it than it is (Q17).
+//   AP5. What changes something is in the audit log before it is done, and what is refused is there as that (Q20).
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Context, Hono } from "hono";
 import { systemClock } from "../base/clock.ts";
@@ -15,14 +16,15 @@ import { packageVersion } from "../client/package-version.ts";
 import type { Pawl } from "../client/pawl.ts";
 import type { Log } from "../core/context.ts";
 import type { Workflow } from "../core/workflow.ts";
-import { type Credential, Credentials, isAllowed, newToken, type Role, type Who } from "./credentials.ts";
+import { auditedAnswer, auditedRefusal } from "./audits.ts";
+import { type Credential, Credentials, isAllowed, newToken, OWN_STORE, type Role, type Who } from "./credentials.ts";
 import { EventStreams } from "./event-stream.ts";
 import { failureOf, forbidden, notFound, unauthenticated } from "./failure.ts";
 import { readQuery } from "./query.ts";
 import { RateLimit } from "./rate-limits.ts";
 import { assertType, parseBody, readBytes } from "./request-body.ts";
 import { type Call, isWrite, type Route, type SignedCall } from "./route.ts";
-import { ALL_ROUTES } from "./routes/all.ts";
+import { ALL_ROUTES, PAGES } from "./routes/all.ts";
 import { Hosts } from "./same-origin.ts";
 import { SERVER_LIMITS, type ServerLimits } from "./server-limits.ts";
 import type { ServerParts } from "./server-parts.ts";
@@ -66,9 +68,6 @@ export interface NodeEnv {
   readonly incoming?: IncomingMessage;
   readonly outgoing?: ServerResponse;
 }
-
-/** The name of the server's own store, for credentials that name none. */
-export const OWN_STORE = "default";
 
 export function createApp(options: AppOptions): App {
   const limits = { ...SERVER_LIMITS, ...options.limits };
@@ -140,19 +139,50 @@ class Server {
       this.#hosts.assertKnown(context.req.raw.headers.get("host"));
       await next();
     });
-    for (const route of this.#parts.routes)
+    for (const route of [...this.#parts.routes, ...PAGES])
       app.on(route.spec.method, route.spec.path, (context) => this.#answer(route, context));
     app.notFound((context) => this.#notThere(context));
     app.onError((error, context) => this.#failed(error, context));
     return app;
   }
 
-  /** AP1 to AP3, in this order. */
   async #answer(route: Route, context: Context<{ Bindings: NodeEnv }>): Promise<Response> {
     const { raw: request } = context.req;
     const from = this.#addressOf(context);
     const shown = this.#shown(request, context);
-    this.#assertRate(shown, from);
+    // Before anything is written, also to the audit log: whoever asks too often fills nothing.
+    this.#assertRate(shown instanceof PawlError ? null : shown, from);
+    if (!isWrite(route)) return this.#handled(route, await this.#admitted(route, context, shown, from));
+    const who = shown instanceof PawlError ? null : (shown?.who ?? null);
+    let call: SignedCall | null = null;
+    try {
+      call = await this.#admitted(route, context, shown, from);
+      if (isSigned(route)) return await this.#handled(route, call, auditedAnswer);
+      return await this.#handled(route, call);
+    } catch (error) {
+      if (call === null || !isSigned(route)) {
+        const bytes = call?.bytes ?? new Uint8Array();
+        const facts = { who, from, headers: request.headers, params: context.req.param(), bytes };
+        await auditedRefusal(route, this.#parts, facts, error);
+      }
+      throw error;
+    }
+  }
+
+  async #handled(route: Route, call: SignedCall, around: typeof auditedAnswer = alone): Promise<Response> {
+    const value = await around(route, call, () => route.handle(call));
+    return guarded(value instanceof Response ? value : json(value, route.spec.status ?? 200));
+  }
+
+  /** AP1 to AP3, in this order. */
+  async #admitted(
+    route: Route,
+    context: Context<{ Bindings: NodeEnv }>,
+    shown: Shown | PawlError,
+    from: string,
+  ): Promise<SignedCall> {
+    const { raw: request } = context.req;
+    if (shown instanceof PawlError) throw shown;
     if (isWrite(route)) this.#assertOwnPage(route, request.headers, shown);
     this.#assertRole(route, shown);
     const query = readQuery(route.spec.query ?? {}, new URL(request.url).searchParams);
@@ -172,8 +202,7 @@ class Server {
       pawl: shown === null ? undefined : this.#parts.tenants.get(shown.who.store),
     };
     // Where a role is needed there is somebody, and with them their store (AP2).
-    const value = await route.handle(call as SignedCall);
-    return guarded(value instanceof Response ? value : json(value, route.spec.status ?? 200));
+    return call as SignedCall;
   }
 
   #addressOf({ env, req }: Context<{ Bindings: NodeEnv }>): string {
@@ -181,11 +210,11 @@ class Server {
     return (forwarded ?? env.incoming?.socket.remoteAddress ?? "unknown").slice(0, 64);
   }
 
-  #shown({ headers }: Request, { req }: Context): Shown {
+  #shown({ headers }: Request, { req }: Context): Shown | PawlError {
     const [, token] = /^Bearer ([\w.~+/-]+=*)$/.exec(headers.get("authorization") ?? "") ?? [];
     if (token !== undefined) {
       const who = this.#parts.credentials.find(token);
-      if (who === null) throw unauthenticated("This token is not known here. Ask for another one.");
+      if (who === null) return unauthenticated("This token is not known here. Ask for another one.");
       return { who, session: null };
     }
     const cookie = cookieOf(headers, cookieName(req.header("host")));
@@ -246,7 +275,8 @@ class Server {
   async #notThere(context: Context<{ Bindings: NodeEnv }>): Promise<Response> {
     const { raw: request } = context.req;
     const shown = this.#shown(request, context);
-    this.#assertRate(shown, this.#addressOf(context));
+    this.#assertRate(shown instanceof PawlError ? null : shown, this.#addressOf(context));
+    if (shown instanceof PawlError) throw shown;
     const { pathname } = new URL(request.url);
     const page =
       request.method === "GET" || request.method === "HEAD" ? this.#web.find(pathname, request.headers) : null;
@@ -265,6 +295,13 @@ class Server {
     return guarded(response);
   }
 }
+
+/** Whether it is for people of a role, whose store is known. */
+function isSigned({ spec }: Route): boolean {
+  return spec.role !== "public" && spec.role !== "own";
+}
+
+const alone: typeof auditedAnswer = (_route, _call, work) => work();
 
 function json(value: unknown, status: number): Response {
   const headers = { "content-type": "application/json; charset=utf-8" };

@@ -7,6 +7,9 @@ import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { PawlError } from "../base/errors.ts";
 import { assertName } from "../base/ids.ts";
 
+/** The name of the server's own store, for credentials that name none. */
+export const OWN_STORE = "default";
+
 /** What a credential allows: viewers look; operators act on runs; approvers decide about approvals; admins may do everything. */
 export const ROLES = ["viewer", "operator", "approver", "admin"] as const;
 export type Role = (typeof ROLES)[number];

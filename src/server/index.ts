@@ -3,3 +3,4 @@ export { type Credential, newCredential, type Role, readCredentials, type Who } 
 export { type Access, type Call, type Route, route, type SignedCall } from "./route.ts";
 export { type Served, type ServeOptions, serve } from "./serve.ts";
 export type { Bucket, ServerLimits } from "./server-limits.ts";
+export type { Hook, Hooks } from "./webhooks.ts";

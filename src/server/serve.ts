@@ -9,8 +9,8 @@ import { userInfo } from "node:os";
 import { createAdaptorServer } from "@hono/node-server";
 import { PawlError } from "../base/errors.ts";
 import { isName } from "../base/ids.ts";
-import { type App, type AppOptions, createApp, OWN_STORE } from "./app.ts";
-import type { Who } from "./credentials.ts";
+import { type App, type AppOptions, createApp } from "./app.ts";
+import { OWN_STORE, type Who } from "./credentials.ts";
 import { isLoopback } from "./same-origin.ts";
 
 export interface ServeOptions extends AppOptions {

@@ -9,6 +9,11 @@ export interface Session {
   readonly csrf: string;
 }
 
+/** One that has just begun; `id` goes into the cookie. */
+export interface NewSession extends Session {
+  readonly id: string;
+}
+
 interface Kept extends Session {
   usedAt: number;
 }
@@ -30,8 +35,8 @@ export class Sessions {
     this.#idleMs = sessionIdleMs;
   }
 
-  /** Begins a session; `id` goes into the cookie. The one that was unused for longest makes room. */
-  create(who: Who): Session & { readonly id: string } {
+  /** Begins a session. The one that was unused for longest makes room. */
+  create(who: Who): NewSession {
     const id = newToken();
     const session: Kept = { who, csrf: newToken(), usedAt: this.#clock.monotonic() };
     this.#kept.set(tokenHash(id), session);

@@ -82,7 +82,8 @@ it("S2-66 X-31 every route of the document is reached through the client and ans
   });
   const faults: string[] = [];
   for (const [path, item] of Object.entries(document.paths)) {
-    for (const [method, { responses }] of Object.entries(item)) {
+    for (const [method, operation] of Object.entries(item)) {
+      const { responses } = operation;
       const key = `${method.toUpperCase()} ${path.replace(/\{(\w+)\}/g, ":$1")}`;
       const { params = { id: ids.waiting }, body } = sample[key] ?? {};
       const [[, good] = []] = Object.entries(responses).filter(([status]) => status.startsWith("2"));
@@ -90,6 +91,8 @@ it("S2-66 X-31 every route of the document is reached through the client and ans
       const token = key === "POST /api/session" ? { token: world.token("viewer") } : undefined;
       const input = { params, ...((token ?? body) !== undefined && { body: token ?? body }) };
       seen.push(key);
+      // Whoever signs what they send is no client of ours.
+      if (operation["x-role"] === "own") continue;
       if (type === "text/event-stream") {
         for await (const event of client.follow(key as never, input as never)) {
           expect(event).toMatchObject({ event: expect.any(String) });

@@ -71,7 +71,8 @@ it("Q4 what belongs to another store is not there, and nothing of it changes", a
     const what = `${keyOf(route)}: ${status} ${text.slice(0, 200)}`;
     const isAbout = /:(id|a|b)\b/.test(path) || (path.includes(":name") && route.spec.method !== "PUT");
     if (isAbout) expect(status, what).toBe(404);
-    else for (const id of Object.values(ids)) expect(text, what).not.toContain(id);
+    // Their own log has what they have tried.
+    else if (path !== "/api/audit") for (const id of Object.values(ids)) expect(text, what).not.toContain(id);
   }
   // Ids in filters and cursors lead nowhere else either.
   for (const query of [`parent=${ids.waiting}`, "tag=vip", "workflow=order"])

@@ -47,6 +47,7 @@ export interface Samples {
   readonly asking: string;
   readonly approval: string;
   readonly hash: string;
+  readonly link: string;
   readonly failed: string;
   readonly paced: string;
   readonly manual: string;
@@ -66,11 +67,13 @@ export async function plant(pawl: Pawl): Promise<Samples> {
   await pawl.idle();
   const [approval] = (await pawl.approvals.list()).approvals;
   if (approval === undefined) throw new Error("there is no approval");
+  const link = await pawl.links.create(approval.id, { for: "role:physician" });
   return {
     waiting: waiting.id,
     asking: asked.id,
     approval: approval.id,
     hash: approval.hash,
+    link: link.id,
     failed: failed.id,
     paced: stepwise.id,
     manual: byHand.id,
@@ -103,6 +106,10 @@ export function samplesOf(ids: Samples): Readonly<Record<string, Sample>> {
     "POST /api/runs/bulk": { body: { action: "cancel", filter: { workflow: "none" }, dryRun: true } },
     "POST /api/runs/:id/hold": { ...run, body: { reason: "an auditor looks at it" } },
     "GET /api/approvals/:id": approval,
+    "GET /api/approvals/:id/links": approval,
+    "POST /api/approvals/:id/links": { ...approval, body: { for: "role:physician" } },
+    "DELETE /api/approvals/:id/links/:link": { params: { id: ids.approval, link: ids.link } },
+    "POST /api/events": { body: { type: "order.paid", id: "e-1", data: { order: 1 } } },
     "POST /api/approvals/:id/decide": { ...approval, body: { decision: "approved", hash: ids.hash, reason: "fine" } },
     "PUT /api/schedules/:name": { params: { name: "hourly" }, body: { workflow: "order", every: "1h", input: 7 } },
     "DELETE /api/schedules/:name": { params: { name: "weekly" } },

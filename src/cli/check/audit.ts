@@ -32,7 +32,7 @@ export interface Audited {
   readonly bumps: readonly BumpVerdict[];
 }
 
-type Judged = readonly [AuditStatus, evidence: string];
+export type Judged = readonly [AuditStatus, evidence: string];
 type Judge = (audited: Audited) => Judged;
 
 export function auditOf(audited: Audited): AuditItem[] {
@@ -42,7 +42,10 @@ export function auditOf(audited: Audited): AuditItem[] {
   });
 }
 
-const NOT_PLAYED: Judged = ["not shown", "nobody has played it: give --input, or a file that exports crash tests"];
+export const NOT_PLAYED: Judged = [
+  "not shown",
+  "nobody has played it: give --input, or a file that exports crash tests",
+];
 
 const ITEMS: readonly (readonly [title: string, judge: Judge])[] = [
   ["every phase and step is marked before it begins and when it is done", marks],
@@ -114,7 +117,8 @@ function version({ workflow, played, bumps }: Audited): Judged {
   return ["pass", `workflow_version is ${shown} in the document of a run that was played`];
 }
 
-const GUARDS: ReadonlySet<LintFinding["kind"]> = new Set([
+/** Findings that nothing keeps an action from happening twice. */
+export const GUARDS: ReadonlySet<LintFinding["kind"]> = new Set([
   "no_class",
   "wrong_class",
   "unguarded",

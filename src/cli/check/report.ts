@@ -19,8 +19,16 @@ export interface CheckReport {
   /** `null`: none were looked at. */
   readonly runs: RunsReport | null;
   readonly workflows: readonly CheckedWorkflow[];
+  /** The ten items of readiness, where they were asked for. */
+  readonly production?: readonly CheckedReadiness[];
   /** Hazards that stand in the text of files; nobody has seen them happen. */
   readonly suspected: readonly Hazard[];
+}
+
+export interface CheckedReadiness {
+  readonly workflow: string;
+  readonly version: string;
+  readonly items: readonly AuditItem[];
 }
 
 export interface RunsReport {
@@ -75,7 +83,10 @@ export function printCheck(out: Output, report: CheckReport): void {
   else printRuns(out, report.runs);
   for (const one of report.workflows) printEffects(out, one);
   printHazards(out, report);
-  for (const one of report.workflows) printAudit(out, one);
+  for (const { workflow, version, audit } of report.workflows)
+    printItems(out, `Audit of ${clean(workflow)} ${version}`, audit);
+  for (const { workflow, version, items } of report.production ?? [])
+    printItems(out, `Readiness of ${clean(workflow)} ${version} for production`, items);
   const silent = report.workflows.flatMap(({ audit }) => audit).filter(({ status }) => status === "not shown").length;
   const rest =
     silent === 0 ? "" : ` ${countOf(silent, "item")} of the audit ${silent === 1 ? "was" : "were"} not shown.`;
@@ -139,7 +150,7 @@ function printHazards(out: Output, { workflows, suspected }: CheckReport): void 
     out.print("  Not everything was played: the text inside of workflow(…) was searched, and no more than that.");
 }
 
-function printAudit(out: Output, { workflow, version, audit }: CheckedWorkflow): void {
+function printItems(out: Output, what: string, items: readonly AuditItem[]): void {
   const { color } = out;
   const paint: Record<AuditStatus, (text: string) => string> = {
     pass: color.green,
@@ -147,9 +158,9 @@ function printAudit(out: Output, { workflow, version, audit }: CheckedWorkflow):
     "not applicable": color.dim,
     "not shown": color.yellow,
   };
-  title(out, `Audit of ${clean(workflow)} ${version}`);
-  for (const { item, title: what, status, evidence } of audit) {
-    out.print(`  ${item}  ${paint[status](status)}  ${what}`);
+  title(out, what);
+  for (const { item, title: text, status, evidence } of items) {
+    out.print(`  ${item}  ${paint[status](status)}  ${text}`);
     out.print(`       ${color.dim(clean(evidence))}`);
   }
 }

@@ -2,12 +2,13 @@
 import type { Route } from "../route.ts";
 import { actionRoutes } from "./actions.ts";
 import { approvalRoutes } from "./approvals.ts";
+import { auditRoutes } from "./audit.ts";
 import { documentRoutes } from "./document.ts";
 import { eventRoutes } from "./events.ts";
 import { fleetRoutes } from "./fleet.ts";
 import { healthRoutes } from "./health.ts";
 import { hookRoutes } from "./hooks.ts";
-import { linkRoutes } from "./links.ts";
+import { linkPages, linkRoutes } from "./links.ts";
 import { liveRoutes } from "./live.ts";
 import { runViewRoutes } from "./run-views.ts";
 import { runsRoutes } from "./runs.ts";
@@ -22,10 +23,14 @@ export const ALL_ROUTES: readonly Route[] = [
   ...runViewRoutes,
   ...actionRoutes,
   ...liveRoutes,
+  ...linkRoutes,
   ...approvalRoutes,
   ...fleetRoutes,
   ...scheduleRoutes,
-  ...linkRoutes,
   ...hookRoutes,
   ...eventRoutes,
+  ...auditRoutes,
 ];
+
+/** What the server shows besides the API and the dashboard. */
+export const PAGES: readonly Route[] = linkPages;

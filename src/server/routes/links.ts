@@ -2,13 +2,15 @@
 // Making and revoking them is for operators; the pages are for whoever has a link. A look decides nothing, by whatever method and however often: only
 // the post of the page's own form does (B54).
 import { PawlError } from "../../base/errors.ts";
-import type { OpenedLink, Person } from "../../client/approval-links.ts";
+import type { LinkDecision, OpenedLink, Person } from "../../client/approval-links.ts";
+import { audited, type Deed, recordRefusal } from "../../client/audited.ts";
 import { linkUrl } from "../../client/notification-links.ts";
 import type { Pawl } from "../../client/pawl.ts";
 import { VOTES } from "../../core/approval.ts";
 import { DONE } from "../answers.ts";
-import { isAllowed, type Who } from "../credentials.ts";
-import { forbidden, notFound } from "../failure.ts";
+import { placeOf, signedIn } from "../audits.ts";
+import { isAllowed, OWN_STORE, type Who } from "../credentials.ts";
+import { forbidden, notFound, unauthenticated } from "../failure.ts";
 import { isNonce, newNonce } from "../form-nonce.ts";
 import { decidedPage, decisionPage, isRefusal, LINK_STYLE, refusedPage, signInPage } from "../link-page.ts";
 import { type Call, type Route, route } from "../route.ts";
@@ -67,7 +69,10 @@ export const linkRoutes: readonly Route[] = [
       summary: "Lists the links of an approval, without their tokens.",
       answer: object("Newest first.", { links: listOf("Those that are kept.", LINK) }),
     },
-    async ({ pawl, params }) => ({ links: await pawl.links.list(params.id) }),
+    async ({ pawl, params }) => {
+      const { id } = await pawl.approvals.get(params.id);
+      return { links: await pawl.links.list(id) };
+    },
   ),
   route(
     {
@@ -84,6 +89,10 @@ export const linkRoutes: readonly Route[] = [
       return { ok: true };
     },
   ),
+];
+
+/** Pages for people: no part of the API. */
+export const linkPages: readonly Route[] = [
   route(
     {
       method: "GET",
@@ -92,7 +101,7 @@ export const linkRoutes: readonly Route[] = [
       summary: "Shows what a link is for. Decides nothing.",
       answers: "text/html",
     },
-    (call) => orRefusal(() => look(call)),
+    look,
   ),
   route(
     {
@@ -110,7 +119,7 @@ export const linkRoutes: readonly Route[] = [
       },
       answers: "text/html",
     },
-    (call) => orRefusal(() => (call.body.accessToken === undefined ? decide(call) : signIn(call))),
+    (call) => (call.body.accessToken === undefined ? decide(call) : signIn(call)),
   ),
   route(
     {
@@ -148,91 +157,96 @@ interface FormCall extends LinkCall {
   };
 }
 
+type FoundLink =
+  | { readonly pawl: Pawl; readonly person: Person | null; readonly opened: OpenedLink }
+  | { readonly pawl: Pawl | null; readonly refusal: PawlError };
+
 /** Which store has the link: its token is the credential, and leads to no other. */
-async function openLink({
-  params,
-  who,
-  server,
-}: LinkCall): Promise<{ pawl: Pawl; person: Person | null; opened: OpenedLink }> {
-  const { token } = params;
-  let unknown: unknown = null;
+async function findLink({ params, who, server }: LinkCall): Promise<FoundLink> {
+  let refusal = notFound("such link");
   for (const [store, pawl] of server.tenants) {
     const person = who?.store === store ? { name: who.name, roles: who.groups } : null;
     try {
-      return { pawl, person, opened: await pawl.links.open(token, person) };
+      return { pawl, person, opened: await pawl.links.open(params.token, person) };
     } catch (error) {
-      if (!isReason(error, "unknown")) throw error;
-      unknown = error;
+      if (!isRefusal(error)) throw error;
+      if (error.fields["reason"] !== "unknown") return { pawl, refusal: error };
+      refusal = error;
     }
   }
-  throw unknown;
-}
-
-function isReason(error: unknown, reason: string): boolean {
-  return error instanceof PawlError && error.code === "link_refused" && error.fields["reason"] === reason;
-}
-
-async function orRefusal(work: () => Promise<Response>): Promise<Response> {
-  try {
-    return await work();
-  } catch (error) {
-    if (isRefusal(error)) return refusedPage(error);
-    throw error;
-  }
+  return { pawl: null, refusal };
 }
 
 async function look(call: LinkCall): Promise<Response> {
   const { token } = call.params;
-  try {
-    const { opened } = await openLink(call);
-    return decisionPage(opened, newNonce({ token, hash: opened.link.hash, user: opened.by }));
-  } catch (error) {
-    if (!isReason(error, "sign_in")) throw error;
-    return signInPage(newNonce({ token, hash: "", user: "" }));
-  }
+  const found = await findLink(call);
+  if ("opened" in found)
+    return decisionPage(found.opened, newNonce({ token, hash: found.opened.link.hash, user: found.opened.by }));
+  if (found.refusal.fields["reason"] === "sign_in") return signInPage(newNonce({ token, hash: "", user: "" }));
+  return refusedPage(found.refusal);
 }
 
 /** A session as for any other page of the server; then the link is looked at again. */
-async function signIn({ params, body, server, headers }: FormCall): Promise<Response> {
+async function signIn(call: FormCall): Promise<Response> {
+  const { params, body, server, headers } = call;
   const { token } = params;
-  if (!isNonce(body.nonce, { token, hash: "", user: "" })) throw foreignForm();
+  if (!isNonce(body.nonce, { token, hash: "", user: "" })) return refused(call, null, foreignForm());
   const who = server.credentials.find(body.accessToken ?? "");
-  if (who === null) return signInPage(newNonce({ token, hash: "", user: "" }), "This token is not known here.");
-  const { id } = server.sessions.create(who);
+  if (who === null) {
+    await refused(call, null, unauthenticated("Somebody has tried to sign in with a token that is not known."));
+    return signInPage(newNonce({ token, hash: "", user: "" }), "This token is not known here.");
+  }
+  const { id } = await signedIn(call, who);
   const isSecure = server.publicUrl?.startsWith("https:") === true;
   const cookie = cookieText(cookieName(headers.get("host") ?? undefined), id, isSecure);
   return new Response(null, { status: 303, headers: { location: `/approve/${token}`, "set-cookie": cookie } });
 }
 
 async function decide(call: FormCall): Promise<Response> {
-  const { params, body, headers, from } = call;
+  const { params, body, headers, from, server } = call;
   const { token } = params;
-  const { pawl, person, opened } = await openLink(call);
-  const { hash } = opened.link;
-  if (!isNonce(body.nonce, { token, hash, user: opened.by })) throw foreignForm();
-  const { decision, reason = "" } = body;
+  const found = await findLink(call);
+  if ("refusal" in found) return refused(call, found.pawl, found.refusal);
+  const { pawl, person, opened } = found;
+  const { link, by } = opened;
+  if (!isNonce(body.nonce, { token, hash: link.hash, user: by })) return refused(call, pawl, foreignForm());
+  const place = placeOf(from, headers);
+  const deed: Deed = {
+    who: by,
+    action: ACTION,
+    subject: link.approval,
+    from: place,
+    payload: link.hash,
+    detail: { run: link.run, link: link.id, for: link.for, decision: body.decision ?? null },
+  };
+  const work = () => pawl.links.decide(token, { ...saidIn(body), from: place }, person);
+  try {
+    const receipt = await audited(pawl.store, deed, work, (message, error) => server.log.error(message, { error }));
+    return decidedPage(receipt, by);
+  } catch (error) {
+    if (isRefusal(error)) return refusedPage(error);
+    throw error;
+  }
+}
+
+const ACTION = "POST /approve/:token";
+
+/** The page that says why, and a record of the attempt. */
+async function refused(call: FormCall, pawl: Pawl | null, error: PawlError): Promise<Response> {
+  const { headers, from, server, who } = call;
+  const store = (pawl ?? server.tenants.get(OWN_STORE))?.store;
+  const { link, approval } = error.fields;
+  const subject = typeof approval === "string" ? approval : null;
+  const deed = { who: who?.name ?? "nobody", action: ACTION, subject, from: placeOf(from, headers), payload: null };
+  if (store !== undefined) await recordRefusal(store, { ...deed, detail: { link: link ?? null } }, error);
+  return refusedPage(error);
+}
+
+function saidIn({ decision, reason = "", hash }: FormCall["body"]): LinkDecision {
   if (decision === undefined) throw new PawlError("invalid_argument", "Choose one of the buttons of the page.");
   if (decision === "changes_requested" && reason.trim() === "")
     throw new PawlError("invalid_argument", "Say which changes are needed: go back and give a reason.");
-  const receipt = await pawl.links.decide(
-    token,
-    {
-      decision,
-      ...(reason.trim() !== "" && { reason }),
-      ...(body.hash !== undefined && { hash: body.hash }),
-      from: placeOf(from, headers),
-    },
-    person,
-  );
-  return decidedPage(receipt, opened.by);
-}
-
-const AGENT_LENGTH = 200;
-
-/** Where somebody is: the address, and what the browser says about itself. */
-export function placeOf(from: string, headers: Headers): string {
-  const agent = headers.get("user-agent") ?? "";
-  return agent === "" ? from : `${from}, ${agent.slice(0, AGENT_LENGTH)}`;
+  return { decision, ...(reason.trim() !== "" && { reason }), ...(hash !== undefined && { hash }) };
 }
 
 function foreignForm(): PawlError {

@@ -1,4 +1,5 @@
 import { DONE } from "../answers.ts";
+import { signedIn } from "../audits.ts";
 import { ROLES } from "../credentials.ts";
 import { unauthenticated } from "../failure.ts";
 import { type Call, type Route, route } from "../route.ts";
@@ -24,10 +25,10 @@ export const sessionRoutes: readonly Route[] = [
       body: { token: text("A token of a credential, or a one-time token.") },
       answer: SESSION,
     },
-    ({ body, headers, server }) => {
+    async ({ body, headers, server, from }) => {
       const who = server.credentials.takeOnce(body.token) ?? server.credentials.find(body.token);
       if (who === null) throw unauthenticated("This token is not known here, or was used before. Ask for another one.");
-      const session = server.sessions.create(who);
+      const session = await signedIn({ server, headers, from }, who);
       const cookie = cookieText(cookieName(headers.get("host") ?? undefined), session.id, isSecure(server));
       return answer(session, cookie);
     },
