@@ -1,7 +1,9 @@
 export type { Clock } from "./base/clock.ts";
 export type { Duration } from "./base/duration.ts";
-export type { Codec, FieldAddress } from "./base/envelope.ts";
+export type { Codec, FieldAddress, NameSealer } from "./base/envelope.ts";
 export { type ErrorCode, hasCode, PawlError, RetryableError, TerminalError } from "./base/errors.ts";
+export type { Redacted } from "./base/redacted.ts";
+export { type Secret, secret } from "./base/secret.ts";
 export type { Advanced, AdvanceOptions } from "./client/advance.ts";
 export type {
   ApprovalPage,
@@ -15,6 +17,7 @@ export type { CallbackFailure, CallbackReceipt, Callbacks } from "./client/callb
 export type { Debounce } from "./client/debounce.ts";
 export type { Accepted, AcceptOptions, Documents, FreshOptions } from "./client/documents.ts";
 export type { ImportOptions } from "./client/import.ts";
+export type { EncryptionKey, EncryptionOptions } from "./client/keyring.ts";
 export type { StepReport } from "./client/manual.ts";
 export { Pawl, type PawlOptions } from "./client/pawl.ts";
 export type { Choice } from "./client/resolve.ts";
@@ -31,6 +34,7 @@ export type {
 } from "./client/run.ts";
 export type { Page, RunQuery } from "./client/run-list.ts";
 export type { ScheduleOptions, ScheduleSummary } from "./client/schedules.ts";
+export type { SecretOrigin, SecretProvider } from "./client/secrets.ts";
 export type { StartOptions } from "./client/start.ts";
 export type {
   StreamChunkEvent,
@@ -82,6 +86,8 @@ export type { MachinePosition } from "./core/machine-position.ts";
 export type { MigratedRun, Migration, SavedRun, SavedStep } from "./core/migration.ts";
 export type { NoProgress } from "./core/no-progress.ts";
 export type { ApprovalNotification, IncompleteNotification, Notification, Notifier } from "./core/notification.ts";
+export type { PatternName } from "./core/redaction-patterns.ts";
+export type { Redaction } from "./core/redactor.ts";
 export type { Retry, RetryOptions } from "./core/retry.ts";
 export type { RetryBudgetOptions } from "./core/retry-budget.ts";
 export type { Misfire, Overlap } from "./core/schedule.ts";

@@ -34,6 +34,7 @@ export type ErrorCode =
   | "invalid_state_document"
   | "invalid_transition"
   | "journal_entry_missing"
+  | "key_missing"
   | "key_reused"
   | "lease_lost"
   | "mailbox_full"

@@ -19,6 +19,7 @@ import { addGraph } from "./graph.ts";
 import { addImport } from "./import.ts";
 import { addInit } from "./init.ts";
 import { addJournal } from "./journal.ts";
+import { addKeys } from "./keys.ts";
 import { addLs } from "./ls.ts";
 import { addMcp } from "./mcp.ts";
 import { addNext } from "./next.ts";
@@ -48,7 +49,7 @@ const GROUPS: readonly (readonly [title: string, commands: readonly ((program: C
   ["Callbacks:", [addAnswer, addRevoke]],
   ["Schedules:", [addSchedules]],
   ["Test:", [addCheck, addTest, addReplay]],
-  ["Look after the store:", [addWorkers, addAgents, addDoctor, addBackup]],
+  ["Look after the store:", [addWorkers, addAgents, addDoctor, addKeys, addBackup]],
   ["Help:", [addExitCodes]],
 ];
 
@@ -86,6 +87,9 @@ const VARIABLES = [
   "Environment:",
   "  PAWL_STORE    the store, if --store does not say",
   "  PAWL_SECRET   what tokens of callbacks are made with, as Pawl.open({ secret })",
+  "  PAWL_KEYS     keys that values are sealed with, id:key,id:key, the one that seals first, as Pawl.open({ encryption });",
+  "                PAWL_TENANT and PAWL_NAMES_KEY are its tenant and names",
+  "  PAWL_SECRETS  variables that steps may have as secrets, and folders with a file for each, as Pawl.open({ secrets })",
   "  PAWL_DEBUG=1  stack traces with errors",
   "  NO_COLOR      no colours",
 ].join("\n");

@@ -5,29 +5,32 @@ import { type Duration, toMs } from "../base/duration.ts";
 import type { Codec } from "../base/envelope.ts";
 import { PawlError } from "../base/errors.ts";
 import { assertName, createIds, type Ids } from "../base/ids.ts";
-import { utf8Length } from "../base/utf8.ts";
 import type { Log } from "../core/context.ts";
+import { encodePayload } from "../core/draft.ts";
 import { ENDS, type Entry } from "../core/journal.ts";
-import { DEFAULTS, LIMITS } from "../core/limits.ts";
+import { DEFAULTS } from "../core/limits.ts";
 import type { Notifier } from "../core/notification.ts";
+import { type Redaction, Redactors } from "../core/redactor.ts";
 import { assertNoSchedule } from "../core/slot-run.ts";
 import type { Store } from "../core/store.ts";
 import { isTerminal, publicStatus } from "../core/transition.ts";
-import { openJournal, sealValue } from "../core/values.ts";
+import { openJournal } from "../core/values.ts";
 import type { Workflow } from "../core/workflow.ts";
-import { defaultCodec } from "../stores/default-codec.ts";
 import { Registry } from "../worker/registry.ts";
 import { Worker, type WorkerOptions } from "../worker/worker.ts";
 import { type Advanced, type AdvanceOptions, advanceRun } from "./advance.ts";
 import { Approvals } from "./approvals.ts";
 import { callbackSecrets } from "./callback-secrets.ts";
 import { Callbacks } from "./callbacks.ts";
+import { reasonOf } from "./cancel-reason.ts";
 import { Changes } from "./changes.ts";
+import { codecOf } from "./codec-of.ts";
 import { consoleLog, harmless } from "./console-log.ts";
 import { assertSameCancel } from "./decision.ts";
 import { Documents } from "./documents.ts";
 import { forkCommit, forkPoint, retryPoint, soundStart } from "./fork.ts";
 import { assertImported, type ImportOptions, readImport } from "./import.ts";
+import { type EncryptionOptions, Keyring } from "./keyring.ts";
 import { type Machine, machineOf } from "./machine.ts";
 import { reportStep, type StepReport } from "./manual.ts";
 import { notifyWorkflow } from "./notify-workflow.ts";
@@ -50,10 +53,13 @@ import {
 } from "./run.ts";
 import { listRuns, type Page, positive, type RunQuery } from "./run-list.ts";
 import { type ScheduleOptions, type ScheduleSummary, Schedules, scheduleWorkflow } from "./schedules.ts";
+import { sealedStore } from "./sealed-store.ts";
+import { type SecretOrigin, secretSource } from "./secrets.ts";
 import { type StartOptions, type StartPorts, startRun, startSpace } from "./start.ts";
 import { onStopSignals } from "./stop-signals.ts";
 import { isCovered } from "./stranded.ts";
 import { examineWorkers, type WorkerStatus } from "./worker-health.ts";
+import { workerTimes } from "./worker-times.ts";
 
 export interface PawlOptions {
   /** This process works on them. None: it is a client only. */
@@ -68,6 +74,12 @@ export interface PawlOptions {
   readonly durability?: "power" | "process";
   /** How values are kept; the default is readable JSON, compressed when large. */
   readonly codec?: Codec;
+  /** Seals everything that users' values are in, whatever the store: AES-256-GCM with these keys. Give all processes of a store the same. Default: nothing is. */
+  readonly encryption?: EncryptionOptions;
+  /** What is taken out of values before they are recorded or logged: properties by name, patterns, or what a function finds. Default: nothing. */
+  readonly redact?: Redaction | readonly Redaction[];
+  /** Where `info.secret(name)` finds what a secret stands for; the first that has it. Default: nowhere. */
+  readonly secrets?: SecretOrigin | readonly SecretOrigin[];
   /** Where warnings and errors go. Default: stderr. */
   readonly logger?: Log;
   readonly clock?: Clock;
@@ -105,6 +117,7 @@ export class Pawl {
   readonly documents: Documents;
   readonly #registry: Registry;
   readonly #codec: Codec;
+  readonly #redaction: Redactors;
   readonly #log: Log;
   readonly #machine: Machine;
   readonly #ids: Ids;
@@ -119,8 +132,11 @@ export class Pawl {
   /** Opens a store, by default `.pawl/pawl.db`, and with `workflows` begins to work on their runs. */
   static async open(url?: string | Store | PawlOptions, options: PawlOptions = {}): Promise<Pawl> {
     if (typeof url === "object" && !isStore(url)) return Pawl.open(undefined, url);
-    const store = isStore(url) ? url : storeOf(url ?? DEFAULT_STORE, options);
-    const pawl = new Pawl(store, options);
+    const keyring =
+      options.encryption === undefined ? null : new Keyring(options.encryption, machineOf(options).randomBytes);
+    const plain = isStore(url) ? url : storeOf(url ?? DEFAULT_STORE, options);
+    const store = keyring === null ? plain : sealedStore(plain, keyring);
+    const pawl = new Pawl(store, options, keyring);
     await store.open();
     try {
       await pawl.#begin(options);
@@ -131,11 +147,14 @@ export class Pawl {
     return pawl;
   }
 
-  private constructor(store: Store, options: PawlOptions) {
+  private constructor(store: Store, options: PawlOptions, keyring: Keyring | null) {
     this.store = store;
     this.#registry = new Registry(withOwn((options.workflows ?? []) as readonly Workflow[], options.notifiers ?? []));
-    this.#codec = options.codec ?? defaultCodec;
-    this.#log = harmless(options.logger ?? consoleLog);
+    const sources = secretSource(options.secrets);
+    this.#redaction = new Redactors(options.redact, sources);
+    const log = harmless(options.logger ?? consoleLog);
+    this.#log = this.#redaction.common?.log(log) ?? log;
+    this.#codec = codecOf(options, keyring, this.#redaction.common);
     this.#machine = machineOf(options);
     const { host, randomBytes } = this.#machine;
     const secrets = callbackSecrets(options.secret);
@@ -144,7 +163,12 @@ export class Pawl {
     this.#changes = new Changes(store.leaseClock, pollMs);
     this.#worker = new Worker(
       store,
-      { ...this.#workerOptions(options, pollMs), callbackSecrets: secrets },
+      {
+        ...this.#workerOptions(options, pollMs),
+        callbackSecrets: secrets,
+        redaction: this.#redaction,
+        secrets: sources,
+      },
       {
         changed: (run) => this.#changes.tell(run),
         left: (run, end) =>
@@ -158,6 +182,7 @@ export class Pawl {
       ids: this.#ids,
       registry: this.#registry,
       worker: this.#worker,
+      redaction: this.#redaction,
     };
     this.#source = {
       store,
@@ -180,33 +205,17 @@ export class Pawl {
     this.#schedules = new Schedules({ ...this.#ports, cancel: (run, reason) => this.cancel(run, { reason }) });
   }
 
-  #workerOptions(options: PawlOptions, pollMs: number): Omit<WorkerOptions, "callbackSecrets"> {
-    const { retention } = options;
+  #workerOptions(
+    options: PawlOptions,
+    pollMs: number,
+  ): Omit<WorkerOptions, "callbackSecrets" | "redaction" | "secrets"> {
     const { host, sliceRuns, random, identity } = this.#machine;
     return {
+      ...workerTimes(options),
       name: options.name ?? hostname(),
       registry: this.#registry,
       concurrency: positive("concurrency", options.concurrency ?? DEFAULTS.concurrency),
-      leaseMs: positive("lease", options.lease === undefined ? DEFAULTS.leaseMs : toMs(options.lease, "lease")),
-      stallMs: options.stall === undefined ? DEFAULTS.stallMs : toMs(options.stall, "stall"),
       pollMs,
-      sweepMs: DEFAULTS.sweepMs,
-      housekeepingMs: DEFAULTS.housekeepingMs,
-      versionGraceMs:
-        options.versionGrace === undefined ? DEFAULTS.versionGraceMs : toMs(options.versionGrace, "versionGrace"),
-      retention:
-        retention === false
-          ? null
-          : {
-              succeededMs:
-                retention?.succeeded === undefined
-                  ? DEFAULTS.retention.succeededMs
-                  : toMs(retention.succeeded, "retention.succeeded"),
-              failedMs:
-                retention?.failed === undefined
-                  ? DEFAULTS.retention.failedMs
-                  : toMs(retention.failed, "retention.failed"),
-            },
       codec: this.#codec,
       host,
       sliceRuns,
@@ -278,7 +287,9 @@ export class Pawl {
     assertSignalName(name);
     const messageId = options.id ?? this.#ids.next();
     assertName("signal id", messageId);
-    const data = sealValue(this.#codec, payload, { run: id, seq: -1, field: `inbox:${messageId}` }, `signal "${name}"`);
+    const text = encodePayload(payload, `signal "${name}"`);
+    const clean = this.#redaction.common?.value(text) ?? text;
+    const data = this.#codec.seal(clean, { run: id, seq: -1, field: `inbox:${messageId}` });
     const delivery = await this.store.deliver({ to: id, id: messageId, kind: "signal", name, data });
     if (delivery === "missing") throw runNotFound(id);
     if (delivery === "ended") throw runHasEnded(id, `signal "${name}"`);
@@ -289,7 +300,8 @@ export class Pawl {
   async cancel(id: string, options: CancelOptions = {}): Promise<CancelOutcome> {
     this.#assertOpen();
     assertName("run id", id);
-    const reason = reasonOf(options);
+    const given = reasonOf(options);
+    const reason = this.#redaction.common?.text(given) ?? given;
     const listener = this.#changes.listen(id);
     try {
       const delivery = await this.store.deliver({
@@ -482,15 +494,4 @@ function withOwn(workflows: readonly Workflow[], notifiers: readonly Notifier[])
 
 function isStore(value: unknown): value is Store {
   return typeof value === "object" && value !== null && typeof (value as { commit?: unknown }).commit === "function";
-}
-
-function reasonOf({ reason = "" }: CancelOptions): string {
-  if (typeof reason !== "string")
-    throw new PawlError("invalid_argument", `The reason of a cancel is text, not ${typeof reason}. Give a sentence.`);
-  if (utf8Length(reason) <= LIMITS.reasonBytes) return reason;
-  throw new PawlError(
-    "too_large",
-    `The reason takes more than ${LIMITS.reasonBytes} bytes. Give a sentence, and keep the rest elsewhere.`,
-    { fields: { path: "reason", maxBytes: LIMITS.reasonBytes } },
-  );
 }

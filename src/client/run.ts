@@ -1,6 +1,7 @@
 import { decode } from "../base/codec.ts";
 import type { Codec } from "../base/envelope.ts";
 import { PawlError } from "../base/errors.ts";
+import { keyMissing, keyOf } from "../base/sealed-text.ts";
 import type { BudgetStatus } from "../core/budget.ts";
 import type { Ended, Entry, Parked, StoredEntry } from "../core/journal.ts";
 import { type EffectRecord, ledgerOf } from "../core/ledger.ts";
@@ -190,10 +191,11 @@ async function recordedEnd(id: string, { store, codec }: RunSource): Promise<Run
     const [before, last] = await lastTwo(store, row);
     if (last === undefined || last.data === null) continue;
     assertSound(nodeHost, row, last, before?.hash ?? null);
-    return {
-      ok: last.type === "run.succeeded",
-      text: codec.unseal(last.data, { run: id, seq: last.seq, field: "data" }),
-    };
+    const at = { run: id, seq: last.seq, field: "data" };
+    const text = codec.unseal(last.data, at);
+    const key = keyOf(text);
+    if (key !== null) throw keyMissing(key, at);
+    return { ok: last.type === "run.succeeded", text };
   }
   throw missingEnd(id);
 }
@@ -319,6 +321,8 @@ function readField<T>(
   } catch {
     // Named below.
   }
+  const key = keyOf(text);
+  if (key !== null) throw keyMissing(key, { run, seq: -1, field: what });
   throw new PawlError(
     "corrupt_value",
     `The row of run ${run} is damaged: ${what} cannot be read. Restore the store from a backup, or cancel the run; its journal is not touched by this.`,

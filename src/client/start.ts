@@ -13,6 +13,7 @@ import type { Entry, RunStarted } from "../core/journal.ts";
 import { DEFAULTS } from "../core/limits.ts";
 import { ADVANCE_TAG } from "../core/outline.ts";
 import { pinned } from "../core/pins.ts";
+import type { Redactors } from "../core/redactor.ts";
 import { validate, validateNow } from "../core/schema.ts";
 import { assertNoSchedule } from "../core/slot-run.ts";
 import type { OpenTransaction } from "../core/sql.ts";
@@ -54,6 +55,7 @@ export interface StartPorts {
   readonly store: Store;
   readonly host: Host;
   readonly codec: Codec;
+  readonly redaction: Redactors;
   readonly ids: Ids;
   readonly registry: Registry;
   readonly worker: Worker;
@@ -103,12 +105,16 @@ async function startElsewhere(ports: StartPorts, name: string, input: unknown, o
 function startChecked(
   ports: StartPorts,
   target: Target,
-  input: unknown,
+  given: unknown,
   options: StartOptions,
   times = 0,
 ): Promise<string> {
   const { name, version } = target;
-  const text = encodePayload(input, "input");
+  const redactor = ports.redaction.for(target.workflow?.definition);
+  const whole = encodePayload(given, "input");
+  const text = redactor === null ? whole : redactor.value(whole);
+  // What is made of the input is made of what stays of it, as for those who only see the journal.
+  const input = text === whole ? given : decodePayload(text);
   const now = ports.store.clock.now();
   const readable = readableId(target, input, options, now, times);
   const id = options.id ?? readable ?? ports.ids.next();
@@ -118,6 +124,7 @@ function startChecked(
   const create = newRun(ports, id, target, options, { deadline, needs, now });
   const plan = budgetPlan(options.budget, "the start") ?? target.workflow?.definition.budget ?? undefined;
   const budgets = plan === undefined ? undefined : budgetsFor(id, plan, create.readyAt);
+  draft.redactor = redactor;
   draft.create(create);
   const more = {
     ...(budgets !== undefined && { budgets }),

@@ -15,6 +15,7 @@ import type { Host } from "../core/host.ts";
 import { type Entry, entryKind, type Parked } from "../core/journal.ts";
 import { Pass } from "../core/pass.ts";
 import type { PassPorts } from "../core/pass-ports.ts";
+import { NO_REDACTION } from "../core/redactor.ts";
 import type { RunRow } from "../core/store.ts";
 import { Timeouts } from "../core/timeouts.ts";
 import { Turns, type TurnTaker } from "../core/turns.ts";
@@ -133,6 +134,8 @@ class DryPass {
       leaseClock: { ...STILL, after: (ms, fire) => this.#after(Math.min(ms, this.#input.quietMs), fire) },
       codec: jsonCodec,
       log: silent,
+      redaction: NO_REDACTION,
+      secrets: null,
       random: () => 0,
       files: null,
       dirty: () => this.#dirty(),

@@ -20,7 +20,10 @@ import { TEST_SECRET } from "./explorer/test-secret.ts";
 import { type ClientTime, LEASE_MS, LEASE_STEP_MS, VirtualTime } from "./explorer/virtual-time.ts";
 
 export interface TestEngineOptions
-  extends Pick<PawlOptions, "codec" | "concurrency" | "logger" | "notifiers" | "retention" | "secret"> {
+  extends Pick<
+    PawlOptions,
+    "codec" | "concurrency" | "encryption" | "logger" | "notifiers" | "redact" | "retention" | "secret" | "secrets"
+  > {
   /** The workflows under test, children included. */
   readonly workflows: readonly Workflow<never, unknown>[];
   /** Wall time. Default: a clock of its own, which begins in 2026. */
