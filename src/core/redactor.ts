@@ -223,8 +223,6 @@ export class Redactors {
   }
 }
 
-export const NO_REDACTION: Redactors = new Redactors(undefined, null);
-
 const NO_SECRETS: KnownSecrets = { values: new Set() };
 
 /** Checks what a user wants redacted. */
