@@ -1,7 +1,9 @@
 export type { Clock } from "./base/clock.ts";
 export type { Duration } from "./base/duration.ts";
-export type { Codec, FieldAddress } from "./base/envelope.ts";
+export type { Codec, FieldAddress, NameSealer } from "./base/envelope.ts";
 export { type ErrorCode, hasCode, PawlError, RetryableError, TerminalError } from "./base/errors.ts";
+export type { Redacted } from "./base/redacted.ts";
+export { type Secret, secret } from "./base/secret.ts";
 export type { Advanced, AdvanceOptions } from "./client/advance.ts";
 export type {
   ApprovalLinks,
@@ -27,6 +29,7 @@ export type { Accepted, AcceptOptions, Documents, FreshOptions } from "./client/
 export type { Emitted, WorkflowTrigger } from "./client/events.ts";
 export type { ForkOptions } from "./client/fork-effects.ts";
 export type { ImportOptions } from "./client/import.ts";
+export type { EncryptionKey, EncryptionOptions } from "./client/keyring.ts";
 export type { StepReport } from "./client/manual.ts";
 export { Pawl, type PawlOptions } from "./client/pawl.ts";
 export type { Choice } from "./client/resolve.ts";
@@ -45,6 +48,7 @@ export type {
 export type { EventsOptions } from "./client/run-events.ts";
 export type { Page, RunQuery, RunSelection, RunTotals } from "./client/run-list.ts";
 export type { ScheduleOptions, ScheduleSummary } from "./client/schedules.ts";
+export type { SecretOrigin, SecretProvider } from "./client/secrets.ts";
 export type { StartOptions } from "./client/start.ts";
 export type {
   StreamChunkEvent,
@@ -104,6 +108,8 @@ export type {
   NotificationLink,
   Notifier,
 } from "./core/notification.ts";
+export type { PatternName } from "./core/redaction-patterns.ts";
+export type { Redaction } from "./core/redactor.ts";
 export type { Retry, RetryOptions } from "./core/retry.ts";
 export type { RetryBudgetOptions } from "./core/retry-budget.ts";
 export type { Misfire, Overlap } from "./core/schedule.ts";

@@ -48,6 +48,7 @@ interface Written {
 interface Engine {
   readonly test: string;
   readonly workflows: readonly Workflow[];
+  readonly redact: PawlOptions["redact"];
   readonly written: Map<string, Written>;
   /** Engines that have closed since on stores that know nothing of its runs. */
   strangers: number;
@@ -57,6 +58,7 @@ interface Recorded {
   readonly test: string;
   readonly workflow: Workflow;
   readonly run: ExportedRun;
+  readonly redact?: PawlOptions["redact"];
   readonly isOfChild?: boolean;
 }
 
@@ -86,7 +88,7 @@ export function watchEngines(): void {
     if (typeof url === "object" && !("commit" in url)) return Pawl.open(undefined, url);
     const store = typeof url === "object" ? url : storeOf(url ?? DEFAULT_STORE, options);
     const workflows = (options.workflows ?? []) as readonly Workflow[];
-    const engine: Engine = { test: currentTest(), workflows, written: new Map(), strangers: 0 };
+    const engine: Engine = { test: currentTest(), workflows, redact: options.redact, written: new Map(), strangers: 0 };
     const pawl = await open.call(Pawl, watched(store, engine), options);
     engines.set(pawl, engine);
     return pawl;
@@ -160,7 +162,7 @@ async function readOne(pawl: Pawl, engine: Engine, id: string, { head, hash }: W
     const [last, further] = await pawl.store.journal(id, { from: head - 1, limit: 2 });
     if (row === null || last?.hash !== hash || further !== undefined) return engines.get(pawl) === engine;
     const workflow = new Registry(engine.workflows).forRun(row.workflow, row.version);
-    if (workflow !== undefined) recorded.push({ test: engine.test, workflow, run: await exportRun(pawl, id) });
+    if (workflow !== undefined) recorded.push({ test: engine.test, workflow, run: await exportRun(pawl, id), redact: engine.redact });
   } catch {
     tally.unreadable++;
   }
@@ -249,15 +251,15 @@ export async function replayAll(): Promise<void> {
     throw new Error(`${failures.length} runs are not reproduced by their code (I5):\n${inShort(failures)}`);
 }
 
-async function coldStart({ test, workflow, run, isOfChild = false }: Recorded, failures: string[]): Promise<void> {
+async function coldStart({ test, workflow, run, redact = [], isOfChild = false }: Recorded, failures: string[]): Promise<void> {
   if (optedOut.has(WHOLE_FILE) || optedOut.has(test)) return void tally.optedOut++;
   if (run.run.endedAt === null) tally.open++;
   else tally.checked++;
   if (isOfChild) tally.ofChildren++;
   const fail = (problem: string) => void failures.push(`in "${test}": ${problem}`);
   try {
-    const first = await replay(workflow, run, { quiet: QUIET_MS });
-    const { ok, message, line, added } = first.ok ? first : await replay(workflow, run, { quiet: PATIENT_MS });
+    const first = await replay(workflow, run, { quiet: QUIET_MS, redact });
+    const { ok, message, line, added } = first.ok ? first : await replay(workflow, run, { quiet: PATIENT_MS, redact });
     if (!ok) fail(line === undefined ? message : `${message} (${line})`);
     else if (added !== undefined) fail(`Run ${run.run.id} made notes again: ${added.join(", ")}.`);
   } catch (error) {

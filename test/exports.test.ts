@@ -17,6 +17,7 @@ it("S2-10 the root exports are few, and only these", () => {
     "memoryStore",
     "phases",
     "postgresStore",
+    "secret",
     "sqliteStore",
     "workflow",
   ]);

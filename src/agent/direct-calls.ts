@@ -15,6 +15,7 @@ import {
   retryDelayMs,
   retryPolicy,
 } from "../core/retry.ts";
+import { secretFor } from "../core/secret-source.ts";
 import { type EventBus, handlerFailed } from "./bus.ts";
 import type { Calls, ToolCall } from "./calls.ts";
 import type { Session } from "./session.ts";
@@ -160,6 +161,7 @@ class DirectCalls {
       },
       saved: memory.saved,
       emit,
+      secret: (secret) => secretFor(null, { run: execution ?? "of an agent", call: { key } }, secret),
     };
     const rest = this.#pulse();
     try {

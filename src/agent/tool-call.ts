@@ -204,7 +204,7 @@ export function applyRecord(session: Session, tool: Pick<Tool, "output">, record
 }
 
 function toolInfo(info: StepInfo, callId: string, session: Session, dispatch: ToolInfo["dispatch"]): ToolInfo {
-  const { key, attempt, heartbeat, spent, save, saved, emit } = info;
+  const { key, attempt, heartbeat, spent, save, saved, emit, secret } = info;
   return {
     key,
     attempt,
@@ -213,6 +213,7 @@ function toolInfo(info: StepInfo, callId: string, session: Session, dispatch: To
     save,
     saved,
     emit,
+    secret,
     callId,
     session,
     dispatch,

@@ -1,6 +1,8 @@
 import { readBytes } from "./codec-bytes.ts";
 import { builtinErrors } from "./codec-errors.ts";
 import { PawlError } from "./errors.ts";
+import { REDACTED_TAG, Redacted } from "./redacted.ts";
+import { isSecretName, SECRET_TAG, Secret } from "./secret.ts";
 import { MAX_DEPTH, MAX_NODES } from "./value-limits.ts";
 
 interface Reading {
@@ -99,6 +101,8 @@ const tags: ReadonlyMap<string, TagReader> = new Map<string, TagReader>([
   ["$map", readMap],
   ["$set", readSet],
   ["$error", readError],
+  [REDACTED_TAG, (content) => (isText(content) ? new Redacted(content) : undefined)],
+  [SECRET_TAG, (content) => (isSecretName(content) ? new Secret(content) : undefined)],
   ["$", readEscaped],
 ]);
 

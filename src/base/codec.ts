@@ -6,6 +6,7 @@
 //   {"$map":[[key,value],…]}       {"$set":[value,…]}          {"$bytes":["Uint8Array","base64"]}
 //   {"$error":{"name":…,"message":…,"cause"?,"errors"?,"fields"?}}
 //   {"$hole":true}                 a gap in a sparse array
+//   {"$redacted":"string"}         a value that was taken out, by its kind       {"$secret":"NAME"}   a handle on a secret
 //   {"$":{"$date":1}}              an object of the user's that looks like a tag
 //
 //   V1. decode(encode(x)) equals x, or encode(x) throws and names the path to what it refuses (I21).

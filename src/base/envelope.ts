@@ -19,6 +19,17 @@ export interface Codec {
   readonly id: string;
   seal(text: string, at: FieldAddress): string | Uint8Array;
   unseal(data: string | Uint8Array, at: FieldAddress): string;
+  /** Whether it has this key, for a codec with keys. */
+  holds?(key: string): boolean;
+  /** For the keys of entries, where names are not to be read either. */
+  readonly names?: NameSealer;
+}
+
+/** Names are compared where they are kept: the same name always gives the same text. */
+export interface NameSealer {
+  seal(name: string): string;
+  /** What is not sealed is given back as it is. */
+  open(text: string): string;
 }
 
 /** The default: the text itself, readable in SQL. Also reads it from a store that hands out bytes. */

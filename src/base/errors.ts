@@ -39,6 +39,7 @@ export type ErrorCode =
   | "invalid_state_document"
   | "invalid_transition"
   | "journal_entry_missing"
+  | "key_missing"
   | "key_reused"
   | "lease_lost"
   | "link_refused"

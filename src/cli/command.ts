@@ -2,10 +2,10 @@
 import type { Command } from "commander";
 import { Pawl, type PawlOptions } from "../client/pawl.ts";
 import type { Log } from "../core/context.ts";
+import { environmentOptions } from "./environment.ts";
 import type { ExitCode } from "./exit-codes.ts";
 import { reportFailure } from "./failure.ts";
 import { createOutput, type Output } from "./output.ts";
-import { publicUrlOption, secretOption } from "./secret.ts";
 import { assertStoreExists, storeUrl } from "./store-url.ts";
 
 export interface CommonOptions {
@@ -89,7 +89,7 @@ export async function withPawl<T>(
   options: PawlOptions,
   body: (pawl: Pawl) => Promise<T>,
 ): Promise<T> {
-  const pawl = await Pawl.open(call.url, { ...secretOption(), ...publicUrlOption(), ...options, handleSignals: false });
+  const pawl = await Pawl.open(call.url, { ...environmentOptions(), ...options, handleSignals: false });
   try {
     return await body(pawl);
   } finally {

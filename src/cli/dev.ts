@@ -13,6 +13,7 @@ import { openBrowser } from "./browser.ts";
 import { action, addCommand, type Call } from "./command.ts";
 import { DEVELOPER } from "./dev-examples.ts";
 import { EXAMPLE_TAG, hasExamples, isEmpty, seed } from "./dev-seed.ts";
+import { environmentOptions } from "./environment.ts";
 import { EXIT, type ExitCode } from "./exit-codes.ts";
 import { Fleet, type FleetEvent } from "./fleet.ts";
 import { wholeNumber } from "./input.ts";
@@ -20,7 +21,6 @@ import { onInterrupt } from "./interrupt.ts";
 import type { MemberEnd } from "./member.ts";
 import type { Output } from "./output.ts";
 import { clean } from "./printable.ts";
-import { secretOption } from "./secret.ts";
 import { SourceWatch } from "./source-watch.ts";
 import type { WorkingOn } from "./work.ts";
 
@@ -64,7 +64,7 @@ function assertShared(url: string): void {
 
 async function develop(call: Call<DevOptions>, files: readonly string[]): Promise<ExitCode> {
   const { options, out, url } = call;
-  const pawl = await Pawl.open(url, { ...secretOption(), handleSignals: false });
+  const pawl = await Pawl.open(url, { ...environmentOptions(), handleSignals: false });
   try {
     const seeded = options.examples && (await isEmpty(pawl)) ? await seed(pawl) : 0;
     const withExamples = seeded > 0 || (options.examples && (await hasExamples(pawl)));

@@ -24,6 +24,7 @@ import { addHold, addHolds, addRelease } from "./hold.ts";
 import { addImport } from "./import.ts";
 import { addInit } from "./init.ts";
 import { addJournal } from "./journal.ts";
+import { addKeys } from "./keys.ts";
 import { addLink } from "./link.ts";
 import { addLs } from "./ls.ts";
 import { addMcp } from "./mcp.ts";
@@ -58,7 +59,7 @@ const GROUPS: readonly (readonly [title: string, commands: readonly ((program: C
   ["Test:", [addCheck, addTest, addReplay, addReview, addFit]],
   [
     "Look after the store:",
-    [addWorkers, addAgents, addDoctor, addBackup, addHold, addRelease, addHolds, addPurge, addAudit],
+    [addWorkers, addAgents, addDoctor, addKeys, addBackup, addHold, addRelease, addHolds, addPurge, addAudit],
   ],
   ["Help:", [addExitCodes]],
 ];
@@ -100,6 +101,9 @@ const VARIABLES = [
   "  PAWL_HOOKS       webhooks that start runs, for `pawl serve`: a JSON file",
   "  PAWL_PUBLIC_URL  where people reach the server: notifications of approvals have links",
   "  PAWL_SECRET      what tokens of callbacks are made with, as Pawl.open({ secret })",
+  "  PAWL_KEYS        keys that values are sealed with, id:key,id:key, the one that seals first, as Pawl.open({ encryption });",
+  "                   PAWL_TENANT and PAWL_NAMES_KEY are its tenant and names",
+  "  PAWL_SECRETS     variables that steps may have as secrets, and folders with a file for each, as Pawl.open({ secrets })",
   "  PAWL_DEBUG=1     stack traces with errors",
   "  NO_COLOR         no colours",
 ].join("\n");

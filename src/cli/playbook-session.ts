@@ -10,6 +10,7 @@ import type { RunSummary } from "../client/run.ts";
 import type { StateDocument } from "../core/state-document.ts";
 import { isTerminal } from "../core/transition.ts";
 import { PLAYBOOK_TAG, type Playbook, type PlaybookInput, playbookWorkflow, readPlaybook } from "../flows/playbook.ts";
+import { environmentOptions } from "./environment.ts";
 import { answerOf, type Phrases, type PlaybookAnswer } from "./playbook-answer.ts";
 import { findPlaybook, type PlaybookFile } from "./playbook-file.ts";
 import { findRun } from "./run-id.ts";
@@ -111,7 +112,12 @@ export class PlaybookSession {
     workflows: readonly ReturnType<typeof playbookWorkflow>[],
     body: (pawl: Pawl) => Promise<T>,
   ): Promise<T> {
-    const pawl = await Pawl.open(this.#url, { workflows, logger: SILENT, handleSignals: false });
+    const pawl = await Pawl.open(this.#url, {
+      ...environmentOptions(),
+      workflows,
+      logger: SILENT,
+      handleSignals: false,
+    });
     try {
       return await body(pawl);
     } finally {

@@ -5,11 +5,11 @@ import { shownUrl } from "../base/shown-url.ts";
 import { Pawl, type PawlOptions } from "../client/pawl.ts";
 import type { Credential, Hooks, Served, ServeOptions } from "../server/index.ts";
 import { action, addCommand, type Call } from "./command.ts";
+import { environmentOptions, publicUrlOption } from "./environment.ts";
 import { EXIT, type ExitCode } from "./exit-codes.ts";
 import { wholeNumber } from "./input.ts";
 import { onInterrupt } from "./interrupt.ts";
 import { loadWork } from "./load.ts";
-import { publicUrlOption, secretOption } from "./secret.ts";
 
 interface ServeCommandOptions {
   readonly port?: string;
@@ -83,7 +83,7 @@ async function serveHere(call: Call<ServeCommandOptions>, files: readonly string
   const open = async (where: string, more: PawlOptions) => {
     const given = publicUrlOption().publicUrl ?? options.publicUrl;
     const publicUrl = given === undefined ? {} : { publicUrl: given };
-    const pawl = await Pawl.open(where, { ...secretOption(), ...publicUrl, ...more, handleSignals: false });
+    const pawl = await Pawl.open(where, { ...environmentOptions(), ...publicUrl, ...more, handleSignals: false });
     opened.push(pawl);
     return pawl;
   };

@@ -2,10 +2,10 @@ import { PawlError } from "../base/errors.ts";
 import { Pawl } from "../client/pawl.ts";
 import type { Log } from "../core/context.ts";
 import type { Graph } from "../core/graph.ts";
+import { environmentOptions } from "./environment.ts";
 import { loadWork } from "./load.ts";
 import { stderrLog } from "./log.ts";
 import type { Output } from "./output.ts";
-import { publicUrlOption, secretOption } from "./secret.ts";
 
 /** What a worker process is to do. */
 export interface Work {
@@ -37,8 +37,7 @@ export async function beginWork(work: Work, out: Output, labels: object = {}): P
   const { files, url, concurrency, drainMs, name } = work;
   const { workflows, notifiers } = await loadWork(files);
   const pawl = await Pawl.open(url, {
-    ...secretOption(),
-    ...publicUrlOption(),
+    ...environmentOptions(),
     workflows,
     notifiers,
     logger: out.isJson ? jsonLog(out, labels) : stderrLog(out),

@@ -5,7 +5,7 @@ import { PawlError } from "../base/errors.ts";
 import { encodePayload, encodeRecord } from "../core/draft.ts";
 import type { Parked, Resolved } from "../core/journal.ts";
 import { isTerminal } from "../core/transition.ts";
-import { openEntry, openValue } from "../core/values.ts";
+import { openEntry, openKey, openValue } from "../core/values.ts";
 import type { RunSource } from "./run.ts";
 
 /** Refuses here what could not be recorded later. */
@@ -16,7 +16,7 @@ export function sealDecision(codec: Codec, run: string, id: string, decision: Re
 
 /** The step that a decision is about: the one that the run asks about, unless another one of its steps is named. */
 export async function stepOf(
-  { store }: Pick<RunSource, "store">,
+  { store, codec }: Pick<RunSource, "store" | "codec">,
   run: string,
   { detail }: Pick<Parked, "detail">,
   named: string | undefined,
@@ -24,7 +24,7 @@ export async function stepOf(
   const asked = detail?.["step"];
   const step = typeof asked === "string" ? asked : "";
   if (named === undefined || named === step) return step;
-  if ((await store.journal(run)).some(({ key }) => key === named)) return named;
+  if ((await store.journal(run)).some((entry) => openKey(codec, entry) === named)) return named;
   throw new PawlError(
     "invalid_argument",
     `Run ${run} has no step "${named}" to decide about.${step === "" ? "" : ` It asks about "${step}": name that, or none.`}`,

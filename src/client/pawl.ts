@@ -5,29 +5,30 @@ import type { Codec } from "../base/envelope.ts";
 import { PawlError } from "../base/errors.ts";
 import { assertName, createIds, type Ids } from "../base/ids.ts";
 import type { Log } from "../core/context.ts";
+import { encodePayload } from "../core/draft.ts";
 import { ENDS } from "../core/journal.ts";
 import { DEFAULTS } from "../core/limits.ts";
 import type { Notifier } from "../core/notification.ts";
 import type { Observer } from "../core/observer.ts";
+import { type Redaction, Redactors } from "../core/redactor.ts";
 import type { Store } from "../core/store.ts";
 import { isTerminal, publicStatus } from "../core/transition.ts";
 import type { PawlEvent } from "../core/trigger.ts";
-import { sealValue } from "../core/values.ts";
 import type { Workflow } from "../core/workflow.ts";
 import { factsOf } from "../core/workflow-facts.ts";
 import type { Metrics } from "../observe/metrics.ts";
-import { defaultCodec } from "../stores/default-codec.ts";
 import { Registry } from "../worker/registry.ts";
 import { Worker } from "../worker/worker.ts";
 import { type Advanced, type AdvanceOptions, advanceRun } from "./advance.ts";
-import type { AlertOptions } from "./alert-options.ts";
-import { alertRules } from "./alert-options.ts";
+import { type AlertOptions, alertRules } from "./alert-options.ts";
 import { Alerts } from "./alerts.ts";
 import { ApprovalLinks } from "./approval-links.ts";
 import { Approvals } from "./approvals.ts";
 import { callbackSecrets } from "./callback-secrets.ts";
 import { Callbacks } from "./callbacks.ts";
+import { reasonOf } from "./cancel-reason.ts";
 import { Changes } from "./changes.ts";
+import { codecOf } from "./codec-of.ts";
 import { consoleLog, harmless } from "./console-log.ts";
 import { assertSameCancel } from "./decision.ts";
 import { Documents } from "./documents.ts";
@@ -35,6 +36,7 @@ import { type Emitted, Events, type WorkflowTrigger } from "./events.ts";
 import type { ForkOptions } from "./fork-effects.ts";
 import { forkRun, retryRun } from "./fork-run.ts";
 import { assertImported, type ImportOptions, readImport } from "./import.ts";
+import { type EncryptionOptions, Keyring } from "./keyring.ts";
 import { type Machine, machineOf } from "./machine.ts";
 import { reportStep, type StepReport } from "./manual.ts";
 import { type MetricsQuery, readMetrics } from "./metrics.ts";
@@ -53,7 +55,6 @@ import {
   RunHandle,
   type RunSource,
   type RunSummary,
-  reasonOf,
   resultOf,
   rowOf,
   runHasEnded,
@@ -62,6 +63,8 @@ import {
 } from "./run.ts";
 import { listRuns, type Page, type RunQuery } from "./run-list.ts";
 import { type ScheduleOptions, type ScheduleSummary, Schedules } from "./schedules.ts";
+import { sealedStore } from "./sealed-store.ts";
+import { type SecretOrigin, secretSource } from "./secrets.ts";
 import { type StartOptions, type StartPorts, startRun, startSpace } from "./start.ts";
 import { onStopSignals } from "./stop-signals.ts";
 import { isCovered } from "./stranded.ts";
@@ -81,6 +84,12 @@ export interface PawlOptions {
   readonly durability?: "power" | "process";
   /** How values are kept; the default is readable JSON, compressed when large. */
   readonly codec?: Codec;
+  /** Seals everything that users' values are in, whatever the store: AES-256-GCM with these keys. Give all processes of a store the same. Default: nothing is. */
+  readonly encryption?: EncryptionOptions;
+  /** What is taken out of values before they are recorded or logged: properties by name, patterns, or what a function finds. Default: nothing. */
+  readonly redact?: Redaction | readonly Redaction[];
+  /** Where `info.secret(name)` finds what a secret stands for; the first that has it. Default: nowhere. */
+  readonly secrets?: SecretOrigin | readonly SecretOrigin[];
   /** Where warnings and errors go. Default: stderr. */
   readonly logger?: Log;
   readonly clock?: Clock;
@@ -133,6 +142,7 @@ export class Pawl {
   readonly #observation: Observation;
   readonly #registry: Registry;
   readonly #codec: Codec;
+  readonly #redaction: Redactors;
   readonly #log: Log;
   readonly #machine: Machine;
   readonly #ids: Ids;
@@ -148,8 +158,11 @@ export class Pawl {
   /** Opens a store, by default `.pawl/pawl.db`, and with `workflows` begins to work on their runs. */
   static async open(url?: string | Store | PawlOptions, options: PawlOptions = {}): Promise<Pawl> {
     if (typeof url === "object" && !isStore(url)) return Pawl.open(undefined, url);
-    const store = isStore(url) ? url : storeOf(url ?? DEFAULT_STORE, options);
-    const pawl = new Pawl(store, options);
+    const keyring =
+      options.encryption === undefined ? null : new Keyring(options.encryption, machineOf(options).randomBytes);
+    const plain = isStore(url) ? url : storeOf(url ?? DEFAULT_STORE, options);
+    const store = keyring === null ? plain : sealedStore(plain, keyring);
+    const pawl = new Pawl(store, options, keyring);
     await store.open();
     try {
       await pawl.#begin(options);
@@ -160,13 +173,16 @@ export class Pawl {
     return pawl;
   }
 
-  private constructor(store: Store, options: PawlOptions) {
+  private constructor(store: Store, options: PawlOptions, keyring: Keyring | null) {
     this.store = store;
     const rules = alertRules(options.alerts);
     const complete = withLinks(options.publicUrl, () => this.links);
     this.#registry = new Registry(withOwn(options, { complete, hasAlerts: rules !== null }));
-    this.#codec = options.codec ?? defaultCodec;
-    this.#log = harmless(options.logger ?? consoleLog);
+    const sources = secretSource(options.secrets);
+    this.#redaction = new Redactors(options.redact, sources);
+    const log = harmless(options.logger ?? consoleLog);
+    this.#log = this.#redaction.common?.log(log) ?? log;
+    this.#codec = codecOf(options, keyring, this.#redaction.common);
     this.#machine = machineOf(options);
     const { randomBytes } = this.#machine;
     const secrets = callbackSecrets(options.secret);
@@ -191,6 +207,8 @@ export class Pawl {
       host,
       pollMs,
       callbackSecrets: secrets,
+      redaction: this.#redaction,
+      secrets: sources,
     };
     const ids = { alerts: rules, newId: () => this.#ids.next() };
     this.#worker = new Worker(store, workerOptions(options, this.#machine, { ...own, ...ids }), {
@@ -209,6 +227,7 @@ export class Pawl {
       registry: this.#registry,
       worker: this.#worker,
       duplicate: (run) => this.#observation.duplicate(run),
+      redaction: this.#redaction,
     };
     this.#source = {
       store,
@@ -308,7 +327,9 @@ export class Pawl {
     assertSignalName(name);
     const messageId = options.id ?? this.#ids.next();
     assertName("signal id", messageId);
-    const data = sealValue(this.#codec, payload, { run: id, seq: -1, field: `inbox:${messageId}` }, `signal "${name}"`);
+    const text = encodePayload(payload, `signal "${name}"`);
+    const clean = this.#redaction.common?.value(text) ?? text;
+    const data = this.#codec.seal(clean, { run: id, seq: -1, field: `inbox:${messageId}` });
     const delivery = await this.store.deliver({ to: id, id: messageId, kind: "signal", name, data });
     if (delivery === "missing") throw runNotFound(id);
     if (delivery === "ended") throw runHasEnded(id, `signal "${name}"`);
@@ -326,7 +347,8 @@ export class Pawl {
   async cancel(id: string, options: CancelOptions = {}): Promise<CancelOutcome> {
     this.#assertOpen();
     assertName("run id", id);
-    const reason = reasonOf(options);
+    const given = reasonOf(options);
+    const reason = this.#redaction.common?.text(given) ?? given;
     const listener = this.#changes.listen(id);
     try {
       const delivery = await this.store.deliver({

@@ -1,66 +1,21 @@
 // Redaction
 // Takes values out of an exported journal and leaves a mark in their place. What replay goes by stays: entry types, keys, positions, times, child
 // ids. A digest goes with the input it was taken of: for a card number or an address it would be as good as the value.
+import { REDACTED_TAG, REDACTED_TEXT } from "../base/redacted.ts";
+import { TEXT_PLACES, VALUE_FIELDS } from "../core/entry-values.ts";
 import type { ExportedEntry } from "./export.ts";
 
 /** All values, or those with one of these names. */
 export type Redact = "all" | readonly string[];
 
-/** The tag of a value that was taken out; it says what kind of value that was. */
-export const REDACTED_TAG = "$redacted";
-/** Stands for text where the format needs one, and for digests. */
-export const REDACTED_TEXT = "[redacted]";
-
 type Json = Record<string, unknown>;
-
-/** Where the values of users are in a payload. Types that are not here are one whole value. */
-const FIELDS: Readonly<Record<string, readonly string[]>> = {
-  "run.started": ["input", "adopted"],
-  "run.continued": ["input", "state", "adopted", "by", "reason"],
-  "run.cancelling": ["reason"],
-  "run.parked": ["message", "detail"],
-  "run.resolved": ["value"],
-  "run.failed": ["error"],
-  "run.cancelled": ["error"],
-  "run.forked": [],
-  "outcome.recorded": ["value"],
-  "version.changed": [],
-  "step.started": ["input"],
-  "step.failed": ["error"],
-  "effect.planned": [],
-  "effect.unknown": ["error"],
-  "effect.compensated": [],
-  "run.compensating": ["error"],
-  "step.refused": [],
-  "step.reserved": [],
-  "step.spent": [],
-  checkpoint: ["value"],
-  "timer.set": [],
-  "timer.fired": [],
-  "signal.awaited": [],
-  "signal.received": ["payload", "error"],
-  "child.started": [],
-  "child.ended": ["value"],
-  "approval.requested": ["action", "evidence"],
-  "approval.escalated": [],
-  "approval.decided": ["reason", "arguments", "votes"],
-  "callback.opened": [],
-  "callback.ended": ["value", "error", "reason", "detail"],
-  "state.patched": ["value"],
-  note: ["text"],
-  cost: [],
-  patched: [],
-};
-
-/** Fields that must stay text for the entry to keep its shape. */
-const TEXTS = new Set(["run.cancelling reason", "run.parked message", "run.continued by", "run.continued reason"]);
 
 export function redactEntry(entry: ExportedEntry, redact: Redact): ExportedEntry {
   const { type, key, value } = entry;
   const names = redact === "all" ? null : new Set(redact);
   const isNamed = (name: string) => names === null || names.has(name);
   const isWhole = key !== null && (isNamed(key) || isNamed(nameOf(key)));
-  const fields = FIELDS[type];
+  const fields = VALUE_FIELDS[type];
   if (fields === undefined) {
     const isTaken = isWhole || isNamed("output");
     return { ...entry, value: isTaken ? markOf(value) : redactJson(value, isNamed) };
@@ -86,7 +41,7 @@ function redactField(
   if (place === "run.continued state" && !(isWhole || isNamed(field))) return redactJson(value, isNamed);
   if (place === "run.continued state") return mapRecord(value as Json, markOf);
   const isTaken = isWhole || isNamed(field);
-  if (TEXTS.has(place)) return isTaken ? REDACTED_TEXT : value;
+  if (TEXT_PLACES.has(place)) return isTaken ? REDACTED_TEXT : value;
   return isTaken ? markOf(value) : redactJson(value, isNamed);
 }
 

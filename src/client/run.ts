@@ -1,7 +1,7 @@
 import { decode } from "../base/codec.ts";
 import type { Codec } from "../base/envelope.ts";
 import { PawlError } from "../base/errors.ts";
-import { utf8Length } from "../base/utf8.ts";
+import { keyMissing, keyOf } from "../base/sealed-text.ts";
 import type { BudgetStatus } from "../core/budget.ts";
 import type { Ended, Entry, Parked, StoredEntry } from "../core/journal.ts";
 import { type EffectRecord, ledgerOf } from "../core/ledger.ts";
@@ -207,10 +207,11 @@ async function recordedEnd(id: string, { store, codec }: RunSource): Promise<Run
     const [before, last] = await lastTwo(store, row);
     if (last === undefined || last.data === null) continue;
     assertSound(nodeHost, row, last, before?.hash ?? null);
-    return {
-      ok: last.type === "run.succeeded",
-      text: codec.unseal(last.data, { run: id, seq: last.seq, field: "data" }),
-    };
+    const at = { run: id, seq: last.seq, field: "data" };
+    const text = codec.unseal(last.data, at);
+    const key = keyOf(text);
+    if (key !== null) throw keyMissing(key, at);
+    return { ok: last.type === "run.succeeded", text };
   }
   throw missingEnd(id);
 }
@@ -340,6 +341,8 @@ function readField<T>(
   } catch {
     // Named below.
   }
+  const key = keyOf(text);
+  if (key !== null) throw keyMissing(key, { run, seq: -1, field: what });
   throw new PawlError(
     "corrupt_value",
     `The row of run ${run} is damaged: ${what} cannot be read. Restore the store from a backup, or cancel the run; its journal is not touched by this.`,
@@ -379,16 +382,4 @@ async function journalOf(id: string, { store, codec }: RunSource, range?: Journa
 export async function documentOf(id: string, source: RunSource): Promise<StateDocument> {
   const entries = await journalOf(id, source);
   return stateDocument(await rowOf(id, source.store), entries);
-}
-
-/** Why it is cancelled, for people. */
-export function reasonOf({ reason = "" }: CancelOptions): string {
-  if (typeof reason !== "string")
-    throw new PawlError("invalid_argument", `The reason of a cancel is text, not ${typeof reason}. Give a sentence.`);
-  if (utf8Length(reason) <= LIMITS.reasonBytes) return reason;
-  throw new PawlError(
-    "too_large",
-    `The reason takes more than ${LIMITS.reasonBytes} bytes. Give a sentence, and keep the rest elsewhere.`,
-    { fields: { path: "reason", maxBytes: LIMITS.reasonBytes } },
-  );
 }

@@ -14,6 +14,7 @@ import { DEFAULTS } from "../core/limits.ts";
 import { ADVANCE_TAG } from "../core/outline.ts";
 import { assertNotBodiless } from "../core/own-workflows.ts";
 import { pinned } from "../core/pins.ts";
+import type { Redactors } from "../core/redactor.ts";
 import { validate, validateNow } from "../core/schema.ts";
 import type { OpenTransaction } from "../core/sql.ts";
 import type { Needs, NewRun, RunCommit, RunRow, Store, Verdict } from "../core/store.ts";
@@ -55,6 +56,7 @@ export interface StartPorts {
   readonly store: Store;
   readonly host: Host;
   readonly codec: Codec;
+  readonly redaction: Redactors;
   readonly ids: Ids;
   readonly registry: Registry;
   readonly worker: Worker;
@@ -107,12 +109,16 @@ async function startElsewhere(ports: StartPorts, name: string, input: unknown, o
 function startChecked(
   ports: StartPorts,
   target: Target,
-  input: unknown,
+  given: unknown,
   options: StartOptions,
   times = 0,
 ): Promise<string> {
   const { name, version } = target;
-  const text = encodePayload(input, "input");
+  const redactor = ports.redaction.for(target.workflow?.definition);
+  const whole = encodePayload(given, "input");
+  const text = redactor === null ? whole : redactor.value(whole);
+  // What is made of the input is made of what stays of it, as for those who only see the journal.
+  const input = text === whole ? given : decodePayload(text);
   const now = ports.store.clock.now();
   const readable = readableId(target, input, options, now, times);
   const id = options.id ?? readable ?? ports.ids.next();
@@ -122,6 +128,7 @@ function startChecked(
   const create = newRun(ports, id, target, options, { deadline, needs, now });
   const plan = budgetPlan(options.budget, "the start") ?? target.workflow?.definition.budget ?? undefined;
   const budgets = plan === undefined ? undefined : budgetsFor(id, plan, create.readyAt);
+  draft.redactor = redactor;
   draft.create(create);
   const more = {
     ...(budgets !== undefined && { budgets }),

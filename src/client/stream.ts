@@ -16,7 +16,7 @@ import {
 } from "../core/stream-fold.ts";
 import { chunkAddress, type StreamChunk } from "../core/streams.ts";
 import { isTerminal } from "../core/transition.ts";
-import { openEntry, openValue } from "../core/values.ts";
+import { openEntry, openKey, openValue } from "../core/values.ts";
 import { patiently } from "./patiently.ts";
 import type { RunSource } from "./run.ts";
 import { cursorAhead, cursorText, readCursor, type StreamCursor } from "./stream-cursor.ts";
@@ -181,8 +181,8 @@ class StreamReader {
   #open(stored: StoredEntry): ChainedEntry {
     const { hash } = stored;
     if (isLookedInto(stored.type)) return { ...openEntry(this.#source.codec, this.#run, stored), hash };
-    const { seq, at, type, key } = stored;
-    return { seq, at, type, key, payload: null, hash };
+    const { seq, at, type } = stored;
+    return { seq, at, type, key: openKey(this.#source.codec, stored), payload: null, hash };
   }
 
   // Going on

@@ -9,7 +9,7 @@ import { positive } from "./run-list.ts";
 
 type Given = Pick<
   WorkerOptions,
-  "registry" | "codec" | "log" | "host" | "pollMs" | "callbackSecrets" | "alerts" | "newId"
+  "registry" | "codec" | "log" | "host" | "pollMs" | "callbackSecrets" | "alerts" | "newId" | "redaction" | "secrets"
 >;
 
 /** What a worker is told of the options that an engine was opened with. */

@@ -31,7 +31,7 @@ import type { Host } from "./host.ts";
 import { notify } from "./notification.ts";
 import type { Pass } from "./pass.ts";
 import type { InboxRow, WaitChange } from "./store.ts";
-import { type Recorded, readMail } from "./wakeup-delivery.ts";
+import { type Recorded, readMail, recordedText } from "./wakeup-delivery.ts";
 
 /** Where the id of an approval leads to its run, also after the decision. */
 export const APPROVAL_SPACE = "approval";
@@ -123,7 +123,8 @@ export function recordApprovalWakeup(
 
 function decide(pass: Pass, call: ApprovalCall, decided: ApprovalDecided): Recorded {
   const { key } = call;
-  const text = encodeRecord(decided, `decision about approval "${call.spec.name}"`);
+  const given = encodeRecord(decided, `decision about approval "${call.spec.name}"`);
+  const text = recordedText(pass, "approval.decided", key, given);
   pass.draft.appendText(pass.ports.clock.now(), "approval.decided", key, text);
   pass.draft.wait({ close: `approval:${key}` });
   for (const row of pass.mailbox.rows)

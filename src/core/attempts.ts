@@ -5,6 +5,7 @@
 //   A2. An attempt speaks once: its first end counts, a late result after a timeout, a cancel or a drop is refused.
 import { PawlError } from "../base/errors.ts";
 import { type SeededRandom, seededRandom } from "../base/random.ts";
+import type { Secret } from "../base/secret.ts";
 import type { Amounts } from "./budget.ts";
 import type { StepCall } from "./call.ts";
 import { assertSaves, attemptOver, type Saved, savedValue } from "./checkpoints.ts";
@@ -13,6 +14,7 @@ import type { Frame, StepFrame } from "./host.ts";
 import type { KeyScope } from "./key-scope.ts";
 import { LIMITS } from "./limits.ts";
 import type { PassPorts } from "./pass-ports.ts";
+import { secretFor } from "./secret-source.ts";
 import { attemptSeed } from "./seeds.ts";
 import { saySpent } from "./spending-state.ts";
 import type { AttemptStream } from "./streams.ts";
@@ -118,6 +120,11 @@ export class Attempts {
     // Whoever does not wait for it may never look at it either.
     saved.then(() => this.heartbeat(attempt, undefined), forgetNothing);
     return saved;
+  }
+
+  /** Known from then on: what the attempt tells of it is redacted. */
+  secret(attempt: Attempt, secret: string | Secret): Promise<string> {
+    return secretFor(this.#ports.secrets, attempt, secret);
   }
 
   emit(attempt: Attempt, chunk: unknown): void {
@@ -292,6 +299,10 @@ class Attempt implements Frame, StepFrame, StepInfo, Armable {
     if (this.#before !== null) this.#saved = savedValue(this.#before);
     this.#before = null;
     return this.#saved;
+  }
+
+  get secret(): (secret: string | Secret) => Promise<string> {
+    return (secret) => this.#owner.secret(this, secret);
   }
 
   get emit(): (chunk: unknown) => void {

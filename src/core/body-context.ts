@@ -488,7 +488,8 @@ function factsOf(pass: Pass): RunFacts {
 
 /** Log lines appear once, and only when what led to them is durable (P13). */
 function silentInReplay(pass: Pass): Log {
-  const { log, host } = pass.ports;
+  const { host } = pass.ports;
+  const log = pass.redactor === null ? pass.ports.log : pass.redactor.log(pass.ports.log);
   const write = (level: keyof Log) => (message: string, fields?: Readonly<Record<string, unknown>>) => {
     pass.whenDurable(() => host.enter(undefined, () => log[level](message, { run: pass.id, ...fields })));
   };

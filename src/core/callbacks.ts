@@ -15,7 +15,7 @@ import { validateNow } from "./schema.ts";
 import { stableDigest } from "./stable-digest.ts";
 import type { WaitChange } from "./store.ts";
 import { encodeFailure } from "./values.ts";
-import { type Recorded, readMail } from "./wakeup-delivery.ts";
+import { type Recorded, readMail, recordedText } from "./wakeup-delivery.ts";
 import type { CallbackWakeup } from "./wakeups.ts";
 
 /** Where the id of a callback leads to its run. */
@@ -121,7 +121,8 @@ export function recordCallbackWakeup(pass: Pass, wakeup: CallbackWakeup): Record
   return end(pass, call, endedText(pass, call, mail.value as CallbackAnswer));
 }
 
-function end(pass: Pass, { key }: CallbackCall, text: string): Recorded {
+function end(pass: Pass, { key }: CallbackCall, given: string): Recorded {
+  const text = recordedText(pass, "callback.ended", key, given);
   pass.draft.appendText(pass.ports.clock.now(), "callback.ended", key, text);
   pass.draft.wait({ close: `callback:${key}` });
   return { type: "callback.ended", key, payload: decodePayload(text) };

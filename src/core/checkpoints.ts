@@ -36,7 +36,9 @@ export class Checkpoints {
     return new Promise((resolve, reject) => {
       const { draft, ports, body, isClosed, id } = this.#pass;
       if (isClosed || body.isOver || !call.open) throw attemptOver(id, call, attempt);
-      const text = encodePayload({ attempt, value } satisfies Checkpoint, `checkpoint of step "${call.key}"`);
+      const given = encodePayload({ attempt, value } satisfies Checkpoint, `checkpoint of step "${call.key}"`);
+      const { redactor } = this.#pass;
+      const text = redactor === null ? given : redactor.entry("checkpoint", call.key, given);
       draft.appendText(ports.clock.now(), "checkpoint", call.key, text);
       call.saved = { text };
       this.#countProgress();

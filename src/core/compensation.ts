@@ -17,6 +17,7 @@ import { settleOpen } from "./spending.ts";
 import { transition } from "./transition.ts";
 import { EarlierAttempts, isUndoable, UNDO_SUFFIX, type UndoableCall, UndoCall } from "./undoable-call.ts";
 import { encodeFailure } from "./values.ts";
+import { recordedText } from "./wakeup-delivery.ts";
 
 interface Left {
   readonly effect: string;
@@ -135,7 +136,7 @@ function meantBy<T>(error: unknown, actions: readonly T[], keyOf: (action: T) =>
 /** Writes that the body is over and its work is undone; what it had left pending goes (P12). */
 export function recordCompensating(pass: Pass, { ok, ...failed }: BodyResult): Compensating {
   const error = ok ? null : (failed as { error: unknown }).error;
-  const text = encodeFailure({ error } satisfies Compensating);
+  const text = recordedText(pass, "run.compensating", null, encodeFailure({ error } satisfies Compensating));
   const { draft, ports, id } = pass;
   settleOpen(pass);
   draft.appendText(ports.clock.now(), "run.compensating", null, text);

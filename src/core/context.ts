@@ -1,3 +1,4 @@
+import type { Secret } from "../base/secret.ts";
 import type { ApprovalRecord, Approved, ApproveOptions } from "./approval.ts";
 import type { Amounts, BudgetOptions } from "./budget.ts";
 import type { Callback } from "./callback.ts";
@@ -35,6 +36,11 @@ export interface StepInfo {
    * emitted is void if another one begins. Not in a transaction. It is no heartbeat.
    */
   emit(chunk: unknown): void;
+  /**
+   * What a secret stands for, by its name or its handle. It is for this attempt alone: wherever it shows up in what is recorded or logged, it is
+   * taken out. Rejects with `secret_missing` if no provider of this process has it.
+   */
+  secret(secret: string | Secret): Promise<string>;
 }
 
 export type StepKind = "code" | "model" | "api" | "database";

@@ -7,6 +7,7 @@ import { checksum } from "./checksum.ts";
 import type { Host } from "./host.ts";
 import type { EntryType, StoredEntry } from "./journal.ts";
 import { LIMITS } from "./limits.ts";
+import type { Redactor } from "./redactor.ts";
 import type {
   CounterChange,
   Message,
@@ -56,6 +57,8 @@ export class Draft {
   readonly #run: string;
   readonly #host: Host;
   readonly #codec: Codec;
+  /** What is taken out of all that is written here; the pass or whoever makes the draft sets it. */
+  redactor: Redactor | null = null;
   #head: number;
   #hash: string;
   #at: number;
@@ -143,8 +146,12 @@ export class Draft {
     const seq = this.#head;
     if (this.#isHolding(() => this.appendText(at, type, key, text, begins))) return seq;
     const time = at > this.#at ? at : this.#at;
-    const data = text === null ? null : this.#codec.seal(text, { run: this.#run, seq, field: "data" });
-    const entry = { seq, at: time, type, key, data, hash: "" };
+    const clean = text === null || this.redactor === null ? text : this.redactor.entry(type, key, text);
+    const data = clean === null ? null : this.#codec.seal(clean, { run: this.#run, seq, field: "data" });
+    const { names } = this.#codec;
+    // The checksum is taken of what is kept: of a name it would be as good as the name.
+    const kept = names === undefined || key === null ? key : names.seal(key);
+    const entry = { seq, at: time, type, key: kept, data, hash: "" };
     entry.hash = checksum(this.#host, this.#hash, entry);
     // An array that is pushed to makes room for seventeen.
     if (this.#entries.length > 1) this.#entries.push(entry);
@@ -183,7 +190,8 @@ export class Draft {
   wait(change: WaitChange): void {
     if (this.#isHolding(() => this.wait(change))) return;
     const commit = this.#open();
-    commit.waits = [...(commit.waits ?? NOTHING), change];
+    const clean = this.redactor === null ? change : redactedWait(this.redactor, change);
+    commit.waits = [...(commit.waits ?? NOTHING), clean];
   }
 
   state(row: StateRow): void {
@@ -327,6 +335,12 @@ export class Draft {
     this.#after = batch.after.slice(0, kept.after);
     this.#commit = kept.commit;
   }
+}
+
+/** What a wait is about says why a run is parked, with whatever its error said. */
+function redactedWait(redactor: Redactor, change: WaitChange): WaitChange {
+  if (!("open" in change) || change.open.detail === null) return change;
+  return { open: { ...change.open, detail: redactor.detail(change.open.detail) } };
 }
 
 /** What two commits of a run come to that follow each other, apart from their entries. */

@@ -35,7 +35,7 @@ interface End {
 /** Writes the end of a run whose body has returned or thrown. */
 export function endRun(pass: Pass, result: BodyResult): PassEnd {
   settleOpen(pass);
-  const end = endWith(pass, result);
+  const end = redactedEnd(pass, endWith(pass, result));
   if (pass.body.isIncomplete) {
     const { id, ports } = pass;
     pass.draft.onDurable(() => ports.log.error(messageOf(end.value), { run: id, reason: end.stopReason }));
@@ -50,6 +50,14 @@ export function endRun(pass: Pass, result: BodyResult): PassEnd {
 function endWith(pass: Pass, result: BodyResult): End {
   if (pass.cancelling === null || pass.body.isIncomplete) return endOf(pass, result);
   return endOfCancelled(pass.id, pass.cancelling);
+}
+
+/** Whoever waits for the result, and a parent, get what is recorded. */
+function redactedEnd({ redactor }: Pass, end: End): End {
+  if (redactor === null) return end;
+  const text = redactor.entry(`run.${end.state}`, null, end.text);
+  const payload = decodePayload(text);
+  return { ...end, text, value: end.state === "succeeded" ? payload : (payload as Ended).error };
 }
 
 function endOf(pass: Pass, result: BodyResult): End {
@@ -205,7 +213,10 @@ function tellParent(draft: Draft, row: RunRow, parent: ParentLink, ports: Pick<P
 }
 
 /** What the next generation starts with; refuses what cannot be recorded. */
-export function continuedText({ generation, notes, body, workflow, pins, dry }: Pass, input: unknown): string {
+export function continuedText(
+  { generation, notes, body, workflow, pins, dry, redactor }: Pass,
+  input: unknown,
+): string {
   const { budget, structure } = workflow.definition;
   const hasBudgets = body.budgets.length > 0 || budget !== null;
   const continued: Continued = {
@@ -218,7 +229,8 @@ export function continuedText({ generation, notes, body, workflow, pins, dry }: 
     ...(dry !== null && { effects: dry.policy }),
   };
   encodePayload(input, "input of continueAs");
-  return encodeRecord(continued, "run state and input of continueAs");
+  const text = encodeRecord(continued, "run state and input of continueAs");
+  return redactor === null ? text : redactor.entry("run.continued", null, text);
 }
 
 /** Ends a generation: the next one keeps id, inbox and positions, and starts from this entry (P10). */

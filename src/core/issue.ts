@@ -132,6 +132,7 @@ function childBudgets({ body }: Pass, { child, spec }: ChildCall, at: number): P
 
 function firstEntry(pass: Pass, call: ChildCall, create: NewRun, at: number) {
   const draft = new Draft(call.child, { head: 0, hash: call.child, at: 0 }, pass.ports.host, pass.ports.codec);
+  draft.redactor = pass.ports.redaction.for(call.spec.workflow.definition);
   const started: RunStarted = {
     workflow: create.workflow,
     version: create.version,

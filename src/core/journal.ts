@@ -278,6 +278,7 @@ export type ParkReason =
   | "definition_changed"
   | "foreign_await"
   | "invalid_state_document"
+  | "key_missing"
   | "migration_pending"
   | "output_missing"
   | "phase_blocked"

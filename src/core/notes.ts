@@ -48,7 +48,8 @@ export class Notes {
   }
 
   set(key: string, value: unknown): void {
-    const text = encodePayload(value, `state "${key}"`);
+    const given = encodePayload(value, `state "${key}"`);
+    const text = this.#pass.redactor === null ? given : this.#pass.redactor.value(given, key);
     // The body sees what the next generation and everybody else will: the value as it was recorded (I21).
     this.#state.set(key, decodePayload(text));
     if (this.#record("state.patched", key, `{"value":${text}}`) !== "new") return;

@@ -9,6 +9,8 @@ import type { Host } from "./host.ts";
 import type { Entry, StoredEntry } from "./journal.ts";
 import type { MailState } from "./mailbox.ts";
 import type { Pass } from "./pass.ts";
+import type { Redactors } from "./redactor.ts";
+import type { SecretSource } from "./secret-source.ts";
 import type { Sql } from "./sql.ts";
 import type { NewRun, RunCommit, RunRow, Store } from "./store.ts";
 import type { StoreFiles } from "./store-files.ts";
@@ -45,6 +47,10 @@ export interface PassPorts {
   readonly leaseClock: Clock;
   readonly codec: Codec;
   readonly log: Log;
+  /** What is taken out of values before they are recorded. */
+  readonly redaction: Redactors;
+  /** What `info.secret` asks; `null`: this process was given no secrets. */
+  readonly secrets: SecretSource | null;
   /** Chance that is not part of the journal: jitter. */
   random(): number;
   /** The pass has something to write. */

@@ -40,6 +40,7 @@ import { askForMail, wakeupOf } from "./pass-wakeup.ts";
 import { type Pins, pinsOf } from "./pins.ts";
 import { Progress } from "./progress.ts";
 import { recoverSteps } from "./recovery.ts";
+import type { Redactor } from "./redactor.ts";
 import { Replay } from "./replay.ts";
 import { lingers, setAlarm, suspension } from "./rest.ts";
 import { Seeds } from "./seeds.ts";
@@ -69,6 +70,7 @@ export class Pass implements TurnTaker {
   /** Time of the last delivered outcome (P8). */
   now: number;
   readonly replay: Replay;
+  readonly redactor: Redactor | null;
   readonly #outgoing: Outgoing;
   readonly #seeds: Seeds;
   #isLive = false;
@@ -96,6 +98,8 @@ export class Pass implements TurnTaker {
     const scope = new KeyScope("");
     this.frame = { where: "body", run: this.id, pass: this, scope, guard: input.workflow.definition.guard };
     this.draft = input.draft ?? new Draft(this.id, input.chain, ports.host, ports.codec);
+    this.redactor = ports.redaction.for(input.workflow.definition);
+    this.draft.redactor = this.redactor;
     this.#outgoing = new Outgoing(this.draft);
     const isLenient = input.workflow.definition.onMissing === "execute";
     this.#seeds = new Seeds(this.id);

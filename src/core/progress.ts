@@ -16,8 +16,9 @@ export class Progress {
     const text = encodePayload(value, "progress");
     if (!this.#pass.isLive || this.#pass.isClosed) return;
     const { ports } = this.#pass;
+    const { redactor } = this.#pass;
     if (this.#text === null) ports.leaseClock.after(LIMITS.progressEveryMs, () => ports.dirty(this.#pass));
-    this.#text = text;
+    this.#text = redactor === null ? text : redactor.value(text);
   }
 
   /** Puts it into the row of the commit that is being made. */

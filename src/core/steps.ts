@@ -163,8 +163,16 @@ export class Steps implements AttemptEvents {
   /** Puts an outcome in line for its turn. */
   settle(outcome: Outcome): void {
     if (this.#pass.isClosed || (this.#pass.cancelling !== null && !this.#pass.body.isCompensating)) return;
-    this.#ready.push(outcome);
+    this.#ready.push(outcome.type === "step.failed" ? this.#redacted(outcome) : outcome);
     this.#pass.requestTurn();
+  }
+
+  /** The body gets the error that replay will give it. */
+  #redacted(outcome: Outcome): Outcome {
+    const { redactor } = this.#pass;
+    if (redactor === null) return outcome;
+    const text = redactor.entry(outcome.type, outcome.call.key, outcome.text);
+    return { ...outcome, text, payload: decodePayload(text) };
   }
 
   /** Ends a call with this error, whatever its retries. */
@@ -200,7 +208,7 @@ export class Steps implements AttemptEvents {
   }
 
   openStream(call: StepCall): AttemptStream {
-    return new AttemptStream(this.#pass.id, call, this.#pass.ports);
+    return new AttemptStream(this.#pass.id, call, this.#pass.ports, this.#pass.redactor);
   }
 
   isClosed(): boolean {
@@ -209,14 +217,16 @@ export class Steps implements AttemptEvents {
 
   completed(call: StepCall, value: unknown): void {
     if (this.#pass.isClosed || !call.open) return;
+    const { redactor } = this.#pass;
     let text: string;
     try {
       text = encodePayload(value, `result of step "${call.key}"`);
+      if (redactor !== null) text = redactor.value(text);
     } catch (error) {
       return this.failed(call, error);
     }
     if (call.policy.breaker !== undefined) tellBreaker(this.#pass, call, null);
-    const payload = isPlain(value) ? value : decodePayload(text);
+    const payload = redactor === null && isPlain(value) ? value : decodePayload(text);
     if (call instanceof TransactionCall) return this.#transactions?.returned(call, { text, payload });
     this.settle({ call, type: call.endsAs, text, payload });
   }

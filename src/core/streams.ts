@@ -12,6 +12,7 @@ import type { Codec, FieldAddress } from "../base/envelope.ts";
 import { PawlError } from "../base/errors.ts";
 import { type StepCall, TransactionCall } from "./call.ts";
 import { LIMITS } from "./limits.ts";
+import type { Redactor } from "./redactor.ts";
 
 export interface StreamChunk {
   readonly run: string;
@@ -63,6 +64,7 @@ export class AttemptStream {
   readonly #call: StepCall;
   readonly #start: string;
   readonly #ports: StreamPorts;
+  readonly #redactor: Redactor | null;
   #queue: StreamChunk[] = [];
   #queuedBytes = 0;
   #next = 0;
@@ -71,12 +73,13 @@ export class AttemptStream {
   /** Told when the stream is closed and all of it is stored. */
   #stored: (() => void) | null = null;
 
-  constructor(run: string, call: StepCall, ports: StreamPorts) {
+  constructor(run: string, call: StepCall, ports: StreamPorts, redactor: Redactor | null) {
     if (call instanceof TransactionCall) throw inTransaction(run, call);
     this.run = run;
     this.#call = call;
     this.#start = call.start;
     this.#ports = ports;
+    this.#redactor = redactor;
   }
 
   /** Its outcome waits for it. */
@@ -93,7 +96,8 @@ export class AttemptStream {
     const { key } = this.#call;
     const n = this.#next;
     const text = encode(value, { path: `chunk ${n} of step "${key}"`, maxBytes: LIMITS.chunkBytes });
-    const data = this.#ports.codec.seal(text, chunkAddress(this.run, this.#start, n));
+    const clean = this.#redactor === null ? text : this.#redactor.value(text);
+    const data = this.#ports.codec.seal(clean, chunkAddress(this.run, this.#start, n));
     if (this.#queuedBytes + data.length > LIMITS.streamBacklogBytes) throw tooFast(this.run, key);
     this.#next++;
     if (!this.#isBroken) this.#add(data);

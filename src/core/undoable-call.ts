@@ -141,7 +141,7 @@ export class UndoableCall extends StepCall {
 }
 
 function undoInfo(info: StepInfo, undoes: string): UndoInfo {
-  const { key, attempt, heartbeat, spent, save, emit } = info;
+  const { key, attempt, heartbeat, spent, save, emit, secret } = info;
   return {
     key,
     attempt,
@@ -149,6 +149,7 @@ function undoInfo(info: StepInfo, undoes: string): UndoInfo {
     spent,
     save,
     emit,
+    secret,
     undoes,
     // Made on demand, as for every step.
     get signal() {

@@ -1,7 +1,8 @@
 // Values on their way in and out of a store: encoded, sealed with their address, opened again.
 import { decode, encode } from "../base/codec.ts";
 import type { Codec, FieldAddress } from "../base/envelope.ts";
-import { messageOf, PawlError, readProperty } from "../base/errors.ts";
+import { hasCode, messageOf, PawlError, readProperty } from "../base/errors.ts";
+import { keyMissing, keyOf } from "../base/sealed-text.ts";
 import { checksum } from "./checksum.ts";
 import { encodePayload } from "./draft.ts";
 import { isWellFormed } from "./entry-shape.ts";
@@ -20,7 +21,9 @@ export function openValue(codec: Codec, data: string | Uint8Array | null, at: Fi
   try {
     return decode(text);
   } catch (cause) {
-    throw unreadable(at, cause);
+    // A process without any key sees what others have sealed as it is kept.
+    const key = keyOf(text);
+    throw key === null ? unreadable(at, cause) : keyMissing(key, at);
   }
 }
 
@@ -35,7 +38,11 @@ function unreadable({ run, seq, field }: FieldAddress, cause: unknown): PawlErro
 /** Opens stored entries without asking whether they are whole. */
 export function openEntry(codec: Codec, run: string, stored: StoredEntry): Entry {
   const payload = openValue(codec, stored.data, { run, seq: stored.seq, field: "data" });
-  return { seq: stored.seq, at: stored.at, type: stored.type, key: stored.key, payload };
+  return { seq: stored.seq, at: stored.at, type: stored.type, key: openKey(codec, stored), payload };
+}
+
+export function openKey({ names }: Codec, { key }: StoredEntry): string | null {
+  return names === undefined || key === null ? key : names.open(key);
 }
 
 /**
@@ -83,7 +90,7 @@ function openSound(codec: Codec, run: string, entry: StoredEntry): Entry {
   try {
     opened = openEntry(codec, run, entry);
   } catch (cause) {
-    throw malformed(run, entry, cause);
+    throw hasCode(cause, "key_missing") ? cause : malformed(run, entry, cause);
   }
   if (!isWellFormed(opened)) throw malformed(run, entry);
   return opened;

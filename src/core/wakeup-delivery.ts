@@ -5,6 +5,7 @@ import { isCallbackAnswer } from "./callback.ts";
 import { decodePayload, encodeRecord } from "./draft.ts";
 import { isWellFormed } from "./entry-shape.ts";
 import type { ChildEnded, OutcomeType, Parked, SignalReceived } from "./journal.ts";
+import { parkedForKey } from "./missing-key.ts";
 import type { Pass } from "./pass.ts";
 import { validateNow } from "./schema.ts";
 import type { InboxRow } from "./store.ts";
@@ -42,7 +43,7 @@ function record(pass: Pass, wakeup: PlainWakeup, value: unknown): Recorded {
       pass.draft.wait({ close: `signal:${key}` });
       return { type: "timer.fired", key, payload: { wait: true } };
     case "signal": {
-      const text = signalText(wakeup, value);
+      const text = recordedText(pass, "signal.received", key, signalText(wakeup, value));
       pass.draft.appendText(at, "signal.received", key, text);
       pass.draft.wait({ close: `signal:${key}` });
       pass.mailbox.consume(wakeup.row, pass.draft);
@@ -51,12 +52,18 @@ function record(pass: Pass, wakeup: PlainWakeup, value: unknown): Recorded {
     case "child": {
       const ended = value as ChildEnded & { error?: unknown };
       const payload: ChildEnded = { child: ended.child, status: ended.status, value: ended.error ?? ended.value };
-      pass.draft.append(at, "child.ended", key, payload);
+      const text = recordedText(pass, "child.ended", key, encodeRecord(payload, "child.ended"));
+      pass.draft.appendText(at, "child.ended", key, text);
       pass.draft.wait({ close: `child:${key}` });
       pass.mailbox.consume(wakeup.row, pass.draft);
-      return { type: "child.ended", key, payload };
+      return { type: "child.ended", key, payload: pass.redactor === null ? payload : decodePayload(text) };
     }
   }
+}
+
+/** The text of an outcome as it is recorded, for bodies that go on with it. */
+export function recordedText({ redactor }: Pass, type: OutcomeType, key: string | null, text: string): string {
+  return redactor === null ? text : redactor.entry(type, key, text);
 }
 
 /** A payload that does not fit the wait's schema is recorded as what it is: a signal that came, and an error (P7). */
@@ -80,7 +87,7 @@ export function readMail(codec: Codec, run: string, row: InboxRow): Mail {
       error: damagedMail(run, row, new PawlError("corrupt_value", "Its content is not what such a message holds.")),
     };
   } catch (error) {
-    return { error: damagedMail(run, row, error) };
+    return { error: parkedForKey(run, error) ?? damagedMail(run, row, error) };
   }
 }
 

@@ -12,6 +12,7 @@ import type { Uses } from "./journal.ts";
 import { DEFAULTS, STEP_TIMEOUTS_MS } from "./limits.ts";
 import { type Migration, migrationsOf } from "./migration.ts";
 import { type OwnerOption, type Owners, ownersOf } from "./owners.ts";
+import { type Redaction, redactionsOf } from "./redactor.ts";
 import type { RetentionMs } from "./retention.ts";
 import { type Duration, type Retry, retryPolicy } from "./retry.ts";
 import { type RetryBudget, type RetryBudgetOptions, retryBudget } from "./retry-budget.ts";
@@ -61,6 +62,8 @@ export interface WorkflowOptions<I = unknown> {
   readonly breakers?: Readonly<Record<string, BreakerOptions>>;
   /** How many runs may begin in any span of time, over all workers: `{ limit: 100, per: "1m" }`, with `key` for each key. */
   readonly rate?: RateLimit<I>;
+  /** What is taken out of values of its runs before they are recorded, beside what the process says. Default: nothing. */
+  readonly redact?: Redaction | readonly Redaction[];
   /**
    * The versions of what it uses besides its own code, by kind and name: `{ prompts: { review: "3" }, models: { writer: "m-2" } }`. A run keeps those
    * that it was started with: `ctx.run.uses`. Default: none.
@@ -118,6 +121,7 @@ export interface Definition {
   readonly retryBudget: RetryBudget | null;
   readonly breakers: Breakers | null;
   readonly uses: Uses | null;
+  readonly redact: readonly Redaction[] | null;
   /** Makes the ids of runs, where they are made of what they are about; `null` from it: one as for any run. */
   readonly runId: ((facts: NewRunFacts) => string | null) | null;
   readonly versionPolicy: VersionPolicy;
@@ -186,6 +190,7 @@ function definitionOf(options: WorkflowOptions<never>, handler: Handler<unknown,
     retryBudget: options.retryBudget === undefined ? null : retryBudget(options.name, options.retryBudget),
     breakers: options.breakers === undefined ? null : breakerPolicies(options.name, options.breakers),
     uses,
+    redact: options.redact === undefined ? null : redactionsOf(options.redact, `redact of workflow "${options.name}"`),
     versionPolicy: versionPolicyOf(options),
     migrations: migrationsOf(options.migrations, options.name),
     triggers: triggersOf(options.on, `workflow "${options.name}"`),

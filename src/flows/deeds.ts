@@ -263,7 +263,7 @@ function guarded(spec: Spec, check: () => void): Spec {
 }
 
 function stable(info: StepInfo): StepInfo {
-  const { attempt, heartbeat, spent, save, emit } = info;
+  const { attempt, heartbeat, spent, save, emit, secret } = info;
   return {
     key: firstKey(info.key),
     attempt,
@@ -271,6 +271,7 @@ function stable(info: StepInfo): StepInfo {
     spent,
     save,
     emit,
+    secret,
     // Made on demand, as for every step.
     get signal() {
       return info.signal;

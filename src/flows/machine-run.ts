@@ -394,7 +394,7 @@ function later(reason: string, delay: number | string | undefined): RetryableErr
 }
 
 function agentInfo(info: StepInfo, rejected: readonly Rejection[]): AgentInfo {
-  const { key, attempt, heartbeat, spent, save, emit } = info;
+  const { key, attempt, heartbeat, spent, save, emit, secret } = info;
   return {
     key,
     attempt,
@@ -402,6 +402,7 @@ function agentInfo(info: StepInfo, rejected: readonly Rejection[]): AgentInfo {
     spent,
     save,
     emit,
+    secret,
     rejected,
     // Made on demand, as for every step.
     get signal() {

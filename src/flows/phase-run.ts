@@ -267,7 +267,7 @@ export class PhaseRun {
   }
 
   #work(info: StepInfo): PhaseWork<unknown, object> {
-    const { attempt, heartbeat, spent, save, emit } = info;
+    const { attempt, heartbeat, spent, save, emit, secret } = info;
     const outputs = this.#outputs;
     return {
       input: this.#input,
@@ -279,6 +279,7 @@ export class PhaseRun {
       spent,
       save,
       emit,
+      secret,
       get files() {
         return outputs.files();
       },

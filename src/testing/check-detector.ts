@@ -5,6 +5,7 @@ import { decode, encode } from "../base/codec.ts";
 import { messageOf, PawlError } from "../base/errors.ts";
 import type { StepInfo } from "../core/context.ts";
 import type { EffectSpec } from "../core/effect.ts";
+import { secretFor } from "../core/secret-source.ts";
 import { show } from "./explorer/run-end.ts";
 import type { Effect, Recorder } from "./recorder.ts";
 
@@ -106,6 +107,7 @@ function infoFor(key = "run-1/effect", attempt: number): StepInfo {
     async save() {},
     saved: undefined,
     emit() {},
+    secret: (secret) => secretFor(null, { run: "of a test", call: { key } }, secret),
   };
 }
 

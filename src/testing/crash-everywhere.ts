@@ -1,6 +1,7 @@
 // Crash everywhere
 // Attacks a workflow at every point at which its process can die, and tells what of it does not hold.
 import { PawlError } from "../base/errors.ts";
+import type { EncryptionOptions } from "../client/keyring.ts";
 import type { Run } from "../client/run.ts";
 import type { Workflow } from "../core/workflow.ts";
 import { shieldRejections } from "../worker/rejections.ts";
@@ -34,6 +35,8 @@ export interface CrashOptions<I, O> {
   readonly fresh?: () => void | Promise<void>;
   /** What the outside world has seen; compared with the undisturbed run, unless it varies along with a step. */
   readonly observe?: () => unknown;
+  /** As the option of `Pawl.open`: everything is kept sealed meanwhile. Names stay readable. */
+  readonly encryption?: Omit<EncryptionOptions, "names">;
   /** Outside effects with their keys, made by `recorder()`; compared with the undisturbed run, by name and key alone where steps vary. */
   readonly recorder?: Recorder;
 }
@@ -62,6 +65,7 @@ export async function crashEverywhere<I, O>(
       {
         scene: { workflow: workflow as Workflow<never, unknown>, input, script: script as Script | undefined },
         workflows: [...new Set([workflow as Workflow<never, unknown>, ...(options.workflows ?? [])])],
+        encryption: options.encryption,
         book,
         stillness: new Stillness(),
         bodies,

@@ -15,6 +15,7 @@ import type { Host } from "../core/host.ts";
 import { type Entry, entryKind, type Parked } from "../core/journal.ts";
 import { Pass } from "../core/pass.ts";
 import type { PassPorts } from "../core/pass-ports.ts";
+import type { Redactors } from "../core/redactor.ts";
 import type { RunRow } from "../core/store.ts";
 import { Timeouts } from "../core/timeouts.ts";
 import { Turns, type TurnTaker } from "../core/turns.ts";
@@ -33,6 +34,7 @@ export interface DryInput {
   readonly mustEnd: boolean;
   /** How long the code may await something of its own. */
   readonly quietMs: number;
+  readonly redaction: Redactors;
   /** Digests as the journal has them; a redacted one fits any input. */
   readonly digest: (pass: Pass, data: string | Uint8Array) => string;
 }
@@ -133,6 +135,8 @@ class DryPass {
       leaseClock: { ...STILL, after: (ms, fire) => this.#after(Math.min(ms, this.#input.quietMs), fire) },
       codec: jsonCodec,
       log: silent,
+      redaction: this.#input.redaction,
+      secrets: null,
       random: () => 0,
       files: null,
       dirty: () => this.#dirty(),

@@ -3,7 +3,7 @@
 // remembered by name: without it nobody can tell which way the code would have gone.
 import { randomUUID } from "node:crypto";
 import { decode } from "../base/codec.ts";
-import { REDACTED_TAG } from "../client/redact.ts";
+import { REDACTED_TAG } from "../base/redacted.ts";
 
 type Json = Record<string, unknown>;
 

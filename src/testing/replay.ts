@@ -6,14 +6,15 @@ import { decode, encode } from "../base/codec.ts";
 import { type Duration, toMs } from "../base/duration.ts";
 import { jsonCodec } from "../base/envelope.ts";
 import { messageOf, PawlError } from "../base/errors.ts";
+import { REDACTED_TEXT } from "../base/redacted.ts";
 import { damaged, type ExportedRun, readExport } from "../client/export.ts";
-import { REDACTED_TEXT } from "../client/redact.ts";
 import { describeEntry } from "../core/divergence.ts";
 import { Draft } from "../core/draft.ts";
 import { cancelWithoutBody } from "../core/endings.ts";
 import { isWellFormed } from "../core/entry-shape.ts";
 import { type Cancelling, type Continued, type Entry, entryKind } from "../core/journal.ts";
 import type { Pass } from "../core/pass.ts";
+import { type Redaction, Redactors } from "../core/redactor.ts";
 import type { RunRow } from "../core/store.ts";
 import type { Workflow } from "../core/workflow.ts";
 import { installGuard } from "../worker/guard.ts";
@@ -48,6 +49,8 @@ export interface ReplayResult {
 export interface ReplayOptions {
   /** How long the code may await something of its own before it counts as quiet. Default 2 s. */
   readonly quiet?: Duration;
+  /** What the process that made the run has redacted, as its `Pawl.open` had it. The workflow's own rules are known. */
+  readonly redact?: Redaction | readonly Redaction[];
 }
 
 const QUIET_MS = 2000;
@@ -72,7 +75,7 @@ export async function replay<I, O>(
   const quietMs = options.quiet === undefined ? QUIET_MS : toMs(options.quiet, "quiet");
   const undo = [shieldRejections(), ...(code.definition.guard === "error" ? [installGuard(null)] : [])];
   try {
-    return await new Replayed(code, run, quietMs).follow();
+    return await new Replayed(code, run, quietMs, new Redactors(options.redact, null)).follow();
   } finally {
     // Rejections of the last moment are told a little later.
     await new Promise<void>((resolve) => nodeHost.immediate(resolve));
@@ -102,16 +105,18 @@ class Replayed {
   readonly #workflow: Workflow;
   readonly #run: ExportedRun;
   readonly #quietMs: number;
+  readonly #redaction: Redactors;
   readonly #redacted = new RedactedValues();
   readonly #report: Report;
 
-  constructor(workflow: Workflow, run: ExportedRun, quietMs: number) {
+  constructor(workflow: Workflow, run: ExportedRun, quietMs: number, redaction: Redactors) {
     const { definition } = workflow;
     // A body that only gets a warning goes the same way without one.
     const guard = definition.guard === "error" ? "error" : "off";
     this.#workflow = { ...workflow, definition: { ...definition, guard } };
     this.#run = run;
     this.#quietMs = quietMs;
+    this.#redaction = redaction;
     this.#report = new Report(run, this.#redacted);
   }
 
@@ -161,6 +166,7 @@ class Replayed {
       chain: { head: (last?.seq ?? -1) + 1, hash: this.#run.run.id, at: last?.at ?? 0 },
       mustEnd,
       quietMs: this.#quietMs,
+      redaction: this.#redaction,
       digest: digestIn,
     });
   }

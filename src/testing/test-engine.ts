@@ -23,7 +23,17 @@ import { type ClientTime, LEASE_MS, LEASE_STEP_MS, VirtualTime } from "./explore
 export interface TestEngineOptions
   extends Pick<
     PawlOptions,
-    "alerts" | "codec" | "concurrency" | "logger" | "notifiers" | "observers" | "retention" | "secret"
+    | "alerts"
+    | "codec"
+    | "concurrency"
+    | "encryption"
+    | "logger"
+    | "notifiers"
+    | "observers"
+    | "redact"
+    | "retention"
+    | "secret"
+    | "secrets"
   > {
   /** The workflows under test, children included. */
   readonly workflows: readonly Workflow<never, unknown>[];

@@ -9,6 +9,7 @@ import { cancelError, cancelWithoutBody, parkFields, recordableCancel, writePark
 import { needsOf } from "../core/flow-control.ts";
 import type { ChildEnded, ChildStarted, Continued, Entry, Parked, Resolved, RunStarted } from "../core/journal.ts";
 import { LIMITS } from "../core/limits.ts";
+import { parkedForKey } from "../core/missing-key.ts";
 import { notifyIncomplete } from "../core/notification.ts";
 import { Pass } from "../core/pass.ts";
 import type { PassPorts } from "../core/pass-ports.ts";
@@ -313,6 +314,8 @@ export function parkRefused(claimed: ClaimedRun, ports: PassPorts, error: unknow
 }
 
 function corrupted(run: string, error: unknown): Parked {
+  const forKey = parkedForKey(run, error);
+  if (forKey !== null) return forKey;
   const message = messageOf(error);
   const fields = readProperty(error, "fields");
   return {

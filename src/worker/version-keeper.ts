@@ -1,6 +1,6 @@
 // The version keeper
 // Looks after runs whose version no worker has: parks them for somebody to decide, takes up parked ones whose version is back, and migrates those
-// that somebody wants migrated.
+// that somebody wants migrated. Runs that wait for a key which this worker has are taken up, too.
 //
 //   VK1. A version counts as missing only after this worker has found no live worker for it for a whole grace time: a rolling deployment is no
 //        mismatch. What it has seen is forgotten with the process.
@@ -119,7 +119,8 @@ export class VersionKeeper {
     for (const wait of waits) {
       if (isStopping()) return;
       if (wait.name === "migration_pending") await this.#migratePending(wait);
-      else if (this.#canGoOn(wait)) await this.#takeUp(wait.run);
+      else if (this.#canGoOn(wait)) await this.#takeUp(wait.run, { choice: "old", value: WITH_DEFINITION });
+      else if (this.#hasKey(wait)) await this.#takeUp(wait.run, { choice: "retry", value: WITH_KEY });
     }
   }
 
@@ -133,13 +134,18 @@ export class VersionKeeper {
     return code !== undefined && code.definition.structure === saved;
   }
 
+  /** The key that its values are sealed with is here. */
+  #hasKey({ name, detail }: WaitRow): boolean {
+    const { key } = detailOf(detail);
+    return name === "key_missing" && key !== null && this.#parts.ports.codec.holds?.(key) === true;
+  }
+
   /** As if somebody had decided so; whoever has decided before is first. */
-  async #takeUp(run: string): Promise<void> {
+  async #takeUp(run: string, decision: Resolved): Promise<void> {
     const { store, ports } = this.#parts;
     const row = await store.run(run);
     if (row === null || row.state !== "parked" || row.owner !== null || row.readyAt !== null) return;
     const id = `decision-${row.head}`;
-    const decision: Resolved = { choice: "old", value: { by: "a worker that has its definition" } };
     const data = ports.codec.seal(encodeRecord(decision, "decision"), { run, seq: -1, field: `inbox:${id}` });
     await store.deliver({ to: run, id, kind: "decision", name: "", data });
     ports.mailed();
@@ -221,10 +227,14 @@ function nameOf({ workflow, version }: UnclaimedRow): string {
   return `${workflow} ${version}`;
 }
 
+const WITH_DEFINITION = { by: "a worker that has its definition" };
+const WITH_KEY = { by: "a worker that has its key" };
+
 interface ParkDetail {
   readonly saved: string | null;
   readonly version: string | null;
   readonly by: string | null;
+  readonly key: string | null;
 }
 
 /** What a wait says of its park; nothing where that cannot be read. */
@@ -233,8 +243,9 @@ function detailOf(text: string | null): ParkDetail {
     typeof record[key] === "string" ? (record[key] as string) : null;
   try {
     const { detail } = JSON.parse(text ?? "null") as { readonly detail: Record<string, unknown> };
-    return { saved: textAt(detail, "saved"), version: textAt(detail, "version"), by: textAt(detail, "by") };
+    const [saved, version] = [textAt(detail, "saved"), textAt(detail, "version")];
+    return { saved, version, by: textAt(detail, "by"), key: textAt(detail, "key") };
   } catch {
-    return { saved: null, version: null, by: null };
+    return { saved: null, version: null, by: null, key: null };
   }
 }

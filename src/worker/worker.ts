@@ -19,6 +19,8 @@ import { NOTIFY_WORKFLOW } from "../core/notification.ts";
 import { isOvertaken } from "../core/outgoing.ts";
 import { Pass } from "../core/pass.ts";
 import type { AdoptedChild, PassEnd, PassPorts } from "../core/pass-ports.ts";
+import type { Redactors } from "../core/redactor.ts";
+import type { SecretSource } from "../core/secret-source.ts";
 import { takeRefusal } from "../core/spending.ts";
 import type { ClaimedRun, NewRun, ProcessIdentity, RunCommit, Store, Verdict } from "../core/store.ts";
 import { Timeouts } from "../core/timeouts.ts";
@@ -57,6 +59,8 @@ export interface WorkerOptions {
   readonly retention: { readonly succeededMs: number; readonly failedMs: number } | null;
   readonly codec: Codec;
   readonly host: Host;
+  readonly redaction: Redactors;
+  readonly secrets: SecretSource | null;
   readonly callbackSecrets: CallbackSecrets | null;
   /** What fires alerts; `null`: this process looks for none. */
   readonly alerts: AlertRules | null;
@@ -378,13 +382,15 @@ export class Worker {
   }
 
   #makePorts(): PassPorts {
-    const { host, codec, log, random, callbackSecrets } = this.#options;
+    const { host, codec, log, random, callbackSecrets, redaction, secrets } = this.#options;
     const timeouts = new Timeouts(host);
     return {
       host,
       files: this.#store.files ?? null,
       codec,
       log,
+      redaction,
+      secrets,
       random,
       callbackSecrets,
       turns: this.committer.turns,

@@ -54,9 +54,9 @@ interface WorldOptions {
 export async function openWorld(kind: StoreKind, options: WorldOptions = {}): Promise<World> {
   const clock = steppedClock();
   const leaseClock = options.leaseClock ?? systemClock;
-  const { store, leave } = await emptyStore(kind, clock, leaseClock);
+  const { store, leave, folder } = await emptyStore(kind, clock, leaseClock);
   await store.open();
-  const world = new World(store, clock, options.pulse === true);
+  const world = new World(store, clock, options.pulse === true, folder);
   onTestFinished(async () => {
     try {
       await world.finish();
@@ -72,14 +72,14 @@ async function emptyStore(
   kind: StoreKind,
   clock: Clock,
   leaseClock: Clock,
-): Promise<{ readonly store: Store; leave(): void }> {
+): Promise<{ readonly store: Store; readonly folder?: string; leave(): void }> {
   if (kind === "memory") return { store: memoryStore({ clock, leaseClock }), leave: () => {} };
   if (kind === "postgres") return emptyPostgresStore({ clock, leaseClock });
   const folder = mkdtempSync(join(tmpdir(), "pawl-behaviour-"));
   const options = { clock, leaseClock, durability: "process" } as const;
   const store =
     kind === "file" ? fileStore(join(folder, "state"), options) : sqliteStore(join(folder, "pawl.db"), options);
-  return { store, leave: () => rmSync(folder, { recursive: true, force: true }) };
+  return { store, folder, leave: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
 export class World {
@@ -90,9 +90,12 @@ export class World {
   /** Those that are being opened as well: they may be at work before anybody has them in hand. */
   readonly #mortals: Mortal[] = [];
   readonly #hasPulse: boolean;
+  /** Where it is kept, for a store in files. */
+  readonly folder: string | null;
 
-  constructor(store: Store, clock: SteppedClock, hasPulse: boolean) {
+  constructor(store: Store, clock: SteppedClock, hasPulse: boolean, folder: string | null = null) {
     this.store = store;
+    this.folder = folder;
     this.clock = clock;
     this.#hasPulse = hasPulse;
   }

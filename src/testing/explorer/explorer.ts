@@ -2,7 +2,9 @@
 // Plays a workflow once undisturbed and writes down every point; then again for every point and every way in which it can go wrong there,
 // and compares. What cannot be told apart is played once: where nothing in the store, in the outside world or in flight has changed since an
 // earlier point, a crash finds the same.
+
 import { seededRandom } from "../../base/random.ts";
+import type { EncryptionOptions } from "../../client/keyring.ts";
 import type { Effect, RecordBook } from "../recorder.ts";
 import { Choices } from "./choices.ts";
 import { CRASH_MODES, type CrashMode, type CrashPoint, modesAt } from "./crash-point.ts";
@@ -22,6 +24,7 @@ const REPLAYED_EVERY = 4;
 export interface Explored {
   readonly scene: Scene;
   readonly workflows: Workflows;
+  readonly encryption?: EncryptionOptions | undefined;
   readonly book: RecordBook | null;
   readonly stillness: Stillness;
   readonly bodies: BodyWorlds;
@@ -169,9 +172,17 @@ export class Explorer {
   }
 
   #world(inject: WorldSetup["inject"], from?: WorldSetup["from"]): World {
-    const { workflows, stillness, bodies } = this.#explored;
+    const { workflows, stillness, bodies, encryption } = this.#explored;
     const history = this.#histories++;
-    return new World({ workflows, stillness, bodies, history, inject, ...(from === undefined ? {} : { from }) });
+    return new World({
+      workflows,
+      encryption,
+      stillness,
+      bodies,
+      history,
+      inject,
+      ...(from === undefined ? {} : { from }),
+    });
   }
 
   #isReplayed(journals: Outcome["journals"]): boolean {

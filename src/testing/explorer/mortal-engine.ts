@@ -9,6 +9,7 @@ import type { Clock } from "../../base/clock.ts";
 import { jsonCodec } from "../../base/envelope.ts";
 import { PawlError } from "../../base/errors.ts";
 import { type SeededRandom, seededRandom } from "../../base/random.ts";
+import type { EncryptionOptions } from "../../client/keyring.ts";
 import { onMachine } from "../../client/machine.ts";
 import { Pawl } from "../../client/pawl.ts";
 import type { StepCall } from "../../core/call.ts";
@@ -50,6 +51,7 @@ export interface EngineEvents {
 export interface EngineSetup {
   readonly store: Store;
   readonly workflows: readonly Workflow<never, unknown>[];
+  readonly encryption?: EncryptionOptions | undefined;
   /** 0 for the first engine of a history. */
   readonly number: number;
   readonly seed: string;
@@ -89,7 +91,7 @@ export class MortalEngine {
   }
 
   async open(): Promise<Pawl> {
-    const { workflows, seed } = this.#setup;
+    const { workflows, seed, encryption } = this.#setup;
     const chance = seededRandom(`${seed} engine ${this.number}`);
     const options = {
       workflows,
@@ -98,6 +100,7 @@ export class MortalEngine {
       retention: false as const,
       alerts: false as const,
       codec: jsonCodec,
+      ...(encryption !== undefined && { encryption }),
       lease: LEASE_MS,
       poll: LEASE_STEP_MS,
       name: `engine ${this.number}`,

@@ -4,8 +4,11 @@
 //
 //   WO1. Wall time, which sleeps, timeouts and deadlines follow, never moves because of a crash: what a run sees of it is the same in every
 //        history. Leases, polls and watchdogs follow a clock of their own.
+
 import { type ManualClock, manualClock } from "../../base/clock.ts";
 import { seededRandom } from "../../base/random.ts";
+import { type EncryptionOptions, Keyring } from "../../client/keyring.ts";
+import { sealedStore } from "../../client/sealed-store.ts";
 import type { Log } from "../../core/context.ts";
 import type { Frame } from "../../core/host.ts";
 import type { StoredEntry } from "../../core/journal.ts";
@@ -59,6 +62,7 @@ interface Passed {
 
 export interface WorldSetup {
   readonly workflows: Workflows;
+  readonly encryption?: EncryptionOptions | undefined;
   readonly stillness: Stillness;
   readonly bodies: BodyWorlds;
   /** Tells histories apart: what engines after the first one draw differs between them. */
@@ -94,6 +98,9 @@ export class World {
   readonly errors: string[] = [];
   readonly #setup: WorldSetup;
   readonly #tables: Tables;
+  /** What engines see of the store: values as they are kept. */
+  readonly #kept: Store;
+  readonly #keyring: Keyring | null;
   readonly #inFlight = new Set<BodyStart>();
   /** By run: how long its journal was when its body began. */
   readonly #begun = new Map<string, number>();
@@ -109,7 +116,9 @@ export class World {
     this.leaseClock = manualClock(START);
     this.#tables = from?.moment.tables() ?? emptyTables();
     const clocks = { clock: this.clock, leaseClock: this.leaseClock };
-    this.store = elsewhere?.open(clocks) ?? storeOver(this.#tables, clocks);
+    this.#kept = elsewhere?.open(clocks) ?? storeOver(this.#tables, clocks);
+    this.#keyring = setup.encryption === undefined ? null : new Keyring(setup.encryption);
+    this.store = this.#keyring === null ? this.#kept : sealedStore(this.#kept, this.#keyring);
     this.starts = from?.starts.slice(0, from.moment.starts) ?? [];
     this.ends = from?.ends.slice(0, from.moment.ends) ?? [];
     this.#commits = from?.moment.commits ?? 0;
@@ -174,9 +183,15 @@ export class World {
     return JSON.stringify([this.clock.now(), runs, [...this.#tables.counters]]);
   }
 
-  /** A run's entries, not copied. */
+  /** A run's entries, not copied unless they are sealed. */
   journal(run: string): readonly StoredEntry[] {
-    return this.#tables.runs.get(run)?.journal ?? [];
+    const journal = this.#tables.runs.get(run)?.journal ?? [];
+    const keyring = this.#keyring;
+    if (keyring === null) return journal;
+    return journal.map((entry) => {
+      const { data, seq } = entry;
+      return data === null ? entry : { ...entry, data: keyring.open(data, { run, seq, field: "data" }) };
+    });
   }
 
   /** This run alone, as a fenced worker would have left it just before its last entry. */
@@ -205,7 +220,8 @@ export class World {
     const number = this.engines.length + (this.#setup.from === undefined ? 0 : 1);
     const engine = new MortalEngine(
       {
-        store: this.store,
+        store: this.#kept,
+        encryption: this.#setup.encryption,
         workflows: watchedWorkflows(this.#setup.workflows, (call) => void this.late.push(call)),
         number,
         seed: number === 0 ? "first" : `history ${this.#setup.history}`,

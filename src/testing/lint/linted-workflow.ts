@@ -136,6 +136,7 @@ const NO_INFO: StepInfo = {
   async save() {},
   saved: undefined,
   emit() {},
+  secret: async () => "a secret of a test",
 };
 
 function isGiven(options: unknown): options is StepOptions & Partial<UndoableStepOptions<unknown>> {
