@@ -34,12 +34,12 @@ export interface ObservationPorts {
 
 export class Observation {
   readonly ports: ObservationPorts;
-  readonly counters = new OperatingCounters();
+  readonly counters: OperatingCounters = new OperatingCounters();
   readonly watch: AlertWatch | null;
   /** The machine as runs see it: observers may be around what their steps do. */
   readonly host: Host;
   /** What runs that have ended have come to, for metrics. */
-  readonly facts = new Map<string, RunFacts>();
+  readonly facts: Map<string, RunFacts> = new Map();
   readonly #observers: readonly Observer[];
   readonly #broken = new Set<Observer>();
   readonly #lookups = new Set<Promise<void>>();
@@ -53,7 +53,10 @@ export class Observation {
     this.#observers = [...observers, ...(logger === undefined ? [] : [runLog(harmless(logger))])];
     this.host = this.#hostOf(ports.host);
     const journal = async (run: string) =>
-      (await ports.store.journal(run)).map((entry) => openEntry(ports.codec, run, entry));
+      (await ports.store.journal(run)).map((entry) => ({
+        ...openEntry(ports.codec, run, entry),
+        hash: entry.hash,
+      }));
     for (const observer of this.#observers) this.#guarded(observer, () => observer.watch?.({ journal }));
   }
 
@@ -111,7 +114,7 @@ export class Observation {
       const { step } = frame ?? {};
       if (frame === undefined || step === undefined) return host.enter(frame, fn, arg as A);
       const { row: run } = frame.pass as { readonly row: ObservedRun };
-      const attempt = { run, step: step.call.key, attempt: step.attempt };
+      const attempt = { run, step: step.call.key, attempt: step.attempt, start: step.call.start };
       const call = () => host.enter(frame, fn, arg as A);
       return around.reduce<() => T>((inner, one) => () => one.around?.(attempt, inner) as T, call)();
     };

@@ -4,7 +4,6 @@ import { type Duration, toMs } from "../base/duration.ts";
 import type { Codec } from "../base/envelope.ts";
 import { PawlError } from "../base/errors.ts";
 import { assertName, createIds, type Ids } from "../base/ids.ts";
-import { utf8Length } from "../base/utf8.ts";
 import type { Log } from "../core/context.ts";
 import { ENDS, type Entry } from "../core/journal.ts";
 import { DEFAULTS, LIMITS } from "../core/limits.ts";
@@ -20,8 +19,7 @@ import { defaultCodec } from "../stores/default-codec.ts";
 import { Registry } from "../worker/registry.ts";
 import { Worker } from "../worker/worker.ts";
 import { type Advanced, type AdvanceOptions, advanceRun } from "./advance.ts";
-import type { AlertOptions } from "./alert-options.ts";
-import { alertRules } from "./alert-options.ts";
+import { type AlertOptions, alertRules } from "./alert-options.ts";
 import { Alerts } from "./alerts.ts";
 import { alertsWorkflow } from "./alerts-run.ts";
 import { Approvals } from "./approvals.ts";
@@ -29,6 +27,7 @@ import { callbackSecrets } from "./callback-secrets.ts";
 import { Callbacks } from "./callbacks.ts";
 import { Changes } from "./changes.ts";
 import { consoleLog, harmless } from "./console-log.ts";
+import { reasonOf } from "./cancel-reason.ts";
 import { assertSameCancel } from "./decision.ts";
 import { Documents } from "./documents.ts";
 import { forkCommit, forkPoint, retryPoint, soundStart } from "./fork.ts";
@@ -495,15 +494,4 @@ function withOwn({ workflows = [], notifiers = [] }: PawlOptions, hasAlerts: boo
 
 function isStore(value: unknown): value is Store {
   return typeof value === "object" && value !== null && typeof (value as { commit?: unknown }).commit === "function";
-}
-
-function reasonOf({ reason = "" }: CancelOptions): string {
-  if (typeof reason !== "string")
-    throw new PawlError("invalid_argument", `The reason of a cancel is text, not ${typeof reason}. Give a sentence.`);
-  if (utf8Length(reason) <= LIMITS.reasonBytes) return reason;
-  throw new PawlError(
-    "too_large",
-    `The reason takes more than ${LIMITS.reasonBytes} bytes. Give a sentence, and keep the rest elsewhere.`,
-    { fields: { path: "reason", maxBytes: LIMITS.reasonBytes } },
-  );
 }

@@ -15,16 +15,7 @@ import { callSite } from "./call-site.ts";
 import { deliverNext } from "./deliver-next.ts";
 import { type Divergence, driftOf } from "./divergence.ts";
 import { type Batch, Draft } from "./draft.ts";
-import {
-  type BodyResult,
-  cancelError,
-  continuedText,
-  continueRun,
-  endRun,
-  parkFields,
-  parkRun,
-  runEnded,
-} from "./endings.ts";
+import { type BodyResult, cancelError, continuedText, continueRun, endRun, parkRun, runEnded } from "./endings.ts";
 import { issueOutsideTurn, placeTogether, releaseHeld, tellOfLostCall } from "./foreign-calls.ts";
 import type { Frame } from "./host.ts";
 import { recordCall } from "./issue.ts";
@@ -408,7 +399,6 @@ export class Pass implements TurnTaker {
     if (this.isClosed) return;
     const error = () => new PawlError("run_parked", parked.message, { fields: { run: this.id } });
     this.#finish(parkRun(this, parked), error);
-    this.draft.onDurable(() => this.ports.log.error(parked.message, parkFields(this.row, parked)));
   }
 
   #finish(final: PassEnd, why: () => PawlError): void {
