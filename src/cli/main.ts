@@ -3,6 +3,7 @@ import { Command, CommanderError } from "commander";
 import { addAdvance } from "./advance.ts";
 import { addAgents } from "./agents.ts";
 import { addAnswer, addRevoke } from "./answer.ts";
+import { addAlerts } from "./alerts.ts";
 import { addApprovals } from "./approvals.ts";
 import { addApprove, addDeny, addRequestChanges } from "./approve.ts";
 import { addBackup } from "./backup.ts";
@@ -27,6 +28,7 @@ import { addReplay } from "./replay.ts";
 import { addResolve } from "./resolve.ts";
 import { addRetry } from "./retry.ts";
 import { addRun } from "./run.ts";
+import { addMetrics } from "./metrics.ts";
 import { addSchedules } from "./schedules.ts";
 import { addShow } from "./show.ts";
 import { addSignal } from "./signal.ts";
@@ -47,6 +49,7 @@ const GROUPS: readonly (readonly [title: string, commands: readonly ((program: C
   ["Playbooks:", [addPlaybook, addMcp]],
   ["Callbacks:", [addAnswer, addRevoke]],
   ["Schedules:", [addSchedules]],
+  ["Operation:", [addAlerts, addMetrics]],
   ["Test:", [addCheck, addTest, addReplay]],
   ["Look after the store:", [addWorkers, addAgents, addDoctor, addBackup]],
   ["Help:", [addExitCodes]],
