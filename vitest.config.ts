@@ -39,6 +39,8 @@ const alias = [
   { find: /^pawl\/guards$/, replacement: source("guards/index.ts") },
   { find: /^pawl\/agent$/, replacement: source("agent/index.ts") },
   { find: /^pawl\/ai$/, replacement: source("ai/index.ts") },
+  { find: /^pawl\/server\/client$/, replacement: source("server/client.ts") },
+  { find: /^pawl\/server$/, replacement: source("server/index.ts") },
   { find: /^pawl\/testing$/, replacement: source("testing/index.ts") },
   ...otherAi(process.env["PAWL_TEST_AI"]),
 ];

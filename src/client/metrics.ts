@@ -3,7 +3,8 @@
 import { PawlError } from "../base/errors.ts";
 import { LIMITS } from "../core/limits.ts";
 import { isOwnWorkflow } from "../core/own-workflows.ts";
-import type { RunQuery, RunRow, Store } from "../core/store.ts";
+import type { RunQuery } from "../core/run-query.ts";
+import type { RunRow, Store } from "../core/store.ts";
 import { isTerminal, RUN_STATES, type RunState } from "../core/transition.ts";
 import { openEntry } from "../core/values.ts";
 import {

@@ -4,11 +4,12 @@
 import type { Codec } from "../base/envelope.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Ids } from "../base/ids.ts";
-import type { AlertRules } from "../core/alert.ts";
+import type { AlertKind, AlertRules } from "../core/alert.ts";
 import type { Log } from "../core/context.ts";
 import type { Frame, Host } from "../core/host.ts";
 import type { StoredEntry } from "../core/journal.ts";
 import type { ObservedRun, Observer } from "../core/observer.ts";
+import type { Owners } from "../core/owners.ts";
 import type { RunCommit, Store } from "../core/store.ts";
 import { openEntry } from "../core/values.ts";
 import { OperatingCounters } from "../observe/operating-counters.ts";
@@ -32,6 +33,20 @@ export interface ObservationPorts {
   sent(): void;
 }
 
+/** Which of a workflow's owners an alert is for. */
+const MATTERS_OF: Readonly<Record<AlertKind, keyof Owners>> = {
+  retry_storm: "failed",
+  stuck_approval: "waiting",
+  duplicate_effect: "failed",
+  replay_failure: "stuck",
+  stranded_run: "stuck",
+  orphaned_run: "stuck",
+  parked_run: "stuck",
+  compensation_incomplete: "compensating",
+  budget_near: "stuck",
+  budget_exceeded: "stuck",
+};
+
 export class Observation {
   readonly ports: ObservationPorts;
   readonly counters: OperatingCounters = new OperatingCounters();
@@ -47,7 +62,8 @@ export class Observation {
   constructor({ observers = [], logger }: PawlOptions, ports: ObservationPorts) {
     this.ports = ports;
     const { rules, registry } = ports;
-    const ownerOf = (workflow: string) => registry.newest(workflow)?.definition.owner ?? null;
+    const ownerOf = (workflow: string, kind: AlertKind) =>
+      registry.newest(workflow)?.definition.owners[MATTERS_OF[kind]] ?? null;
     this.watch = rules === null ? null : new AlertWatch({ ...ports, rules, ownerOf });
     // Without a logger only what somebody should act on is shown: the rest is not worth making.
     this.#observers = [...observers, ...(logger === undefined ? [] : [runLog(harmless(logger))])];

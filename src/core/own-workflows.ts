@@ -3,11 +3,11 @@ import { ALERTS_WORKFLOW } from "./alert.ts";
 import { NOTIFY_WORKFLOW } from "./notification.ts";
 import { assertNoSchedule, SCHEDULE_WORKFLOW } from "./slot-run.ts";
 
-const OWN: ReadonlySet<string> = new Set([SCHEDULE_WORKFLOW, NOTIFY_WORKFLOW, ALERTS_WORKFLOW]);
+/** The engine's own: their runs keep schedules and alerts, or send notifications, and people do not look for them. */
+export const OWN_WORKFLOWS: readonly string[] = [SCHEDULE_WORKFLOW, NOTIFY_WORKFLOW, ALERTS_WORKFLOW];
 
-/** Whether a workflow is one of the engine's own: its runs keep schedules and alerts, or send notifications, and people do not look for them. */
 export function isOwnWorkflow(workflow: string): boolean {
-  return OWN.has(workflow);
+  return OWN_WORKFLOWS.includes(workflow);
 }
 
 /** Some runs have no body, and only the engine makes them. */
