@@ -35,6 +35,7 @@ class LongestFirst extends BaseSequencer {
 const alias = [
   { find: /^pawl$/, replacement: source("index.ts") },
   { find: /^pawl\/notify$/, replacement: source("notify/index.ts") },
+  { find: /^pawl\/otel$/, replacement: source("otel/index.ts") },
   { find: /^pawl\/guards$/, replacement: source("guards/index.ts") },
   { find: /^pawl\/agent$/, replacement: source("agent/index.ts") },
   { find: /^pawl\/ai$/, replacement: source("ai/index.ts") },
@@ -96,7 +97,7 @@ const NEIGHBOURS = [
 ];
 
 const FOLDERS =
-  "attacks,behaviour,check,crash,determinism,explorer,file-store,guards,notify,postgres,replay,sealed,simulation,transactions".split(
+  "attacks,behaviour,check,crash,determinism,explorer,file-store,guards,notify,observe,postgres,replay,sealed,simulation,transactions".split(
     ",",
   );
 

@@ -18,6 +18,7 @@ const ENTRIES = [
   // What package.json exports, and the command.
   "index",
   "notify/index",
+  "otel/index",
   "guards/index",
   "agent/index",
   "ai/index",

@@ -18,7 +18,7 @@ const LAYERS = [
   ["base"],
   ["core"],
   ["files"],
-  ["stores", "worker", "flows", "notify", "observe"],
+  ["stores", "worker", "flows", "notify", "observe", "otel"],
   ["client", "guards"],
   ["index"],
   ["agent", "server", "testing"],

@@ -34,6 +34,7 @@ export const EXIT_CODES_HELP: string = [
 ].join("\n");
 
 const BY_ERROR: Partial<Record<ErrorCode, ExitCode>> = {
+  alert_not_found: EXIT.notFound,
   approval_not_found: EXIT.notFound,
   callback_not_found: EXIT.notFound,
   run_not_found: EXIT.notFound,

@@ -3,6 +3,7 @@ import { Command, CommanderError } from "commander";
 import { packageVersion } from "../client/package-version.ts";
 import { addAdvance } from "./advance.ts";
 import { addAgents } from "./agents.ts";
+import { addAlerts } from "./alerts.ts";
 import { addAnswer, addRevoke } from "./answer.ts";
 import { addApprovals } from "./approvals.ts";
 import { addApprove, addDeny, addRequestChanges } from "./approve.ts";
@@ -28,6 +29,7 @@ import { addKeys } from "./keys.ts";
 import { addLink } from "./link.ts";
 import { addLs } from "./ls.ts";
 import { addMcp } from "./mcp.ts";
+import { addMetrics } from "./metrics.ts";
 import { addNext } from "./next.ts";
 import { addPlaybook } from "./playbook.ts";
 import { addPurge } from "./purge.ts";
@@ -56,6 +58,7 @@ const GROUPS: readonly (readonly [title: string, commands: readonly ((program: C
   ["Playbooks:", [addPlaybook, addMcp]],
   ["Callbacks:", [addAnswer, addRevoke]],
   ["Schedules:", [addSchedules]],
+  ["Operation:", [addAlerts, addMetrics]],
   ["Test:", [addCheck, addTest, addReplay, addReview, addFit]],
   [
     "Look after the store:",

@@ -31,7 +31,7 @@ import { type AlertsRunPorts, readAlerts, sendReports } from "./alerts-run.ts";
 export interface AlertWatchPorts extends AlertsRunPorts {
   readonly log: Log;
   /** Of a workflow that this process has. */
-  ownerOf(workflow: string): string | null;
+  ownerOf(workflow: string, kind: AlertKind): string | null;
 }
 
 /** Retries are counted in spans of this part of their window. */
@@ -80,7 +80,14 @@ export class AlertWatch {
     const { id, workflow } = run;
     if (!this.#ports.rules.duplicateEffect) return;
     const record = { run: id, effect };
-    this.#report({ kind: "effect", at: this.#now, action, workflow, record, owner: this.#ports.ownerOf(workflow) });
+    this.#report({
+      kind: "effect",
+      at: this.#now,
+      action,
+      workflow,
+      record,
+      owner: this.#ports.ownerOf(workflow, "duplicate_effect"),
+    });
   }
 
   orphaned(runs: readonly string[]): void {
@@ -144,7 +151,7 @@ export class AlertWatch {
       tool,
       count: (known?.count ?? 0) + 1,
       runs: [...new Set([...(known?.runs ?? []), id])].slice(-20),
-      owner: this.#ports.ownerOf(workflow),
+      owner: this.#ports.ownerOf(workflow, "retry_storm"),
     });
     this.#sendSoon();
   }
@@ -152,7 +159,7 @@ export class AlertWatch {
   #saw(kind: AlertKind, workflow: string | null, what: Omit<Condition, "kind" | "level" | "workflow">): void {
     if (!isOn(this.#ports.rules, kind)) return;
     const condition: Condition = { level: 0, ...what, kind, workflow };
-    const owner = workflow === null ? null : this.#ports.ownerOf(workflow);
+    const owner = workflow === null ? null : this.#ports.ownerOf(workflow, kind);
     this.#report({ kind: "seen", at: this.#now, condition, owner });
   }
 
@@ -238,7 +245,7 @@ export class AlertWatch {
       summary: `Run ${run} of ${workflow} has used ${used} of ${limit} ${unit}`,
       detail: { unit, used, limit },
     };
-    return { kind: "seen", at: this.#now, condition, owner: this.#ports.ownerOf(workflow) };
+    return { kind: "seen", at: this.#now, condition, owner: this.#ports.ownerOf(workflow, "budget_near") };
   }
 
   // Looking

@@ -3,7 +3,7 @@ import { utf8Length } from "../base/utf8.ts";
 import { LIMITS } from "../core/limits.ts";
 import type { CancelOptions } from "./run.ts";
 
-/** Why a run is cancelled, checked. */
+/** Why somebody cancels, checked: it is copied to every child. */
 export function reasonOf({ reason = "" }: CancelOptions): string {
   if (typeof reason !== "string")
     throw new PawlError("invalid_argument", `The reason of a cancel is text, not ${typeof reason}. Give a sentence.`);

@@ -11,6 +11,7 @@ import type { StartPorts } from "./start.ts";
  */
 export async function workable(ports: StartPorts, run: string): Promise<string> {
   const { store, registry } = ports;
+  ports.duplicate(run);
   const row = await store.run(run);
   if (row === null) return run;
   if (row.state === "cancelled") return (await successorOf(ports, row)) ?? run;

@@ -4,11 +4,12 @@
 import type { Codec } from "../base/envelope.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Ids } from "../base/ids.ts";
-import type { AlertRules } from "../core/alert.ts";
+import type { AlertKind, AlertRules } from "../core/alert.ts";
 import type { Log } from "../core/context.ts";
 import type { Frame, Host } from "../core/host.ts";
 import type { StoredEntry } from "../core/journal.ts";
 import type { ObservedRun, Observer } from "../core/observer.ts";
+import type { Owners } from "../core/owners.ts";
 import type { RunCommit, Store } from "../core/store.ts";
 import { openEntry } from "../core/values.ts";
 import { OperatingCounters } from "../observe/operating-counters.ts";
@@ -32,14 +33,28 @@ export interface ObservationPorts {
   sent(): void;
 }
 
+/** Which of a workflow's owners an alert is for. */
+const MATTERS_OF: Readonly<Record<AlertKind, keyof Owners>> = {
+  retry_storm: "failed",
+  stuck_approval: "waiting",
+  duplicate_effect: "failed",
+  replay_failure: "stuck",
+  stranded_run: "stuck",
+  orphaned_run: "stuck",
+  parked_run: "stuck",
+  compensation_incomplete: "compensating",
+  budget_near: "stuck",
+  budget_exceeded: "stuck",
+};
+
 export class Observation {
   readonly ports: ObservationPorts;
-  readonly counters = new OperatingCounters();
+  readonly counters: OperatingCounters = new OperatingCounters();
   readonly watch: AlertWatch | null;
   /** The machine as runs see it: observers may be around what their steps do. */
   readonly host: Host;
   /** What runs that have ended have come to, for metrics. */
-  readonly facts = new Map<string, RunFacts>();
+  readonly facts: Map<string, RunFacts> = new Map();
   readonly #observers: readonly Observer[];
   readonly #broken = new Set<Observer>();
   readonly #lookups = new Set<Promise<void>>();
@@ -47,13 +62,17 @@ export class Observation {
   constructor({ observers = [], logger }: PawlOptions, ports: ObservationPorts) {
     this.ports = ports;
     const { rules, registry } = ports;
-    const ownerOf = (workflow: string) => registry.newest(workflow)?.definition.owners.stuck ?? null;
+    const ownerOf = (workflow: string, kind: AlertKind) =>
+      registry.newest(workflow)?.definition.owners[MATTERS_OF[kind]] ?? null;
     this.watch = rules === null ? null : new AlertWatch({ ...ports, rules, ownerOf });
     // Without a logger only what somebody should act on is shown: the rest is not worth making.
     this.#observers = [...observers, ...(logger === undefined ? [] : [runLog(harmless(logger))])];
     this.host = this.#hostOf(ports.host);
     const journal = async (run: string) =>
-      (await ports.store.journal(run)).map((entry) => openEntry(ports.codec, run, entry));
+      (await ports.store.journal(run)).map((entry) => ({
+        ...openEntry(ports.codec, run, entry),
+        hash: entry.hash,
+      }));
     for (const observer of this.#observers) this.#guarded(observer, () => observer.watch?.({ journal }));
   }
 
@@ -111,7 +130,7 @@ export class Observation {
       const { step } = frame ?? {};
       if (frame === undefined || step === undefined) return host.enter(frame, fn, arg as A);
       const { row: run } = frame.pass as { readonly row: ObservedRun };
-      const attempt = { run, step: step.call.key, attempt: step.attempt };
+      const attempt = { run, step: step.call.key, attempt: step.attempt, start: step.call.start };
       const call = () => host.enter(frame, fn, arg as A);
       return around.reduce<() => T>((inner, one) => () => one.around?.(attempt, inner) as T, call)();
     };

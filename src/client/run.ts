@@ -5,7 +5,6 @@ import { keyMissing, keyOf } from "../base/sealed-text.ts";
 import type { BudgetStatus } from "../core/budget.ts";
 import type { Ended, Entry, Parked, StoredEntry } from "../core/journal.ts";
 import { type EffectRecord, ledgerOf } from "../core/ledger.ts";
-import { LIMITS } from "../core/limits.ts";
 import { BLOCKED, type Block, isOwnKey } from "../core/outline.ts";
 import { OWNED_STATES, ownerIn } from "../core/owners.ts";
 import { type StateDocument, stateDocument } from "../core/state-document.ts";

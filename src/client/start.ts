@@ -355,17 +355,13 @@ async function existing(
   options: StartOptions,
 ): Promise<string> {
   if (verdict.kind === "refused" && verdict.why === "key") {
-    if (verdict.holder.digest === ports.host.digest(text)) {
-      ports.duplicate(verdict.holder.run);
-      return workable(ports, verdict.holder.run);
-    }
+    if (verdict.holder.digest === ports.host.digest(text)) return workable(ports, verdict.holder.run);
     throw conflict(verdict.holder.run, `key "${options.key}"`);
   }
   if (verdict.kind === "refused" && verdict.why === "exists") {
     // Nobody else has an id that was made here: this start was written, and its answer was lost (I2).
     if (options.id === undefined) return verdict.holder.id;
     const isSame = verdict.holder.workflow === workflow && (await inputText(ports, verdict.holder)) === text;
-    if (isSame) ports.duplicate(verdict.holder.id);
     if (isSame) return workable(ports, verdict.holder.id);
     throw conflict(verdict.holder.id, `id "${options.id}"`);
   }

@@ -76,7 +76,7 @@ export class AlertBook {
   /** Alerts that have moved, as they are now. */
   readonly moved: Alert[] = [];
   /** Parts of the index that have changed. */
-  readonly touched = new Set<string>();
+  readonly touched: Set<string> = new Set();
 
   constructor(
     state: AlertBookState,

@@ -249,11 +249,12 @@ export function parkRun(pass: Pass, parked: Parked): PassEnd {
   // Parked with a cancel that nobody has seen, it would wait for ever (P19).
   pass.draft.beginEnd();
   writePark(pass.draft, pass.row, pass.ports.clock.now(), parked);
+  pass.draft.onDurable(() => pass.ports.log.error(parked.message, parkFields(pass.row, parked)));
   return { kind: "parked", message: parked.message };
 }
 
 /** What the log says of a park. */
-export function parkFields(row: RunRow, { reason }: Parked): Readonly<Record<string, unknown>> {
+function parkFields(row: RunRow, { reason }: Parked): Readonly<Record<string, unknown>> {
   return { event: "run.parked", run: row.id, workflow: row.workflow, traceId: row.traceId, reason };
 }
 

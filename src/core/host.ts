@@ -27,7 +27,7 @@ export interface Frame {
 
 /** Inside a step, time and chance come from a stream of (run, key, attempt) (P7). */
 export interface StepFrame {
-  readonly call: { readonly key: string };
+  readonly call: { readonly key: string; readonly start: string };
   readonly attempt: number;
   random(): number;
   uuid(): string;

@@ -18,17 +18,22 @@ export interface Committed {
   open(entry: StoredEntry): Entry;
 }
 
+/** An entry with its payload and its checksum, by which an attempt that it began is known. */
+export type ObservedEntry = Entry & Pick<StoredEntry, "hash">;
+
 /** An attempt of a step whose function is about to be called. */
 export interface ObservedAttempt {
   readonly run: ObservedRun;
   readonly step: string;
   readonly attempt: number;
+  /** The checksum of the entry that began it: the same to whoever reads the journal later. */
+  readonly start: string;
 }
 
 /** What an observer may ask of the engine that it watches. */
 export interface ObservedEngine {
   /** All entries of a run so far. */
-  journal(run: string): Promise<readonly Entry[]>;
+  journal(run: string): Promise<readonly ObservedEntry[]>;
 }
 
 /** Watches an engine: `Pawl.open({ observers: [otel()] })`. */

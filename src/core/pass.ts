@@ -16,16 +16,7 @@ import { deliverNext } from "./deliver-next.ts";
 import { type Divergence, driftOf } from "./divergence.ts";
 import { type Batch, Draft } from "./draft.ts";
 import { type DryCalls, dryCallsIn } from "./dry.ts";
-import {
-  type BodyResult,
-  cancelError,
-  continuedText,
-  continueRun,
-  endRun,
-  parkFields,
-  parkRun,
-  runEnded,
-} from "./endings.ts";
+import { type BodyResult, cancelError, continuedText, continueRun, endRun, parkRun, runEnded } from "./endings.ts";
 import { issueOutsideTurn, placeTogether, releaseHeld, tellOfLostCall } from "./foreign-calls.ts";
 import type { Frame } from "./host.ts";
 import { recordCall } from "./issue.ts";
@@ -416,7 +407,6 @@ export class Pass implements TurnTaker {
     if (this.isClosed) return;
     const error = () => new PawlError("run_parked", parked.message, { fields: { run: this.id } });
     this.#finish(parkRun(this, parked), error);
-    this.draft.onDurable(() => this.ports.log.error(parked.message, parkFields(this.row, parked)));
   }
 
   #finish(final: PassEnd, why: () => PawlError): void {

@@ -221,6 +221,51 @@ export const SCHEDULE: Shape = object(
   { open: true },
 );
 
+export const ALERT: Shape = object(
+  "Something that somebody should look at.",
+  {
+    id: text("Its id."),
+    kind: text("What it is about: retry_storm, stuck_approval …"),
+    status: oneOf("Where it stands.", ["firing", "acknowledged", "resolved"]),
+    subject: text("Tells it from others of its kind."),
+    level: whole("How far it has come.", 0),
+    summary: text("On one line."),
+    owner: nullable(text("Who is told.")),
+    workflow: nullable(text("The workflow that it is about.")),
+    runs: listOf("Some of the runs that it is about.", text("An id.")),
+    firedAt: moment("When it was seen first."),
+    lastAt: moment("When it was seen last."),
+    count: whole("How often it was seen.", 0),
+  },
+  { open: true },
+);
+
+const RATIO: Shape = object("A part of a whole.", {
+  value: nullable(amount("`null`: there is nothing to be a part of.")),
+  good: amount("The part."),
+  total: amount("The whole."),
+  runs: listOf("All runs that it counts something of.", text("An id.")),
+  bad: listOf("Those to look at.", text("An id.")),
+});
+
+export const METRICS: Shape = object(
+  "How runs have fared.",
+  {
+    since: moment("From when on runs count."),
+    until: moment("When this was asked."),
+    runs: whole("How many runs were looked at.", 0),
+    isComplete: flag("False: the newest of more."),
+    resumeSuccess: RATIO,
+    duplicateSafety: RATIO,
+    retrySuccess: RATIO,
+    compensationSuccess: RATIO,
+    cancellationCorrectness: RATIO,
+    replaySuccess: RATIO,
+    incidentRecurrence: RATIO,
+  },
+  { open: true },
+);
+
 export const WORKERS: Shape = object("The workers of a store, and runs that none of them can take.", {
   workers: listOf(
     "Workers.",

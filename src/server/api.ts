@@ -1,6 +1,7 @@
 // The API as a type: what goes into each route of the table, and what comes out. For clients; the table itself is `routes/all.ts`, and a test
 // compares the two.
 import type { Advanced } from "../client/advance.ts";
+import type { AlertQuery, AlertSummary } from "../client/alerts.ts";
 import type { LinkSummary } from "../client/approval-links.ts";
 import type { ApprovalPage, ApprovalSummary, DecisionReceipt } from "../client/approvals.ts";
 import type { AuditCheck } from "../client/audit.ts";
@@ -25,6 +26,7 @@ import type { Misfire, Overlap } from "../core/schedule.ts";
 import type { StateDocument } from "../core/state-document.ts";
 import type { PublicStatus, RunState } from "../core/transition.ts";
 import type { PawlEvent } from "../core/trigger.ts";
+import type { Metrics } from "../observe/metrics.ts";
 import type { Role } from "./credentials.ts";
 import type { ApiDocument } from "./openapi.ts";
 import type { WorkflowLine } from "./workflow-list.ts";
@@ -40,6 +42,11 @@ export interface RunFilterText {
   readonly q?: string;
   readonly after?: string;
   readonly before?: string;
+}
+
+interface MetricsText {
+  readonly since?: string;
+  readonly workflow?: string;
 }
 
 interface PageText {
@@ -219,4 +226,9 @@ export interface Api {
     answer: { readonly records: readonly AuditLine[]; readonly cursor: number | null };
   };
   "GET /api/audit/check": { answer: AuditCheck };
+  "GET /api/alerts": { query: AlertQuery; answer: { readonly alerts: readonly AlertSummary[] } };
+  "POST /api/alerts/:id/acknowledge": { answer: { readonly alert: AlertSummary } };
+  "POST /api/alerts/:id/resolve": { answer: { readonly alert: AlertSummary } };
+  "GET /api/metrics": { query: MetricsText; answer: Metrics };
+  "GET /metrics": { query: MetricsText; answer: string };
 }

@@ -87,10 +87,15 @@ export function createClient(options: ClientOptions = {}): Client {
     return response;
   };
   return {
-    call: async (route, ...[input = {}]) => (await request(route, input as Input)).json() as never,
+    call: async (route, ...[input = {}]) => valueOf(await request(route, input as Input)) as never,
     follow: (route, input) =>
       readEvents((headers) => request(route, input as Input, headers), (input as Input).signal) as never,
   };
+}
+
+function valueOf(response: Response): Promise<unknown> {
+  const isText = response.headers.get("content-type")?.startsWith("text/plain") === true;
+  return isText ? response.text() : response.json();
 }
 
 function queryText(query: NonNullable<Input["query"]>): string {

@@ -55,7 +55,7 @@ describe("the guard", () => {
     const pawl = await world.open([flow]);
     await pawl.run(flow);
     all();
-    expect(world.lines).toEqual([]);
+    expect(world.lines.filter(({ level }) => level === "warn" || level === "error")).toEqual([]);
   });
 
   it("P7 leaves dates that are given a time alone", async () => {

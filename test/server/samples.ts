@@ -40,7 +40,10 @@ const blocked = phases({ name: "blocked", retry: false }, [
   },
 ]);
 
-export const SAMPLE_WORKFLOWS = [order, asking, failing, paced, manual, blocked] as const;
+/** Two runs of it do the same outside: that is an alert. */
+const twice = workflow("twice", async (ctx) => void (await ctx.effect("pay", { do: () => 1, key: "order-7" })));
+
+export const SAMPLE_WORKFLOWS = [order, asking, failing, paced, manual, blocked, twice] as const;
 
 export interface Samples {
   readonly waiting: string;
@@ -52,6 +55,7 @@ export interface Samples {
   readonly paced: string;
   readonly manual: string;
   readonly blocked: string;
+  readonly alert: string;
 }
 
 /** Starts the runs that requests are about. */
@@ -64,7 +68,11 @@ export async function plant(pawl: Pawl): Promise<Samples> {
   const stopped = await pawl.start(blocked, undefined);
   await pawl.schedule("nightly", "order", { cron: "0 3 * * *" });
   await pawl.schedule("weekly", "order", { cron: "0 3 * * 1" });
+  for (let i = 0; i < 2; i++) await pawl.run(twice);
+  await pawl.alerts.check();
   await pawl.idle();
+  const [alert] = await pawl.alerts.list();
+  if (alert === undefined) throw new Error("there is no alert");
   const [approval] = (await pawl.approvals.list()).approvals;
   if (approval === undefined) throw new Error("there is no approval");
   const link = await pawl.links.create(approval.id, { for: "role:physician" });
@@ -78,6 +86,7 @@ export async function plant(pawl: Pawl): Promise<Samples> {
     paced: stepwise.id,
     manual: byHand.id,
     blocked: stopped.id,
+    alert: alert.id,
   };
 }
 
@@ -111,6 +120,8 @@ export function samplesOf(ids: Samples): Readonly<Record<string, Sample>> {
     "DELETE /api/approvals/:id/links/:link": { params: { id: ids.approval, link: ids.link } },
     "POST /api/events": { body: { type: "order.paid", id: "e-1", data: { order: 1 } } },
     "POST /api/approvals/:id/decide": { ...approval, body: { decision: "approved", hash: ids.hash, reason: "fine" } },
+    "POST /api/alerts/:id/acknowledge": { params: { id: ids.alert } },
+    "POST /api/alerts/:id/resolve": { params: { id: ids.alert } },
     "PUT /api/schedules/:name": { params: { name: "hourly" }, body: { workflow: "order", every: "1h", input: 7 } },
     "DELETE /api/schedules/:name": { params: { name: "weekly" } },
     "POST /api/schedules/:name/pause": schedule,
