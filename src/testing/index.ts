@@ -27,6 +27,18 @@ export {
 } from "./check-detector.ts";
 export { type CrashOptions, crashEverywhere } from "./crash-everywhere.ts";
 export { type CrashTest, crashTest } from "./crash-test.ts";
+export { EVAL_CASE_SCHEMA, type JsonSchema } from "./evals/case-schema.ts";
+export { type EvalSetup, type EvalSubject, type EvalTool, type EvalToolCall, evalSetup } from "./evals/eval-setup.ts";
+export type { Broken } from "./evals/play.ts";
+export {
+  type BadEnd,
+  type EvalCase,
+  type EvalEvent,
+  type EvalExpectations,
+  parseEvalCase,
+  readEvalCase,
+} from "./evals/read-case.ts";
+export { type EvalResult, runEval } from "./evals/run-eval.ts";
 export type { CrashMode, CrashPoint, PointKind } from "./explorer/crash-point.ts";
 export type { CrashFailure, CrashRepeat, CrashReport } from "./explorer/report.ts";
 export type { FaultKind } from "./explorer/verdict.ts";
