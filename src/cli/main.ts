@@ -9,14 +9,17 @@ import { addBackup } from "./backup.ts";
 import { addCancel } from "./cancel.ts";
 import { addCheck } from "./check.ts";
 import { JSON_HELP, STORE_HELP } from "./command.ts";
+import { addDiff } from "./diff.ts";
 import { addDoctor } from "./doctor.ts";
 import { addEffects } from "./effects.ts";
+import { addEval } from "./eval.ts";
 import { EXIT, EXIT_CODES_HELP } from "./exit-codes.ts";
 import { addExitCodes } from "./exit-codes-command.ts";
 import { addExport } from "./export.ts";
 import { addFork } from "./fork.ts";
 import { addGraph } from "./graph.ts";
 import { addImport } from "./import.ts";
+import { addIncident } from "./incident.ts";
 import { addInit } from "./init.ts";
 import { addJournal } from "./journal.ts";
 import { addLs } from "./ls.ts";
@@ -41,13 +44,13 @@ import { addWorkers } from "./workers.ts";
 
 const GROUPS: readonly (readonly [title: string, commands: readonly ((program: Command) => void)[]])[] = [
   ["Run workflows:", [addInit, addRun, addAdvance, addWorker, addStart, addImport]],
-  ["Look:", [addLs, addShow, addWhy, addNext, addJournal, addStream, addEffects, addGraph, addExport]],
+  ["Look:", [addLs, addShow, addWhy, addNext, addJournal, addStream, addEffects, addGraph, addDiff, addExport]],
   ["Act on a run:", [addSignal, addCancel, addRetry, addFork, addResolve, addState]],
   ["Approvals:", [addApprovals, addApprove, addDeny, addRequestChanges]],
   ["Playbooks:", [addPlaybook, addMcp]],
   ["Callbacks:", [addAnswer, addRevoke]],
   ["Schedules:", [addSchedules]],
-  ["Test:", [addCheck, addTest, addReplay]],
+  ["Test:", [addCheck, addTest, addReplay, addEval, addIncident]],
   ["Look after the store:", [addWorkers, addAgents, addDoctor, addBackup]],
   ["Help:", [addExitCodes]],
 ];

@@ -1,7 +1,7 @@
 // Cases from runs
 // What a stored run was told becomes the script of a case: the same answers, decisions, signals and times. What it came to is what must not
 // come of it again, until somebody says what should.
-import { messageOf } from "../../base/errors.ts";
+import { messageOf, PawlError } from "../../base/errors.ts";
 import type { ExportedEntry, ExportedRun } from "../../client/export.ts";
 import { REDACTED_TAG, REDACTED_TEXT } from "../../client/redact.ts";
 import { publicStatus } from "../../core/transition.ts";
@@ -16,6 +16,8 @@ export interface EvalFromRunOptions {
   readonly owner?: string;
   /** A day after which somebody should look at the case again: "2027-01-31". */
   readonly expires?: string;
+  /** Keep who has decided. Default false: a case needs no names. */
+  readonly people?: boolean;
   /** The runs below it, whose calls must be answered, too. */
   readonly children?: readonly ExportedRun[];
 }
@@ -49,7 +51,7 @@ type Json = Readonly<Record<string, unknown>>;
 export function evalFromRun(exported: ExportedRun, options: EvalFromRunOptions = {}): EvalCase {
   const { run, entries } = exported;
   const { case_id: id = `regression_${run.workflow}_${run.id.slice(0, 13)}`, expect, owner, expires } = options;
-  const all = [exported, ...(options.children ?? [])].flatMap((one) => eventsOf(one));
+  const all = [exported, ...(options.children ?? [])].flatMap((one) => eventsOf(one, options.people === true));
   const events = all.sort((a, b) => a.at - b.at).map(({ event }) => event);
   return readEvalCase({
     case_id: id,
@@ -67,9 +69,14 @@ export function evalFromRun(exported: ExportedRun, options: EvalFromRunOptions =
 }
 
 function expectationOf(expect: string): EvalExpectations {
-  return alternatives(expect).every((one) => (CASE_STATUSES as readonly string[]).includes(one))
-    ? { final_status: expect }
-    : (JSON.parse(expect) as EvalExpectations);
+  if (alternatives(expect).every((one) => (CASE_STATUSES as readonly string[]).includes(one)))
+    return { final_status: expect };
+  try {
+    return JSON.parse(expect) as EvalExpectations;
+  } catch (cause) {
+    const message = `"${expect}" is nothing that a run can come to. Give ${CASE_STATUSES.join(", ")}, several joined by _or_, or the expectations of a case as JSON.`;
+    throw new PawlError("invalid_argument", message, { fields: { field: "expect", allowed: CASE_STATUSES }, cause });
+  }
 }
 
 /** How it ended; texts that were redacted are left out. */
@@ -88,7 +95,7 @@ interface Timed {
   readonly event: EvalEvent;
 }
 
-function eventsOf({ entries, run }: ExportedRun): Timed[] {
+function eventsOf({ entries, run }: ExportedRun, people: boolean): Timed[] {
   const calls = new Map<string, ExportedEntry>();
   return entries.flatMap((entry) => {
     const { type, key, at } = entry;
@@ -96,8 +103,15 @@ function eventsOf({ entries, run }: ExportedRun): Timed[] {
     if (/^(timer\.set|signal\.awaited|step\.started|effect\.planned)$/.test(type))
       calls.set(`${kindOf(type)} ${key}`, entry);
     const event = eventOf(entry, known ?? null, run.deadline === null ? 0 : run.deadline - run.createdAt);
-    return event === null ? [] : [{ at, event }];
+    if (event === null) return [];
+    const by = people ? voterIn(entry) : null;
+    return [{ at, event: by === null ? event : ({ ...event, by } as EvalEvent) }];
   });
+}
+
+function voterIn({ type, value }: ExportedEntry): string | null {
+  const { by, decision } = (value ?? {}) as Json;
+  return type === "approval.decided" && decision !== "expired" && typeof by === "string" ? by : null;
 }
 
 function kindOf(type: string): string {

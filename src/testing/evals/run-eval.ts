@@ -42,7 +42,7 @@ export async function runEval(
 export async function playEval(
   given: EvalCase,
   setups: readonly (EvalSubject | Workflow<never, unknown>)[],
-): Promise<{ readonly result: EvalResult; readonly outcome: Outcome }> {
+): Promise<{ readonly result: EvalResult; readonly outcome: Outcome; readonly unanswered: readonly string[] }> {
   const one = readEvalCase(given);
   const setup = setupFor(one, setups);
   assertFlags(one, setup);
@@ -56,7 +56,8 @@ export async function playEval(
     await play.perform();
     const outcome = await outcomeOf(play.run, engine, script);
     const broken = [...play.broken, ...unanswered(script), ...(await checkAll({ one, setup, outcome }))];
-    return { outcome, result: resultOf(one, outcome, broken) };
+    const calls = [...new Set(script.unanswered.map(({ tool }) => tool))];
+    return { outcome, result: resultOf(one, outcome, broken), unanswered: calls };
   } finally {
     await engine.close();
   }
