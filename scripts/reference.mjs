@@ -222,6 +222,7 @@ const INTERFACES = [
       spend: "nothing",
       breaker: "none",
       noProgress: "not looked at",
+      dry: '`"run"` for kind `"model"`, else what is recorded',
     },
   },
   {
@@ -243,7 +244,14 @@ const INTERFACES = [
       class: '`"write"`',
       idempotent: "`false`",
       needs: "none",
+      dry: '`"run"` for class `"read"`, else what is recorded',
     },
+  },
+  {
+    name: "ForkOptions",
+    file: "src/client/fork-effects.ts",
+    about: "`pawl.fork(id, options)`",
+    defaults: { at: "required", effects: '`"live"`; of a dry run what it is', id: "a new one" },
   },
   {
     name: "EffectOptions",

@@ -9,6 +9,7 @@ import { budgetMutants } from "./budgets.mjs";
 import { callbackMutants } from "./callbacks.mjs";
 import { checkpointMutants } from "./checkpoints.mjs";
 import { effectMutants } from "./effects.mjs";
+import { evalMutants } from "./evals.mjs";
 import { fileStoreMutants } from "./file-store.mjs";
 import { flowMutants } from "./flow.mjs";
 import { guardMutants } from "./guards.mjs";
@@ -46,4 +47,5 @@ export const mutants = [
   ...aiMutants,
   ...agentMutants,
   ...agentDirectoryMutants,
+  ...evalMutants,
 ];

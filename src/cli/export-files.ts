@@ -2,7 +2,8 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf, PawlError } from "../base/errors.ts";
-import { type ExportedRun, readExport } from "../client/export.ts";
+import type { ExportedRun } from "../client/export.ts";
+import { readExports } from "../client/replay-packet.ts";
 
 export function listExports(path: string): string[] {
   const stats = statSync(path, { throwIfNoEntry: false });
@@ -21,7 +22,8 @@ export function listExports(path: string): string[] {
   return files.sort().map((name) => join(path, name));
 }
 
-export function readExportFile(file: string): ExportedRun {
+/** The runs of an export: one, or with a packet those below it as well. */
+export function readExportFile(file: string): ExportedRun[] {
   let value: unknown;
   try {
     value = JSON.parse(readFileSync(file, "utf8"));
@@ -32,7 +34,7 @@ export function readExportFile(file: string): ExportedRun {
       cause,
     );
   }
-  return named(file, () => readExport(value));
+  return named(file, () => readExports(value));
 }
 
 /** Says which file an error is about. */

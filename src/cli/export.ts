@@ -2,6 +2,8 @@ import type { Command } from "commander";
 import { PawlError } from "../base/errors.ts";
 import { type ExportOptions, exportRun } from "../client/export.ts";
 import type { Pawl } from "../client/pawl.ts";
+import { exportPacket, withChildren } from "../client/replay-packet.ts";
+import { evalFromRun, PERSONAL_NAMES } from "../testing/evals/regression.ts";
 import { action, addCommand, withClient } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
 import { writeOutFile } from "./out-file.ts";
@@ -12,6 +14,11 @@ interface ExportCommandOptions {
   readonly out?: string;
   readonly redact?: true | string;
   readonly document?: true;
+  readonly packet?: true;
+  readonly eval?: true;
+  readonly expect?: string;
+  readonly owner?: string;
+  readonly expires?: string;
 }
 
 export function addExport(program: Command): void {
@@ -20,6 +27,8 @@ export function addExport(program: Command): void {
     "pawl export 0193a7c2 --redact",
     "pawl export 0193a7c2 --redact email,card --out runs/order-17.json",
     "pawl export 0193a7c2 --document --out order-17.json",
+    "pawl export 0193a7c2 --eval --expect succeeded --out evals/order_17.json",
+    "pawl export 0193a7c2 --packet --out order-17.packet.json",
   ])
     .option("--out <file>", "write to this file instead of stdout")
     .option(
@@ -30,6 +39,20 @@ export function addExport(program: Command): void {
       "--document",
       "write its state document instead: phases, steps and statuses, for people and for pawl import",
     )
+    .option(
+      "--packet",
+      "write a replay packet: the run, all runs below it, its ledger and the versions it was pinned to",
+    )
+    .option(
+      "--eval",
+      "write a regression case made from it; unless --redact says otherwise, without what tells of people",
+    )
+    .option(
+      "--expect <status>",
+      "with --eval: what it should have come to, such as succeeded (default: not what it came to)",
+    )
+    .option("--owner <name>", "with --eval: who sees to the case")
+    .option("--expires <day>", "with --eval: when somebody should look at it again: 2027-01-31")
     .action(
       action<ExportCommandOptions, [string]>((call, text) =>
         withClient(call, async (pawl) => {
@@ -48,7 +71,14 @@ export function addExport(program: Command): void {
     );
 }
 
-async function exportedBy(pawl: Pawl, run: string, { document, redact }: ExportCommandOptions) {
+async function exportedBy(pawl: Pawl, run: string, options: ExportCommandOptions) {
+  const { document, redact } = options;
+  assertOneForm(options);
+  if (options.eval === true) return caseOf(pawl, run, options);
+  if (options.packet === true) {
+    const value = await exportPacket(pawl, run, redactionOf(redact));
+    return { run, value, entries: value.runs.reduce((sum, one) => sum + one.entries.length, 0) };
+  }
   if (document !== true) {
     const value = await exportRun(pawl, run, redactionOf(redact));
     return { run, value, entries: value.entries.length };
@@ -57,6 +87,32 @@ async function exportedBy(pawl: Pawl, run: string, { document, redact }: ExportC
     throw new PawlError("invalid_argument", "--document has no --redact: leave one of them out.");
   const value = await pawl.get(run).document();
   return { run, value, entries: value.sequence };
+}
+
+function assertOneForm({ document, packet, eval: asCase, expect, owner, expires }: ExportCommandOptions): void {
+  if ([document, packet, asCase].filter((one) => one === true).length > 1)
+    throw new PawlError(
+      "invalid_argument",
+      "Of --document, --packet and --eval one is possible at a time. Leave the others out.",
+    );
+  if (asCase !== true && (expect ?? owner ?? expires) !== undefined)
+    throw new PawlError(
+      "invalid_argument",
+      "--expect, --owner and --expires are for --eval. Add it, or leave them out.",
+    );
+}
+
+async function caseOf(pawl: Pawl, run: string, { redact, expect, owner, expires }: ExportCommandOptions) {
+  const how = redact === undefined ? { redact: PERSONAL_NAMES } : redactionOf(redact);
+  const [exported, ...children] = await withChildren(pawl, run, how);
+  if (exported === undefined) throw new Error("an export has at least its run");
+  const value = evalFromRun(exported, {
+    ...(expect !== undefined && { expect }),
+    ...(owner !== undefined && { owner }),
+    ...(expires !== undefined && { expires }),
+    children,
+  });
+  return { run, value, entries: exported.entries.length };
 }
 
 function redactionOf(redact: true | string | undefined): ExportOptions {

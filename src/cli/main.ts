@@ -13,8 +13,10 @@ import { addCancel } from "./cancel.ts";
 import { addCheck } from "./check.ts";
 import { JSON_HELP, STORE_HELP } from "./command.ts";
 import { addDev } from "./dev.ts";
+import { addDiff } from "./diff.ts";
 import { addDoctor } from "./doctor.ts";
 import { addEffects } from "./effects.ts";
+import { addEval } from "./eval.ts";
 import { EXIT, EXIT_CODES_HELP } from "./exit-codes.ts";
 import { addExitCodes } from "./exit-codes-command.ts";
 import { addExport } from "./export.ts";
@@ -23,6 +25,7 @@ import { addFork } from "./fork.ts";
 import { addGraph } from "./graph.ts";
 import { addHold, addHolds, addRelease } from "./hold.ts";
 import { addImport } from "./import.ts";
+import { addIncident } from "./incident.ts";
 import { addInit } from "./init.ts";
 import { addJournal } from "./journal.ts";
 import { addKeys } from "./keys.ts";
@@ -52,14 +55,17 @@ import { addWorkers } from "./workers.ts";
 
 const GROUPS: readonly (readonly [title: string, commands: readonly ((program: Command) => void)[]])[] = [
   ["Run workflows:", [addInit, addDev, addRun, addAdvance, addWorker, addStart, addImport]],
-  ["Look:", [addServe, addLs, addShow, addWhy, addNext, addJournal, addStream, addEffects, addGraph, addExport]],
+  [
+    "Look:",
+    [addServe, addLs, addShow, addWhy, addNext, addJournal, addStream, addEffects, addGraph, addDiff, addExport],
+  ],
   ["Act on a run:", [addSignal, addCancel, addRetry, addFork, addResolve, addState]],
   ["Approvals:", [addApprovals, addApprove, addDeny, addRequestChanges, addLink]],
   ["Playbooks:", [addPlaybook, addMcp]],
   ["Callbacks:", [addAnswer, addRevoke]],
   ["Schedules:", [addSchedules]],
   ["Operation:", [addAlerts, addMetrics]],
-  ["Test:", [addCheck, addTest, addReplay, addReview, addFit]],
+  ["Test:", [addCheck, addTest, addReplay, addEval, addIncident, addReview, addFit]],
   [
     "Look after the store:",
     [addWorkers, addAgents, addDoctor, addKeys, addBackup, addHold, addRelease, addHolds, addPurge, addAudit],

@@ -11,6 +11,7 @@ import { loadWorkflows } from "./load.ts";
 import type { Output } from "./output.ts";
 import { clean, countOf } from "./printable.ts";
 import { diffLines } from "./replay-diff.ts";
+import { type KindOptions, kindOf, REPLAY_KINDS, replaySandboxed, replayTraces } from "./replay-kinds.ts";
 
 /** What became of one file. */
 type Outcome =
@@ -32,22 +33,59 @@ type Outcome =
 export function addReplay(program: Command): void {
   addCommand(
     program,
-    "replay <export> <files...>",
+    "replay <export> [files...]",
     "check that today's code reproduces exported runs; no step is run",
-    ["pawl replay runs/order-17.json workflows/order.ts", "pawl replay runs/ workflows/*.ts --json"],
-  ).action(
-    action<object, [string, string[]]>(async ({ out }, path, files) => {
-      const exports = listExports(path).map((file) => ({ file, exported: readExportFile(file) }));
-      const workflows = await loadWorkflows(files);
-      const outcomes: Outcome[] = [];
-      for (const { file, exported } of exports) {
-        const outcome = await replayOne(file, exported, workflows);
-        outcomes.push(outcome);
-        if (!out.isJson) print(out, outcome);
-      }
-      return conclude(out, outcomes);
-    }),
+    [
+      "pawl replay runs/order-17.json workflows/order.ts",
+      "pawl replay runs/ workflows/*.ts --json",
+      "pawl replay runs/order-17.json --kind trace",
+      `pawl replay runs/order-17.json workflows/order.ts --kind counterfactual --answer review='{"risk":"high"}'`,
+    ],
+  )
+    .option("--kind <kind>", `one of ${REPLAY_KINDS.join(", ")} (default: recorded)`)
+    .option("--answer <call=json...>", "counterfactual: what a call answers instead of what is recorded")
+    .option("--input <json>", "counterfactual: the input instead of the recorded one: JSON, @file or - for stdin")
+    .addHelpText("after", HELP)
+    .action(
+      action<KindOptions, [string, string[]]>(async ({ out, options }, path, files) => {
+        const kind = kindOf(options);
+        const exports = listExports(path).map((file) => ({ file, runs: readExportFile(file) }));
+        if (kind === "trace")
+          return replayTraces(
+            out,
+            exports.flatMap(({ runs }) => runs),
+          );
+        const workflows = await loadWorkflows(assertFiles(files));
+        if (kind !== "recorded") return replaySandboxed(out, kind, onlyOne(path, exports), workflows, options);
+        const outcomes: Outcome[] = [];
+        for (const { file, runs } of exports)
+          for (const exported of runs) {
+            const outcome = await replayOne(file, exported, workflows);
+            outcomes.push(outcome);
+            if (!out.isJson) print(out, outcome);
+          }
+        return conclude(out, outcomes);
+      }),
+    );
+}
+
+const HELP = `
+Kinds: trace retells the run from its journal, without code; recorded checks that the code leads to it (default); sandbox plays it again on an
+engine in memory, with the recorded answers; counterfactual does so with other code, answers or input, and shows where the ways part. Whatever the
+kind, nothing is done outside.`;
+
+function assertFiles(files: readonly string[]): readonly string[] {
+  if (files.length > 0) return files;
+  throw new PawlError(
+    "invalid_argument",
+    "missing required argument 'files': name the files that export the workflows, or use --kind trace.",
   );
+}
+
+function onlyOne(path: string, exports: readonly { readonly runs: readonly ExportedRun[] }[]): readonly ExportedRun[] {
+  const [first, ...others] = exports;
+  if (first !== undefined && others.length === 0) return first.runs;
+  throw badFile(path, `${path} has several exports. Name one of them.`);
 }
 
 async function replayOne(file: string, exported: ExportedRun, workflows: readonly Workflow[]): Promise<Outcome> {

@@ -197,7 +197,7 @@ async function askedFor(pawl: Pawl, run: string, name: string): Promise<string |
 }
 
 /** Moves time while anybody waits for something that may need it. */
-class Driver {
+export class Driver {
   readonly #time: VirtualTime;
   readonly #stillness: Stillness;
   #waiting = 0;

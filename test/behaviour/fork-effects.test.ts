@@ -100,6 +100,45 @@ describe("forks with an effect policy", () => {
     expect(did).toEqual(["a"]);
   });
 
+  it("X-25 DR3 a call with another input is another call, and is not answered with what is recorded", async () => {
+    withoutColdStart("the code of the fork is not the code of its source");
+    const world = await openWorld("memory");
+    const did: number[] = [];
+    const price = { cents: 1 };
+    const ask = (cents: number) => did.push(cents);
+    const priced = workflow({ name: "priced", retry: false }, async (ctx) => {
+      await ctx.step("first", () => 0, { dry: "run" });
+      return ctx.step(ask, price.cents);
+    });
+    const pawl = await world.open([priced]);
+    const run = await pawl.start(priced, undefined);
+    await run.result();
+    const same = await pawl.fork(run.id, { at: 1, effects: "dry-run" });
+    expect(await same.result()).toBe(1);
+    price.cents = 2;
+    const other = await pawl.fork(run.id, { at: 1, effects: "dry-run" });
+    expect(await errorOf(other.result())).toMatchObject({ code: "effect_not_recorded", fields: { step: "ask" } });
+    expect(did).toEqual([1]);
+  });
+
+  it("X-25 DR2 a transaction is not begun in a dry run", async () => {
+    const world = await openWorld("sqlite");
+    const did: string[] = [];
+    const booked = workflow("booked", async (ctx) =>
+      ctx.transaction("book", (sql) => {
+        did.push("book");
+        sql.run("create table if not exists books (id)");
+        return 1;
+      }),
+    );
+    const pawl = await world.open([booked]);
+    const run = await pawl.start(booked, undefined);
+    await run.result();
+    const fork = await pawl.fork(run.id, { at: 1, effects: "dry-run" });
+    expect(await fork.result()).toBe(1);
+    expect(did).toEqual(["book"]);
+  });
+
   it("X-25 DR4 what a dry run would undo is marked as undone, and nothing is", async () => {
     const { pawl, run, did } = await openShop("throw");
     expect((await run.effects()).find(({ effect }) => effect === "charge")?.status).toBe("compensated");

@@ -40,8 +40,7 @@ export async function plansInFolder(
   workflows: readonly string[],
   registry: Registry,
 ): Promise<RunPlan[]> {
-  return inGroups(listExports(folder), async (file) => {
-    const exported = readExportFile(file);
+  return inGroups(listExports(folder).flatMap(readExportFile), async (exported) => {
     const { state, workflow } = exported.run;
     return isTerminal(state) || !workflows.includes(workflow) ? null : planOf(exported, registry);
   });

@@ -56,6 +56,8 @@ export interface EngineSetup {
   readonly number: number;
   readonly seed: string;
   commitNumber(): number;
+  /** What runs in place of a step's function. Default: the function. */
+  instead?(call: StepCall, info: StepInfo, frame: Frame, fn: () => unknown): unknown;
 }
 
 // Reading it from the system each time would cost more than most histories.
@@ -279,7 +281,9 @@ export class MortalEngine {
     };
     this.#events.started(this, body);
     if (mode !== null) this.freeze();
-    return this.#settle(body, fn, watched(info, body));
+    const { instead } = this.#setup;
+    const act = instead === undefined ? fn : (given: unknown) => instead(call, info, frame, () => fn(given));
+    return this.#settle(body, act, watched(info, body));
   }
 
   /** The outcome of a function, held back if that is the point of this history. */
