@@ -31,7 +31,7 @@ export type {
   SignalOptions,
 } from "./client/run.ts";
 export type { EventsOptions } from "./client/run-events.ts";
-export type { Page, RunQuery } from "./client/run-list.ts";
+export type { Page, RunQuery, RunSelection, RunTotals } from "./client/run-list.ts";
 export type { ScheduleOptions, ScheduleSummary } from "./client/schedules.ts";
 export type { StartOptions } from "./client/start.ts";
 export type {

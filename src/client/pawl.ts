@@ -10,11 +10,11 @@ import type { Log } from "../core/context.ts";
 import { ENDS, type Entry } from "../core/journal.ts";
 import { DEFAULTS, LIMITS } from "../core/limits.ts";
 import type { Notifier } from "../core/notification.ts";
-import { assertNoSchedule } from "../core/slot-run.ts";
 import type { Store } from "../core/store.ts";
 import { isTerminal, publicStatus } from "../core/transition.ts";
-import { openJournal, sealValue } from "../core/values.ts";
+import { sealValue } from "../core/values.ts";
 import type { Workflow } from "../core/workflow.ts";
+import { factsOf } from "../core/workflow-facts.ts";
 import { defaultCodec } from "../stores/default-codec.ts";
 import { Registry } from "../worker/registry.ts";
 import { Worker, type WorkerOptions } from "../worker/worker.ts";
@@ -26,12 +26,14 @@ import { Changes } from "./changes.ts";
 import { consoleLog, harmless } from "./console-log.ts";
 import { assertSameCancel } from "./decision.ts";
 import { Documents } from "./documents.ts";
-import { forkCommit, forkPoint, retryPoint, soundStart } from "./fork.ts";
+import { forkPoint, retryPoint } from "./fork.ts";
 import { assertImported, type ImportOptions, readImport } from "./import.ts";
+import { type Inheriting, inherit } from "./inherit.ts";
 import { type Machine, machineOf } from "./machine.ts";
 import { reportStep, type StepReport } from "./manual.ts";
 import { notifyWorkflow } from "./notify-workflow.ts";
 import { DEFAULT_STORE, storeOf } from "./open-store.ts";
+import { Operations } from "./operations.ts";
 import { assertSignalName, type SendPorts } from "./own-signals.ts";
 import { type Choice, resolveRun } from "./resolve.ts";
 import { type RewriteOptions, rewriteRun } from "./rewrite.ts";
@@ -103,6 +105,8 @@ export class Pawl {
   readonly callbacks: Callbacks;
   /** Documents of a `file:` store that somebody has edited or that are damaged: `held`, `accept`, `rebuild`, `fresh`. */
   readonly documents: Documents;
+  /** For operators: `count`, `bulk`, `hold`, `release`, `purge`, and the `audit` log. */
+  readonly operations: Operations;
   readonly #registry: Registry;
   readonly #codec: Codec;
   readonly #log: Log;
@@ -177,6 +181,12 @@ export class Pawl {
     this.approvals = new Approvals(outside);
     this.callbacks = new Callbacks({ ...outside, host, secrets });
     this.documents = new Documents({ ...this.#ports, assertOpen: () => this.#assertOpen() });
+    this.operations = new Operations({
+      ...outside,
+      newId: () => this.#ids.next(),
+      retryOnce: (id) =>
+        this.#inherit(id, { where: (journal) => retryPoint(id, journal), isRetry: true, isOnly: true }),
+    });
     this.#schedules = new Schedules({ ...this.#ports, cancel: (run, reason) => this.cancel(run, { reason }) });
   }
 
@@ -223,6 +233,8 @@ export class Pawl {
     this.#undo.push(this.#machine.protect(this.#log));
     if (options.handleSignals ?? true) this.#undo.push(onStopSignals(() => this.close()));
     await this.#worker.start();
+    const facts = factsOf(options.workflows as readonly Workflow[]);
+    if (facts.length > 0) await this.store.describe(facts);
     void this.#tellOfFaults();
   }
 
@@ -328,51 +340,23 @@ export class Pawl {
 
   /** Starts a new run that inherits the journal up to the failure that ended this one; the start key moves along. */
   async retry(id: string): Promise<Run> {
-    return this.#fork(id, (journal) => retryPoint(id, journal), true);
+    return this.get(
+      (await this.#inherit(id, { where: (journal) => retryPoint(id, journal), isRetry: true })) as string,
+    );
   }
 
   /** Starts a new run that inherits the journal up to a step's key or an entry's position. */
   async fork(id: string, { at }: { readonly at: string | number }): Promise<Run> {
-    return this.#fork(id, (journal) => forkPoint(id, journal, at), false);
+    const where = (journal: readonly Entry[]) => forkPoint(id, journal, at);
+    return this.get((await this.#inherit(id, { where, isRetry: false })) as string);
   }
 
-  async #fork(
-    id: string,
-    where: (journal: readonly Entry[]) => ReturnType<typeof retryPoint>,
-    movesKey: boolean,
-  ): Promise<Run> {
+  async #inherit(id: string, how: Inheriting): Promise<string | null> {
     this.#assertOpen();
-    const row = await rowOf(id, this.store);
-    assertNoSchedule(row.workflow);
-    const stored = await this.store.journal(id);
-    const { host } = this.#machine;
-    // A fork before a damaged entry is the way out for a run that has one.
-    const journal = movesKey
-      ? openJournal(host, this.#codec, row, stored, true)
-      : soundStart({ host, codec: this.#codec }, row, stored);
-    const forked = this.#ids.next();
-    const commit = await forkCommit(row, journal, where(journal), forked, {
-      store: this.store,
-      host,
-      codec: this.#codec,
-      isRetry: movesKey,
-    });
-    const space = startSpace(row.workflow);
-    const held = movesKey && row.key !== null ? await this.store.key(space, row.key) : null;
-    const keys =
-      held !== null && row.key !== null && held.run === id
-        ? [{ space, key: row.key, digest: held.digest, from: id }]
-        : [];
-    const { create } = commit;
-    if (create === undefined) throw new Error("a fork creates a run");
-    const verdict = await this.#worker.committer.write({
-      ...commit,
-      create: { ...create, key: keys[0]?.key ?? null },
-      ...(keys.length > 0 ? { keys: [...(commit.keys ?? []), ...keys] } : {}),
-    });
-    if (verdict.kind === "refused" && verdict.why === "key") return this.get(verdict.holder.run);
+    const { committer } = this.#worker;
+    const heir = await inherit({ ...this.#ports, write: (commit) => committer.write(commit) }, id, how);
     this.#worker.hint();
-    return this.get(forked);
+    return heir;
   }
 
   /** Decides about a parked run; `run.status()` lists the choices. */

@@ -5,10 +5,12 @@ import type { BudgetStatus } from "../core/budget.ts";
 import type { Ended, Entry, Parked, StoredEntry } from "../core/journal.ts";
 import { type EffectRecord, ledgerOf } from "../core/ledger.ts";
 import { BLOCKED, type Block, isOwnKey } from "../core/outline.ts";
+import { OWNED_STATES, ownerIn } from "../core/owners.ts";
 import { type StateDocument, stateDocument } from "../core/state-document.ts";
 import type { RunRow, Store, WaitKind } from "../core/store.ts";
 import { isTerminal, type PublicStatus, publicStatus, type RunState } from "../core/transition.ts";
 import { assertSound, openEntry, openValue } from "../core/values.ts";
+import { type Facts, readFacts } from "../core/workflow-facts.ts";
 import { nodeHost } from "../worker/node-host.ts";
 import { parkOfBlock } from "./block-text.ts";
 import { budgetOf } from "./budgets.ts";
@@ -31,6 +33,8 @@ export interface RunSummary {
   readonly tags: readonly string[];
   readonly parent: string | null;
   readonly stopReason: string | null;
+  /** Who has to see to it, as its workflow says; absent where nobody has to, or nobody is named. */
+  readonly responsible?: string;
 }
 
 export interface RunWait {
@@ -248,7 +252,9 @@ export function runHasEnded(id: string, what: string): PawlError {
   );
 }
 
-export function summaryOf(row: RunRow): RunSummary {
+/** With what the catalogue says of workflows, for those who have to see to runs. */
+export function summaryOf(row: RunRow, facts?: ReadonlyMap<string, Facts>): RunSummary {
+  const responsible = ownerIn(facts?.get(row.workflow)?.owners, row.state);
   return {
     id: row.id,
     workflow: row.workflow,
@@ -261,24 +267,26 @@ export function summaryOf(row: RunRow): RunSummary {
     tags: row.tags,
     parent: row.parent?.run ?? null,
     stopReason: row.stopReason,
+    ...(responsible !== null && { responsible }),
   };
 }
 
 async function statusOf(id: string, source: RunSource): Promise<RunStatus> {
   const { store, codec } = source;
   const row = await rowOf(id, store);
-  const [waits, state, line, budget] = await Promise.all([
+  const [waits, state, line, budget, facts] = await Promise.all([
     store.waits({ run: id }),
     store.state(id),
     lineOf(store, row),
     budgetOf(source, row),
+    OWNED_STATES.includes(row.state) ? store.workflows() : [],
   ]);
   const park = waits.find((wait) => wait.kind === "decision")?.detail ?? null;
   const data = state.map(
     ({ key, data }) => [key, openValue(codec, data, { run: id, seq: -1, field: `state:${key}` })] as const,
   );
   return {
-    ...summaryOf(line === null ? row : { ...row, state: "waiting" }),
+    ...summaryOf(line === null ? row : { ...row, state: "waiting" }, readFacts(facts)),
     waits: [
       ...(line === null ? [] : [{ kind: line.kind, key: line.kind, name: line.name, due: null }]),
       ...waits.map(({ kind, key, name, due }) => ({ kind, key, name, due: due === null ? null : new Date(due) })),

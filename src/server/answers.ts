@@ -30,6 +30,7 @@ const SUMMARY_FIELDS = {
   tags: listOf("To find it by.", text("A tag.")),
   parent: nullable(text("The run that started it.")),
   stopReason: nullable(text("Why it ended.")),
+  responsible: optional(text("Who has to see to it.")),
 };
 
 export const RUN_SUMMARY: Shape = object("A line of a list of runs.", SUMMARY_FIELDS, { open: true });
@@ -55,6 +56,7 @@ export const RUN_STATUS: Shape = object(
   {
     ...SUMMARY_FIELDS,
     input: optional(anything("What it was started with.")),
+    hold: optional(object("Who keeps it from retention, and why.", {}, { open: true })),
     waits: listOf("What it waits for.", WAIT),
     parked: optional(
       object(

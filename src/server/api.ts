@@ -2,11 +2,13 @@
 // compares the two.
 import type { Advanced } from "../client/advance.ts";
 import type { ApprovalPage, ApprovalSummary, DecisionReceipt } from "../client/approvals.ts";
+import type { BulkOutcome } from "../client/bulk.ts";
 import type { StrandedRuns } from "../client/doctor.ts";
 import type { ExportedRun } from "../client/export.ts";
+import type { Hold } from "../client/operations.ts";
 import type { QueueStatus } from "../client/queues.ts";
 import type { RunStatus, RunSummary } from "../client/run.ts";
-import type { Page } from "../client/run-list.ts";
+import type { Page, RunTotals } from "../client/run-list.ts";
 import type { NodeStatus } from "../client/run-way.ts";
 import type { ScheduleSummary } from "../client/schedules.ts";
 import type { Timeline } from "../client/timeline.ts";
@@ -30,6 +32,8 @@ export interface RunFilterText {
   readonly state?: RunState;
   readonly tag?: string;
   readonly parent?: string;
+  readonly owner?: string;
+  readonly q?: string;
   readonly after?: string;
   readonly before?: string;
 }
@@ -100,7 +104,19 @@ export interface Api {
     body: { readonly workflow: string; readonly input?: unknown; readonly options?: StartText };
     answer: Started;
   };
-  "GET /api/runs/:id": { answer: RunStatus & { readonly input?: unknown } };
+  "GET /api/runs/counts": { query: RunFilterText; answer: RunTotals };
+  "POST /api/runs/bulk": {
+    body: {
+      readonly action: "cancel" | "retry";
+      readonly filter: RunFilterText;
+      readonly dryRun: boolean;
+      readonly reason?: string;
+    };
+    answer: BulkOutcome;
+  };
+  "POST /api/runs/:id/hold": { body: { readonly reason: string }; answer: Hold };
+  "DELETE /api/runs/:id/hold": { answer: Hold };
+  "GET /api/runs/:id": { answer: RunStatus & { readonly input?: unknown; readonly hold?: Hold } };
   "GET /api/runs/:id/timeline": { answer: Timeline };
   "GET /api/runs/:id/journal": {
     query: { readonly from?: number; readonly limit?: number };
@@ -169,7 +185,7 @@ export interface Api {
     };
   };
   "GET /api/queues": { answer: { readonly queues: readonly QueueStatus[]; readonly isComplete: boolean } };
-  "GET /api/workflows": { answer: { readonly workflows: readonly WorkflowLine[]; readonly isComplete: boolean } };
+  "GET /api/workflows": { answer: { readonly workflows: readonly WorkflowLine[] } };
   "GET /api/schedules": { answer: { readonly schedules: readonly ScheduleSummary[] } };
   "PUT /api/schedules/:name": { body: ScheduleText; answer: Done };
   "DELETE /api/schedules/:name": { answer: Done };

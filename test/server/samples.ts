@@ -100,6 +100,8 @@ export function samplesOf(ids: Samples): Readonly<Record<string, Sample>> {
     "POST /api/runs/:id/resolve": { params: { id: ids.blocked }, body: { choice: "retry" } },
     "POST /api/runs/:id/advance": { params: { id: ids.paced }, body: {} },
     "POST /api/runs/:id/report": { params: { id: ids.manual }, body: { step: "tidy", action: "begin" } },
+    "POST /api/runs/bulk": { body: { action: "cancel", filter: { workflow: "none" }, dryRun: true } },
+    "POST /api/runs/:id/hold": { ...run, body: { reason: "an auditor looks at it" } },
     "GET /api/approvals/:id": approval,
     "POST /api/approvals/:id/decide": { ...approval, body: { decision: "approved", hash: ids.hash, reason: "fine" } },
     "PUT /api/schedules/:name": { params: { name: "hourly" }, body: { workflow: "order", every: "1h", input: 7 } },

@@ -4,7 +4,7 @@ import { examineQueues } from "../../client/queues.ts";
 import { workerFacts } from "../../client/worker-health.ts";
 import { WORKERS } from "../answers.ts";
 import { type Route, route } from "../route.ts";
-import { flag, listOf, moment, nullable, object, oneOf, text, whole } from "../shape.ts";
+import { flag, listOf, mapOf, moment, nullable, object, oneOf, text, whole } from "../shape.ts";
 import { workflowsOf } from "../workflow-list.ts";
 
 /** Runs that are looked at for versions that nobody has: `pawl doctor` looks at all of them. */
@@ -58,26 +58,22 @@ export const fleetRoutes: readonly Route[] = [
       answer: object("Workflows.", {
         workflows: listOf(
           "By name.",
-          object(
-            "A workflow.",
-            {
-              name: text("Its name."),
-              owner: nullable(text("Who answers for it.")),
-              versions: listOf(
-                "Those that workers or unfinished runs have.",
-                object("A version.", {
-                  version: text("The version."),
-                  workers: listOf("Workers that have it.", text("An id.")),
-                  unfinished: whole("Runs of it that have not ended, among those that were looked at.", 0),
-                }),
-              ),
-            },
-            { open: true },
-          ),
+          object("A workflow.", {
+            name: text("Its name."),
+            owners: nullable(object("Who has to see to its runs.", {}, { open: true })),
+            versions: listOf(
+              "Those that are known.",
+              object("A version.", {
+                version: text("The version."),
+                workers: listOf("Workers that have it.", text("An id.")),
+              }),
+            ),
+            counts: mapOf("Its runs, by status.", whole("How many.", 0)),
+            atLeast: flag("Some are more: counting ended at its bound."),
+          }),
         ),
-        isComplete: flag("Whether all unfinished runs were looked at."),
       }),
     },
-    ({ pawl, server }) => workflowsOf(pawl, server.workflows),
+    async ({ pawl, server }) => ({ workflows: await workflowsOf(pawl, server.workflows) }),
   ),
 ];

@@ -6,7 +6,7 @@ import { assertFollows } from "../../client/run-events.ts";
 import type { ServerEvent } from "../event-stream.ts";
 import { type Route, route } from "../route.ts";
 import { changesOf } from "../run-changes.ts";
-import { queryOf, RUN_FILTER } from "../run-filter.ts";
+import { RUN_FILTER, selectionOf } from "../run-filter.ts";
 import { optional, text, whole } from "../shape.ts";
 
 /** Rows of a list that stays up to date: a screen or two. */
@@ -77,7 +77,7 @@ export const liveRoutes: readonly Route[] = [
       const { pawl, query, server } = call;
       const { limit = LIVE_ROWS, ...filter } = query;
       return server.streams.answer(call, async function* (signal): AsyncGenerator<ServerEvent> {
-        for await (const runs of changesOf(pawl, { ...queryOf(filter), limit }, server.clock, signal))
+        for await (const runs of changesOf(pawl, { ...selectionOf(filter), limit }, server.clock, signal))
           yield { event: "runs", data: { runs } };
       });
     },
