@@ -116,12 +116,13 @@ export class WatchedPage {
     await this.page.locator("main:not(:has(.loading)):has(h1, .notice)").waitFor();
   }
 
-  /** Serious and critical faults of accessibility. */
-  async faults(): Promise<string[]> {
+  /** Serious and critical faults of accessibility, by all rules or by these. */
+  async faults(rules: readonly string[] = []): Promise<string[]> {
     if (!(await this.page.evaluate("'axe' in globalThis"))) await this.page.evaluate(readFileSync(AXE, "utf8"));
-    const found = (await this.page.evaluate(
-      "axe.run(document, { runOnly: ['wcag2a', 'wcag2aa'], resultTypes: ['violations'] })",
-    )) as AxeResults;
+    const runOnly = rules.length === 0 ? ["wcag2a", "wcag2aa"] : { type: "rule", values: rules };
+    const found: AxeResults = await this.page.evaluate(
+      `axe.run(document, ${JSON.stringify({ runOnly, resultTypes: ["violations"] })})`,
+    );
     return found.violations
       .filter(({ impact }) => impact === "serious" || impact === "critical")
       .flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html} ${failureSummary}`));
