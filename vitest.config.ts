@@ -10,6 +10,7 @@ const LONGEST = [
   "simulation/fresh-seeds",
   "crash/every-point",
   "explorer/examples",
+  "browser/dashboard",
   "cli-test",
   "cli-run",
   "cli-fleet",

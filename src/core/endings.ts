@@ -254,7 +254,7 @@ export function parkRun(pass: Pass, parked: Parked): PassEnd {
 }
 
 /** What the log says of a park. */
-function parkFields(row: RunRow, { reason }: Parked): Readonly<Record<string, unknown>> {
+export function parkFields(row: RunRow, { reason }: Parked): Readonly<Record<string, unknown>> {
   return { event: "run.parked", run: row.id, workflow: row.workflow, traceId: row.traceId, reason };
 }
 

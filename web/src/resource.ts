@@ -63,18 +63,24 @@ export function useResource<T>(path: string | null, { keep = false } = {}): Reso
   };
 }
 
-/** Calls `act` at most once in `ms`, and once more after the last call. */
+/** Calls `act` some time after it was asked to, and again if it was asked meanwhile: never twice at once, so that what takes long still comes to an end. */
 export function useThrottled(act: () => void | Promise<void>, ms: number): () => void {
   const latest = useRef(act);
   latest.current = act;
   const timer = useRef<number | null>(null);
+  const isAsked = useRef(false);
   useEffect(() => () => window.clearTimeout(timer.current ?? undefined), []);
   return useCallback(() => {
-    if (timer.current !== null) return;
-    timer.current = window.setTimeout(() => {
-      timer.current = null;
-      void latest.current();
-    }, ms);
+    isAsked.current = true;
+    const later = () => {
+      timer.current = window.setTimeout(async () => {
+        isAsked.current = false;
+        await latest.current();
+        timer.current = null;
+        if (isAsked.current) later();
+      }, ms);
+    };
+    if (timer.current === null) later();
   }, [ms]);
 }
 

@@ -2,8 +2,8 @@
 // What a stored run was told becomes the script of a case: the same answers, decisions, signals and times. What it came to is what must not
 // come of it again, until somebody says what should.
 import { messageOf, PawlError } from "../../base/errors.ts";
+import { REDACTED_TAG, REDACTED_TEXT } from "../../base/redacted.ts";
 import type { ExportedEntry, ExportedRun } from "../../client/export.ts";
-import { REDACTED_TAG, REDACTED_TEXT } from "../../client/redact.ts";
 import { publicStatus } from "../../core/transition.ts";
 import { alternatives, CASE_STATUSES } from "./final-status.ts";
 import { type BadEnd, type EvalCase, type EvalEvent, type EvalExpectations, readEvalCase } from "./read-case.ts";

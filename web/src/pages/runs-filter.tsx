@@ -26,6 +26,8 @@ const SINCE: readonly (readonly [string, string, number])[] = [
   ["30d", "Last 30 days", 30 * 24 * HOUR],
 ];
 
+const OWN_STATES: ReadonlySet<string> = new Set(["waiting", "parked"]);
+
 /** A minute is precise enough, and lets the same view have the same address for the server. */
 const ROUND_MS = 60_000;
 
@@ -36,8 +38,9 @@ export function filterOf(params: URLSearchParams): RunFilter {
   const after = since === undefined ? params.get("after") : sinceTime(since[2]);
   return {
     q: params.get("q"),
-    status: status === "parked" ? null : status,
-    state: status === "parked" ? "parked" : params.get("state"),
+    // What is parked waits as well, but has a tab of its own.
+    status: OWN_STATES.has(status ?? "") ? null : status,
+    state: OWN_STATES.has(status ?? "") ? status : params.get("state"),
     workflow: params.get("workflow"),
     tag: params.get("tag"),
     owner: params.get("owner"),

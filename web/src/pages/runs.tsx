@@ -1,8 +1,8 @@
 // The list of runs
 // The first page comes first and alone; counts are asked for when it is there. What changes arrives by itself: runs that are shown change in their
-// place, new ones come on top while the first page is shown, and are announced otherwise.
+// place, new ones come on top, and those that no longer fit the filter go.
 import type { JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { get, messageOf, withQuery } from "../api.ts";
 import { useEvents } from "../events.ts";
 import { plural, shortId } from "../format.ts";
@@ -93,21 +93,16 @@ function useCounts(filter: Filter, isReady: boolean) {
 }
 
 function useArrivals(filter: Filter, list: ReturnType<typeof useResource<WireRuns>>, refreshCounts: () => void) {
-  // What the server cannot follow by itself is looked at again.
-  const { q, owner, ...followed } = filter;
-  const isWhole = q === null && owner === null;
-  const reload = useThrottled(list.reload, 1000);
   const isLive = useEvents(
-    withQuery("/api/changes", followed),
+    withQuery("/api/changes", { ...filter }),
     {
       runs: (data) => {
         const { runs } = data as { readonly runs: readonly WireSummary[] };
         refreshCounts();
-        if (!isWhole) return reload();
         list.set((page) => ({ ...page, runs: merged(page.runs, runs, filter) }));
       },
     },
-    { onGap: reload },
+    { onGap: list.reload },
   );
   return { isLive };
 }
@@ -126,9 +121,10 @@ function merged(
   return [...fresh, ...kept].sort((a, b) => (a.id < b.id ? 1 : -1));
 }
 
-function fits(run: WireSummary, { status, state }: Filter): boolean {
-  if (state !== null) return run.state === state;
-  return status === null || (run.status === status && run.state !== "parked");
+/** Of what may change in a run. */
+function fits(run: WireSummary, { status, state, owner }: Filter): boolean {
+  if (owner !== null && run.responsible !== owner) return false;
+  return (status === null || run.status === status) && (state === null || run.state === state);
 }
 
 interface Selection {
@@ -244,14 +240,12 @@ function Row({
   toggle(): void;
 }): JSX.Element {
   const href = `/runs/${encodeURIComponent(run.id)}`;
-  const row = useRef<HTMLTableRowElement>(null);
   const open = (event: MouseEvent) => {
     if ((event.target as Element).closest("a, input, button") === null && getSelection()?.isCollapsed !== false)
       navigate(href);
   };
-  useFlash(row, run.state);
   return (
-    <tr ref={row} class={isChosen ? "is-chosen" : ""} onClick={open}>
+    <tr class={isChosen ? "is-chosen" : ""} onClick={open}>
       {may("operator") && (
         <td class="pick">
           <Tick label={`Select run ${run.id}`} checked={isChosen} onChange={toggle} />
@@ -282,6 +276,11 @@ function Row({
             {tag}
           </button>
         ))}
+        {run.responsible != null && (
+          <button type="button" class="tag" onClick={() => setQuery({ owner: run.responsible ?? null })}>
+            {run.responsible} has to see to it
+          </button>
+        )}
       </td>
       <td class="num cell-started">
         <Ago at={run.createdAt} />
@@ -291,16 +290,6 @@ function Row({
       </td>
     </tr>
   );
-}
-
-/** Draws the eye to a row whose state has changed. */
-function useFlash(row: { readonly current: HTMLElement | null }, state: string): void {
-  const before = useRef(state);
-  useEffect(() => {
-    if (before.current === state) return;
-    before.current = state;
-    row.current?.animate?.([{ opacity: 0.35 }, { opacity: 1 }], 500);
-  }, [row, state]);
 }
 
 function NoRuns({ isFiltered }: { readonly isFiltered: boolean }): JSX.Element {

@@ -14,6 +14,8 @@ const LEAST_WIDTH = 3;
 const FIRST_ROWS = 200;
 /** Room at the right, so that what goes on now does not end at the border. */
 const AIR = 12;
+/** A time that would be cut off is not written. */
+const TICK_ROOM = 52;
 
 interface TimelineProps {
   readonly line: WireTimeline;
@@ -139,9 +141,11 @@ function Chart({ rows, span, start, width, chosen, choose }: ChartProps): JSX.El
       {ticks.map((tick) => (
         <g key={tick} transform={`translate(${x(start + tick)} 0)`}>
           <line class="tick" x1={0} x2={0} y1={AXIS - 4} y2={height} />
-          <text class="tick-text" x={3} y={12}>
-            {tick === 0 ? "start" : `+${duration(tick)}`}
-          </text>
+          {x(start + tick) < width - TICK_ROOM && (
+            <text class="tick-text" x={3} y={12}>
+              {tick === 0 ? "start" : `+${duration(tick)}`}
+            </text>
+          )}
         </g>
       ))}
       {rows.map((row, i) => (

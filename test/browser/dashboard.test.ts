@@ -1,0 +1,268 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { Pawl, TerminalError, workflow } from "../../src/index.ts";
+import { Dashboard, findChromium, launch, type WatchedPage } from "./dashboard.ts";
+
+const path = findChromium();
+
+// Without a browser there is nothing to see; where CI is set, that fails instead.
+describe.skipIf(path === null)("the dashboard", () => {
+  let browser: Browser;
+  let dev: Dashboard;
+
+  beforeAll(async () => {
+    dev = new Dashboard();
+    browser = await launch(path ?? "");
+  });
+
+  afterAll(async () => {
+    await browser?.close();
+    await dev?.stop();
+  });
+
+  /** The run of an example, by its workflow, once it stands so. */
+  async function exampleRun(seen: WatchedPage, name: string, state: string): Promise<string> {
+    await seen.go(`/runs?workflow=${name}`);
+    const row = seen.page.locator("tbody tr", { hasText: name }).filter({ hasText: state });
+    await row.first().waitFor();
+    return (await row.first().locator("a.run-link").getAttribute("href")) ?? "";
+  }
+
+  it("X-31 pawl dev on an empty directory shows example runs, each as it stands, and follows a live one", async () => {
+    const seen = await dev.open(browser, "/runs");
+    const { page } = seen;
+    for (const [name, state] of [
+      ["example-order", "Succeeded"],
+      ["example-label", "Failed"],
+      ["example-refund", "Waiting"],
+      ["example-research", "Parked"],
+    ] as const)
+      await page.locator("tbody tr", { hasText: name }).filter({ hasText: state }).first().waitFor();
+    expect(dev.output).toContain("example runs");
+    expect(dev.output).toContain("To remove them");
+
+    await page.locator("a.run-link", { hasText: "example-import" }).click();
+    await page.locator(".live.is-live").waitFor();
+    const calls = page.locator(".timeline-label");
+    const before = await calls.count();
+    // It grows without anybody's doing.
+    await calls.nth(before + 2).waitFor({ timeout: 20_000 });
+    expect(await page.locator("nav.run-tabs a").allTextContents()).toEqual([
+      "Timeline",
+      "Journal",
+      "State",
+      "Effects",
+      "Cost",
+      "Logs",
+      "Graph",
+      "Document",
+    ]);
+    await page.locator(".bar-pause").first().waitFor({ timeout: 20_000, state: "attached" });
+    await seen.close();
+  }, 60_000);
+
+  it("X-31 an approval shows what is approved, and the decision carries the hash that was shown", async () => {
+    const seen = await dev.open(browser, "/approvals");
+    const { page } = seen;
+    await page.locator(".inbox-line").click();
+    const detail = page.locator(".inbox-detail");
+    for (const text of [
+      "refunds.issue",
+      "2990",
+      "order:1036",
+      "the parcel came back damaged",
+      "developer",
+      "medium risk",
+    ])
+      await detail.getByText(text).first().waitFor();
+    const shown = await detail.locator(".hash code").textContent();
+    const sent = page.waitForRequest((request) => request.url().endsWith("/decide"));
+    await detail.getByLabel("Reason").fill("the photos show it");
+    await detail.getByRole("button", { name: "Approve" }).click();
+    expect((await sent).postDataJSON()).toEqual({ decision: "approved", hash: shown, reason: "the photos show it" });
+    await detail.locator(".decided", { hasText: "approved by developer" }).waitFor();
+    await exampleRun(seen, "example-refund", "Succeeded");
+    await seen.close();
+  });
+
+  it("X-31 a failed run is retried from a step, and the new run succeeds", async () => {
+    const seen = await dev.open(browser, "/runs");
+    const { page } = seen;
+    const failed = await exampleRun(seen, "example-label", "Failed");
+    await page.locator(`a[href="${failed}"]`).click();
+    await page.locator(".why-summary", { hasText: "The label printer is jammed" }).waitFor();
+    await page.locator(".timeline-label", { hasText: "print-label" }).click();
+    await page.getByRole("button", { name: "Retry from this step" }).click();
+    await page.locator("dialog").getByRole("button", { name: "Retry", exact: true }).click();
+    await page.locator(".run-title .status", { hasText: "Succeeded" }).waitFor();
+    expect(new URL(page.url()).pathname).not.toBe(failed);
+    expect(await page.locator(".facts", { hasText: "Goes on from" }).locator("a.mono").getAttribute("href")).toBe(
+      failed,
+    );
+    await seen.close();
+  });
+
+  it("X-31 keys alone lead from the list to a run, to a parked one's choices and back", async () => {
+    const seen = await dev.open(browser, "/runs");
+    const { page } = seen;
+    await page.locator("a.run-link").first().waitFor();
+    await page.keyboard.press("/");
+    await page.keyboard.type("example-research");
+    await page.keyboard.press("Escape");
+    await page.locator("tbody tr").nth(1).waitFor({ state: "detached" });
+    await page.keyboard.press("j");
+    const first = page.locator("a.run-link").first();
+    await first.and(page.locator(":focus")).waitFor();
+    const outline = await page.evaluate("getComputedStyle(document.activeElement).outlineStyle");
+    expect(outline).toBe("solid");
+    await page.keyboard.press("Enter");
+    await page.locator("nav.run-tabs").waitFor();
+    await page.keyboard.press("2");
+    await page.locator(".journal li").first().waitFor();
+    await page.keyboard.press("?");
+    await page.locator("dialog", { hasText: "Go to approvals" }).waitFor();
+    await page.keyboard.press("Escape");
+    await page.locator("dialog").waitFor({ state: "detached" });
+    await page.keyboard.press("g");
+    await page.keyboard.press("a");
+    await page.locator("h1", { hasText: "Approvals" }).waitFor();
+    await page.keyboard.press("g");
+    await page.keyboard.press("s");
+    await page.locator("td", { hasText: "example-morning-order" }).waitFor();
+    await seen.close();
+  });
+
+  it("X-31 a schedule is paused and resumed, and a parked run decided", async () => {
+    const seen = await dev.open(browser, "/schedules");
+    const { page } = seen;
+    await page.getByRole("button", { name: "Pause" }).click();
+    await page.locator("td .status", { hasText: "paused" }).waitFor();
+    await page.getByRole("button", { name: "Resume" }).click();
+    await page.getByRole("button", { name: "Pause" }).waitFor();
+    const parked = await exampleRun(seen, "example-research", "Parked");
+    await seen.go(parked);
+    await page.getByRole("button", { name: "raise…" }).click();
+    await page.locator("dialog textarea").fill('{ "usd": 5 }');
+    await page.locator("dialog").getByRole("button", { name: "raise", exact: true }).click();
+    await page.locator(".run-title .status", { hasText: "Succeeded" }).waitFor();
+    await seen.close();
+  });
+
+  it("X-31 every page has no serious fault of accessibility, in light, dark and on a phone", async () => {
+    const seen = await dev.open(browser, "/runs");
+    const { page } = seen;
+    const live = await exampleRun(seen, "example-import", "");
+    const refund = await exampleRun(seen, "example-refund", "");
+    const label = await exampleRun(seen, "example-label", "Failed");
+    const pages = [
+      "/runs",
+      ...["", "/journal", "/state", "/logs"].map((tab) => live + tab),
+      ...["/effects", "/graph", "/document"].map((tab) => refund + tab),
+      label,
+      "/approvals",
+      "/workers",
+      "/schedules",
+      "/alerts",
+      "/stats",
+      "/audit",
+    ];
+    const faults: string[] = [];
+    for (const colorScheme of ["light", "dark"] as const) {
+      await page.emulateMedia({ colorScheme });
+      // In the dark, only colours are other ones.
+      for (const one of pages) {
+        await seen.go(one);
+        faults.push(
+          ...(await seen.faults(colorScheme === "dark" ? ["color-contrast"] : [])).map(
+            (fault) => `${colorScheme} ${one}: ${fault}`,
+          ),
+        );
+      }
+    }
+    await page.setViewportSize({ width: 360, height: 740 });
+    for (const one of pages) {
+      await seen.go(one);
+      const wide = await seen.width();
+      if (wide > 360) faults.push(`phone ${one}: ${wide} pixels wide`);
+    }
+    expect(faults).toEqual([]);
+    await seen.close();
+  }, 60_000);
+
+  it("Q17 whatever a run holds is shown as text", async () => {
+    const marks = [
+      "<img src=x onerror=alert(1)>",
+      "<script>alert(2)</script>",
+      "javascript:alert(3)",
+      "\"'><svg onload=alert(4)>",
+      "{{constructor.constructor('alert(5)')()}}",
+    ];
+    const hostile = marks.join(" ");
+    const name = "<img src=x onerror=alert(0)>";
+    // Names of calls, keys and tags cannot hold these.
+    const named = marks.map((mark) => mark.replaceAll(/[/#\\]/g, ""));
+    const bad = workflow({ name, retry: false }, async (ctx, input: string) => {
+      ctx.note(hostile);
+      ctx.set(named[1] ?? "", { [hostile]: input });
+      ctx.progress(hostile);
+      await ctx.step(named[0] ?? "", () => ({ [hostile]: hostile }));
+      throw Object.assign(new TerminalError(hostile), { code: hostile, detail: hostile });
+    });
+    const pawl = await Pawl.open(dev.store, { workflows: [bad], handleSignals: false });
+    const run = await pawl.start(bad, hostile, { key: named[3] ?? "", tags: named });
+    await run.result().catch(() => {});
+    await pawl.close();
+
+    const seen = await dev.open(browser, `/runs/${run.id}`);
+    const { page } = seen;
+    await page.locator("h1", { hasText: name }).waitFor();
+    await page.locator(".why-summary", { hasText: marks[0] ?? "" }).waitFor();
+    await page.locator(".timeline-label").first().click();
+    await page.locator(".detail .value").first().waitFor();
+    for (const tab of ["", "/journal", "/state", "/effects", "/cost", "/logs", "/graph", "/document"]) {
+      await seen.go(`/runs/${run.id}${tab}`);
+      for (const summary of await page.locator(".journal summary").all()) await summary.click();
+      expect(await page.locator("main").innerText()).toContain(name);
+      expect(await page.locator("main img, main script, main [onerror], main [onload], main iframe").count()).toBe(0);
+    }
+    await seen.go(`/runs?q=${encodeURIComponent(hostile)}`);
+    await seen.go("/runs");
+    await page.locator("a.run-link", { hasText: name }).waitFor();
+    expect(await page.locator("main img").count()).toBe(0);
+    await seen.close();
+  });
+});
+
+// Without a browser there is nothing to see; where CI is set, that fails instead.
+describe.skipIf(path === null)("pawl dev with a file", () => {
+  it("X-31 takes changed code up, also of what it imports, and keeps the last that worked", async () => {
+    const dev = new Dashboard(["hello.ts"]);
+    const write = (name: string, text: string) => writeFileSync(join(dev.folder, name), text);
+    write("words.ts", 'export const word: string = "one";\n');
+    write(
+      "hello.ts",
+      'import { workflow } from "pawl";\nimport { word } from "./words.ts";\nexport const hello = workflow("hello-" + word, async () => word);\n',
+    );
+    try {
+      await dev.printed(/#token=/);
+      expect(dev.output).toContain("hello-one");
+      write("words.ts", 'export const word: string = "two";\n');
+      await dev.printed(/Reloaded/);
+      const good = readFileSync(join(dev.folder, "hello.ts"), "utf8");
+      write("hello.ts", "export const = ;\n");
+      const [told] = await dev.printed(/The code cannot be loaded.*/);
+      expect(told).toContain("hello.ts:1");
+      expect(told).toContain("goes on");
+      const pawl = await Pawl.open(dev.store, { handleSignals: false });
+      const run = await pawl.start("hello-two");
+      expect(await run.result()).toBe("two");
+      await pawl.close();
+      write("hello.ts", good.replace("hello-", "bye-"));
+      await dev.printed(/Reloaded[\s\S]*Reloaded/);
+    } finally {
+      await dev.stop();
+    }
+  }, 60_000);
+});
