@@ -12,6 +12,7 @@ import { effectMutants } from "./effects.mjs";
 import { fileStoreMutants } from "./file-store.mjs";
 import { flowMutants } from "./flow.mjs";
 import { guardMutants } from "./guards.mjs";
+import { linkMutants } from "./links.mjs";
 import { lintMutants } from "./lint.mjs";
 import { machineMutants } from "./machines.mjs";
 import { ownershipMutants } from "./ownership.mjs";
@@ -46,4 +47,5 @@ export const mutants = [
   ...aiMutants,
   ...agentMutants,
   ...agentDirectoryMutants,
+  ...linkMutants,
 ];
