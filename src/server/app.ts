@@ -36,6 +36,7 @@ export interface AppOptions {
   readonly pawl?: Pawl;
   /** Other stores, by the name that credentials give as `store`. */
   readonly tenants?: Readonly<Record<string, Pawl>>;
+  /** Who may ask. None: only whoever has a one-time token. */
   readonly credentials?: readonly Credential[];
   /** Names that people reach the server by, besides those of this machine and that of `publicUrl`. */
   readonly hosts?: readonly string[];
@@ -43,11 +44,13 @@ export interface AppOptions {
   readonly publicUrl?: string;
   /** Believe the last address of `X-Forwarded-For`. Only behind a proxy that sets it. Default false. */
   readonly trustProxy?: boolean;
+  /** How much it takes on: of bodies, connections, requests and event streams. */
   readonly limits?: Partial<ServerLimits>;
   /** Whose code is known here: their graphs can be drawn. */
   readonly workflows?: readonly Workflow<never, unknown>[];
   /** The folder of the dashboard. Default: the one that Pawl brings along. `null`: none. */
   readonly web?: string | null;
+  /** Where faults are told. Default: stderr. */
   readonly logger?: Log;
 }
 
