@@ -14,7 +14,7 @@ export async function readBytes(request: Request, { bodyBytes }: ServerLimits): 
   let length = 0;
   const reader = body.getReader();
   for (;;) {
-    const { done, value } = await reader.read();
+    const { done, value } = await reader.read().catch(brokenOff);
     if (done) return joined(parts, length);
     length += value.length;
     parts.push(value);
@@ -22,6 +22,10 @@ export async function readBytes(request: Request, { bodyBytes }: ServerLimits): 
     await reader.cancel();
     throw tooLarge(bodyBytes);
   }
+}
+
+function brokenOff(cause: unknown): never {
+  throw new PawlError("invalid_argument", "The body broke off before its end. Send it again.", { cause });
 }
 
 function joined(parts: readonly Uint8Array[], length: number): Uint8Array {

@@ -18,7 +18,7 @@ export interface ServeOptions extends AppOptions {
   readonly port?: number;
   /** Default 127.0.0.1. Any other needs credentials. */
   readonly host?: string;
-  /** Whoever uses the one-time token of a server without credentials. Default: the user of this process. */
+  /** Who it is that uses the one-time token of a server without credentials. Default: the user of this process. */
   readonly user?: string;
 }
 
@@ -76,12 +76,19 @@ function listening(server: Server, port: number, host: string): Promise<void> {
   });
 }
 
+/** How long requests that are under way may take when the server stops. */
+const STOP_MS = 10_000;
+const SWEEP_MS = 20;
+
 async function stop(server: Server, app: App): Promise<void> {
   app.stop();
-  await new Promise<void>((resolve) => {
-    server.close(() => resolve());
-    server.closeIdleConnections();
-  });
+  if (!server.listening) return;
+  // A connection whose request has just been answered would be kept for the next one.
+  const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);
+  const late = setTimeout(() => server.closeAllConnections(), STOP_MS);
+  await new Promise<void>((resolve) => server.close(() => resolve()));
+  clearInterval(sweep);
+  clearTimeout(late);
 }
 
 function isAny(host: string): boolean {
