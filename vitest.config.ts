@@ -97,10 +97,24 @@ const NEIGHBOURS = [
   "tidy",
 ];
 
-const FOLDERS =
-  "attacks,behaviour,check,crash,determinism,explorer,file-store,guards,notify,observe,postgres,replay,sealed,simulation,transactions".split(
-    ",",
-  );
+const FOLDERS = [
+  "attacks",
+  "behaviour",
+  "check",
+  "crash",
+  "determinism",
+  "explorer",
+  "file-store",
+  "guards",
+  "notify",
+  "observe",
+  "postgres",
+  "replay",
+  "sealed",
+  "server",
+  "simulation",
+  "transactions",
+];
 
 /** They leave nothing behind, so they share a process: to load the engine takes longer than most of them. */
 const TOGETHER = [

@@ -13,12 +13,14 @@ import { evalMutants } from "./evals.mjs";
 import { fileStoreMutants } from "./file-store.mjs";
 import { flowMutants } from "./flow.mjs";
 import { guardMutants } from "./guards.mjs";
+import { linkMutants } from "./links.mjs";
 import { lintMutants } from "./lint.mjs";
 import { machineMutants } from "./machines.mjs";
 import { ownershipMutants } from "./ownership.mjs";
 import { phaseMutants } from "./phases.mjs";
 import { playbookMutants } from "./playbooks.mjs";
 import { postgresMutants } from "./postgres.mjs";
+import { serverMutants } from "./server.mjs";
 import { storeMutants } from "./stores.mjs";
 import { streamMutants } from "./streams.mjs";
 import { turnMutants } from "./turns.mjs";
@@ -48,4 +50,6 @@ export const mutants = [
   ...agentMutants,
   ...agentDirectoryMutants,
   ...evalMutants,
+  ...linkMutants,
+  ...serverMutants,
 ];

@@ -66,7 +66,9 @@ export interface OpenedLink {
 }
 
 export interface LinkDecision {
+  /** "approved", "denied" or "changes_requested". */
   readonly decision: VoteDecision;
+  /** Why, for the record and for whoever waits. */
   readonly reason?: string;
   /** With "changes_requested": the arguments as they would have them. */
   readonly arguments?: unknown;

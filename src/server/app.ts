@@ -39,6 +39,7 @@ export interface AppOptions {
   readonly pawl?: Pawl;
   /** Other stores, by the name that credentials give as `store`. */
   readonly tenants?: Readonly<Record<string, Pawl>>;
+  /** Who may ask. None: only whoever has a one-time token. */
   readonly credentials?: readonly Credential[];
   /** Names that people reach the server by, besides those of this machine and that of `publicUrl`. */
   readonly hosts?: readonly string[];
@@ -46,6 +47,7 @@ export interface AppOptions {
   readonly publicUrl?: string;
   /** Believe the last address of `X-Forwarded-For`. Only behind a proxy that sets it. Default false. */
   readonly trustProxy?: boolean;
+  /** How much it takes on: of bodies, connections, requests and event streams. */
   readonly limits?: Partial<ServerLimits>;
   /** Webhooks that start runs, by the name that senders call: `POST /api/hooks/NAME`. */
   readonly hooks?: Hooks;
@@ -53,6 +55,7 @@ export interface AppOptions {
   readonly workflows?: readonly Workflow<never, unknown>[];
   /** The folder of the dashboard. Default: the one that Pawl brings along. `null`: none. */
   readonly web?: string | null;
+  /** Where faults are told. Default: stderr. */
   readonly logger?: Log;
 }
 

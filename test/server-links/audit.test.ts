@@ -1,9 +1,12 @@
 // Who did what, over HTTP and with commands: recorded before it is done, and found out if somebody edits the record.
 import { createHash } from "node:crypto";
 import { createRequire } from "node:module";
-import { describe, expect, it } from "vitest";
+import { describe, expect, inject, it } from "vitest";
+import { consoleLog } from "../../src/client/console-log.ts";
 import type { AuditRecord } from "../../src/core/audit.ts";
+import type { Log } from "../../src/core/context.ts";
 import { workflow } from "../../src/core/workflow.ts";
+import { loadDriver } from "../../src/stores/postgres/driver.ts";
 import { pawl as command, json, project } from "../fixtures/cli/command.ts";
 import { seed } from "../fixtures/cli/seed.ts";
 import { serverWorld, type World } from "../server/world.ts";
@@ -15,8 +18,8 @@ interface Sqlite {
 
 const waiting = workflow("waiting", (ctx) => ctx.waitFor("go"));
 
-async function world(): Promise<World> {
-  const made = await serverWorld({ engine: { workflows: [waiting, asking()] }, others: ["acme"] });
+async function world(logger: Log = consoleLog): Promise<World> {
+  const made = await serverWorld({ logger, engine: { workflows: [waiting, asking()] }, others: ["acme"] });
   await made.pawl.start(waiting, undefined, { id: "w" });
   await made.pawl.start("report", undefined, { id: "r" });
   await made.pawl.idle();
@@ -140,7 +143,9 @@ describe("the audit log of the server", () => {
   });
 
   it("Q20 what cannot be recorded is not done; what was begun and cannot be ended is told to the log", async () => {
-    const made = await world();
+    const told: string[] = [];
+    const tell = (message: string) => void told.push(message);
+    const made = await world({ debug: tell, info: tell, warn: tell, error: tell });
     const { pawl, ask } = made;
     const { store } = pawl;
     const { record } = store;
@@ -162,7 +167,30 @@ describe("the audit log of the server", () => {
     left = 1;
     expect((await ask("POST /api/runs/w/signal", { body: { name: "go" } })).status).toBe(200);
     store.record = record;
+    expect(told.at(-1)).toContain("Record 1 of the audit log has no end");
     expect(lines(await logOf(made)).map(([, , subject, outcome]) => [subject, outcome])).toEqual([["w", "begun"]]);
+  });
+});
+
+describe("the audit log in PostgreSQL", () => {
+  it("Q20 Q15 a record that somebody has edited is found and named, and so is one that was taken away", async () => {
+    const url = new URL(inject("postgresUrl"));
+    const schema = `${inject("postgresSchemas")}${process.pid}_audit`;
+    url.searchParams.set("schema", schema);
+    const made = await serverWorld({ engine: { workflows: [waiting] }, stores: { default: url.href } });
+    for (const id of ["a", "b"]) await made.ask(`POST /api/runs/${id}/cancel`, { body: {} });
+    const check = () => made.json("GET /api/audit/check");
+    expect(await check()).toEqual({ records: 4, fault: null });
+    const client = (await loadDriver()).client({ connectionString: inject("postgresUrl") });
+    await client.connect();
+    try {
+      await client.query({ text: `update ${schema}.audits set subject = 'c' where n = 2` });
+      expect(await check()).toEqual({ records: 1, fault: { n: 2, what: "edited" } });
+      await client.query({ text: `delete from ${schema}.audits where n = 2` });
+      expect(await check()).toEqual({ records: 1, fault: { n: 2, what: "missing" } });
+    } finally {
+      await client.end();
+    }
   });
 });
 
