@@ -274,9 +274,19 @@ async function firstToFail(folder, killers) {
   return null;
 }
 
+/** All killers once, without a mutant: those of whole files, then those that are named. */
 async function checkBaseline(folder) {
-  const files = new Set(chosen.flatMap(killersOf).flatMap(({ file }) => file ?? []));
-  const { isKilled, by } = await attack(folder, [...files], undefined, BASELINE_LIMIT_MS);
+  const killers = chosen.flatMap(killersOf).filter(({ file }) => file !== undefined);
+  const whole = new Set(killers.filter(({ title }) => title === undefined).map(({ file }) => file));
+  const named = killers.filter(({ file }) => !whole.has(file));
+  const titles = new Set(named.map(({ title }) => `(?:${title})`));
+  await checkUnharmed(folder, whole);
+  await checkUnharmed(folder, new Set(named.map(({ file }) => file)), [...titles].join("|"));
+}
+
+async function checkUnharmed(folder, files, title) {
+  if (files.size === 0) return;
+  const { isKilled, by } = await attack(folder, [...files], title, BASELINE_LIMIT_MS);
   if (isKilled) throw new Error(`This fails without any mutant, too, so that it proves nothing: ${by}`);
 }
 
