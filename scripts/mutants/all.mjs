@@ -18,6 +18,7 @@ import { ownershipMutants } from "./ownership.mjs";
 import { phaseMutants } from "./phases.mjs";
 import { playbookMutants } from "./playbooks.mjs";
 import { postgresMutants } from "./postgres.mjs";
+import { sealedMutants } from "./sealed.mjs";
 import { storeMutants } from "./stores.mjs";
 import { streamMutants } from "./streams.mjs";
 import { turnMutants } from "./turns.mjs";
@@ -46,4 +47,5 @@ export const mutants = [
   ...aiMutants,
   ...agentMutants,
   ...agentDirectoryMutants,
+  ...sealedMutants,
 ];
