@@ -20,6 +20,7 @@ import { ownershipMutants } from "./ownership.mjs";
 import { phaseMutants } from "./phases.mjs";
 import { playbookMutants } from "./playbooks.mjs";
 import { postgresMutants } from "./postgres.mjs";
+import { sealedMutants } from "./sealed.mjs";
 import { serverMutants } from "./server.mjs";
 import { storeMutants } from "./stores.mjs";
 import { streamMutants } from "./streams.mjs";
@@ -52,4 +53,5 @@ export const mutants = [
   ...evalMutants,
   ...linkMutants,
   ...serverMutants,
+  ...sealedMutants,
 ];

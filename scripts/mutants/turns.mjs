@@ -274,7 +274,7 @@ export const turnMutants = [
     changes: [
       {
         file: "src/core/steps.ts",
-        from: "const payload = isPlain(value) ? value : decodePayload(text);",
+        from: "const payload = redactor === null && isPlain(value) ? value : decodePayload(text);",
         to: "const payload = isPlain(value) || text !== '' ? value : decodePayload(text);",
       },
     ],

@@ -45,8 +45,8 @@ export const versionMutants = [
     changes: [
       {
         file: "src/worker/version-keeper.ts",
-        from: "else if (this.#canGoOn(wait)) await this.#takeUp(wait.run);",
-        to: 'else if (this.#canGoOn(wait) && wait.run === "") await this.#takeUp(wait.run);',
+        from: "else if (this.#canGoOn(wait)) await this.#takeUp(",
+        to: 'else if (this.#canGoOn(wait) && wait.run === "") await this.#takeUp(',
       },
     ],
     killers: inMismatch("no worker has, on memory S0-41 a worker"),

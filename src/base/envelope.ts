@@ -1,5 +1,5 @@
 // What happens to a text on its way to the store and back: nothing, compression, encryption.
-// Each wrapper works on what the one inside it gives, so `encrypting(compressing(jsonCodec))` compresses first.
+// Each wrapper works on what the one inside it gives: what `keyring.codec(compressing(jsonCodec))` seals was compressed first.
 
 import { PawlError } from "./errors.ts";
 import { utf8Length } from "./utf8.ts";

@@ -40,7 +40,7 @@ import { encodeRecord } from "../core/draft.ts";
 import type { Entry } from "../core/journal.ts";
 import { LIMITS } from "../core/limits.ts";
 import type { InboxRow, Store, WaitRow } from "../core/store.ts";
-import { openEntry, openValue } from "../core/values.ts";
+import { asKept, openEntry, openValue } from "../core/values.ts";
 import { positive } from "./run-list.ts";
 
 export interface ApprovalQuery {
@@ -184,7 +184,12 @@ export class Approvals {
     assertDecision(decision);
     const found = await this.#find(id);
     const { run, request } = found;
-    const vote: CastVote = castVote(request, decision);
+    const vote = asKept(
+      this.#ports.codec,
+      castVote(request, decision),
+      addressOf(run, voteId(request, "", 0)),
+      "decision",
+    );
     const known = this.#settled(found, vote);
     if (known !== null) return known;
     const refused = refusalOf(run, request, { ...vote, at: store.clock.now() });

@@ -17,7 +17,7 @@ import { encodePayload, encodeRecord } from "../core/draft.ts";
 import type { Host } from "../core/host.ts";
 import { LIMITS } from "../core/limits.ts";
 import type { InboxRow, Store } from "../core/store.ts";
-import { openEntry, openValue } from "../core/values.ts";
+import { asKept, openEntry, openValue } from "../core/values.ts";
 
 /** An answer that counts. */
 export interface CallbackReceipt {
@@ -96,9 +96,10 @@ export class Callbacks {
     throw notFound();
   }
 
-  async #send(id: string, answer: CallbackAnswer): Promise<CallbackReceipt> {
+  async #send(id: string, given: CallbackAnswer): Promise<CallbackReceipt> {
     const { store, codec, host, assertOpen, sent } = this.#ports;
     assertOpen();
+    const answer = asKept(codec, given, addressOf("", answerId(id)), "answer");
     const digest = answerDigest(host, answer);
     const before = await this.#find(id);
     const known = settled(before, digest);

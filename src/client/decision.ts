@@ -5,7 +5,7 @@ import { PawlError } from "../base/errors.ts";
 import { encodePayload, encodeRecord } from "../core/draft.ts";
 import type { Parked, Resolved } from "../core/journal.ts";
 import { isTerminal } from "../core/transition.ts";
-import { openEntry, openKey, openValue } from "../core/values.ts";
+import { asKept, openEntry, openKey, openValue } from "../core/values.ts";
 import type { RunSource } from "./run.ts";
 
 /** Refuses here what could not be recorded later. */
@@ -50,8 +50,9 @@ export async function assertSameCancel(
 /** Somebody has decided about this park before: whoever wants something else must be told. */
 export async function assertSameDecision(source: RunSource, run: string, id: string, wanted: Resolved): Promise<void> {
   const first = await firstDecision(source, run, id);
+  const kept = asKept(source.codec, wanted, addressOf(run, id), "decision");
   if (first === null) throw overtaken(run, wanted, "somebody has decided about it before");
-  if (first.choice === wanted.choice && encodeRecord(first, "decision") === encodeRecord(wanted, "decision")) return;
+  if (first.choice === wanted.choice && encodeRecord(first, "decision") === encodeRecord(kept, "decision")) return;
   const what = first.choice === wanted.choice ? `"${first.choice}" with another value` : `"${first.choice}"`;
   throw overtaken(run, wanted, `it was resolved with ${what} before`, first.choice);
 }

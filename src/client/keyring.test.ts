@@ -1,3 +1,4 @@
+import { createDecipheriv, createHash, hkdfSync } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { type FieldAddress, jsonCodec } from "../base/envelope.ts";
 import { hasCode } from "../base/errors.ts";
@@ -108,6 +109,19 @@ describe("the keyring", () => {
     expect(after?.open(sealed)).toBe("charge");
     expect(before?.seal("charge#2")).not.toBe(sealed);
     expect(before?.open("plain")).toBe("plain");
+  });
+
+  it("Q14 a value can be opened by hand, as the decision record says: the format is for good", () => {
+    const [, , nonce, ciphertext, tag] = ring({ tenant: "t" })
+      .seal('"x"', AT)
+      .split(".")
+      .map((part) => Buffer.from(part, "base64url"));
+    const info = createHash("sha256").update('["pawl v1","run","t","r1"]').digest();
+    const key = new Uint8Array(hkdfSync("sha256", K1.key, new Uint8Array(0), info, 32));
+    const decipher = createDecipheriv("aes-256-gcm", key, nonce as Buffer);
+    decipher.setAAD(Buffer.from('["v1","k1","t","r1",3,"data"]')).setAuthTag(tag as Buffer);
+    const plain = Buffer.concat([decipher.update(ciphertext as Buffer), decipher.final()]);
+    expect(plain.toString("latin1")).toBe('\0"x"');
   });
 
   it("Q14 a key is 32 bytes with an id of its own; what it is stays unsaid", () => {

@@ -4,7 +4,7 @@ import { assertName } from "../base/ids.ts";
 import { encodePayload } from "../core/draft.ts";
 import type { SignalReceived } from "../core/journal.ts";
 import { OWN } from "../core/outline.ts";
-import { openEntry, openValue, sealValue } from "../core/values.ts";
+import { asKept, openEntry, openValue, sealValue } from "../core/values.ts";
 import { type RunSource, runHasEnded, runNotFound } from "./run.ts";
 
 export interface SendPorts extends RunSource {
@@ -42,11 +42,12 @@ export async function sendOnce(
   id: string,
   payload: object,
 ): Promise<void> {
-  const data = sealValue(ports.codec, payload, { run, seq: -1, field: `inbox:${id}` }, `signal "${name}"`);
+  const at = { run, seq: -1, field: `inbox:${id}` };
+  const data = sealValue(ports.codec, payload, at, `signal "${name}"`);
   const delivery = await ports.store.deliver({ to: run, id, kind: "signal", name, data });
   if (delivery === "missing") throw runNotFound(run);
   if (delivery === "ended") throw runHasEnded(run, `signal "${name}"`);
-  if (delivery === "duplicate") await assertSame(ports, run, id, payload);
+  if (delivery === "duplicate") await assertSame(ports, run, id, asKept(ports.codec, payload, at, "message"));
   ports.sent();
 }
 

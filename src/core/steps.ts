@@ -161,9 +161,10 @@ export class Steps implements AttemptEvents {
   }
 
   /** Puts an outcome in line for its turn. */
-  settle(outcome: Outcome): void {
+  settle(given: Outcome): void {
     if (this.#pass.isClosed || (this.#pass.cancelling !== null && !this.#pass.body.isCompensating)) return;
-    this.#ready.push(outcome.type === "step.failed" ? this.#redacted(outcome) : outcome);
+    const outcome = given.type === "step.failed" ? this.#redacted(given) : given;
+    this.#ready.push(outcome);
     this.#pass.requestTurn();
   }
 

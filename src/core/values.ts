@@ -4,7 +4,7 @@ import type { Codec, FieldAddress } from "../base/envelope.ts";
 import { hasCode, messageOf, PawlError, readProperty } from "../base/errors.ts";
 import { keyMissing, keyOf } from "../base/sealed-text.ts";
 import { checksum } from "./checksum.ts";
-import { encodePayload } from "./draft.ts";
+import { encodePayload, encodeRecord } from "./draft.ts";
 import { isWellFormed } from "./entry-shape.ts";
 import type { Host } from "./host.ts";
 import type { Entry, StoredEntry } from "./journal.ts";
@@ -25,6 +25,11 @@ export function openValue(codec: Codec, data: string | Uint8Array | null, at: Fi
     const key = keyOf(text);
     throw key === null ? unreadable(at, cause) : keyMissing(key, at);
   }
+}
+
+/** A value as whoever reads it will have it: what is taken out on the way to the store must not look like a change later. */
+export function asKept<T>(codec: Codec, value: T, at: FieldAddress, path: string): T {
+  return openValue(codec, codec.seal(encodeRecord(value, path), at), at) as T;
 }
 
 function unreadable({ run, seq, field }: FieldAddress, cause: unknown): PawlError {

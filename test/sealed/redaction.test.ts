@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { Redacted } from "../../src/base/redacted.ts";
 import { secret } from "../../src/base/secret.ts";
+import { callbackSecrets } from "../../src/client/callback-secrets.ts";
 import type { PawlOptions } from "../../src/client/pawl.ts";
 import { workflow } from "../../src/core/workflow.ts";
 import { errorOf, openWorld, STORES, type World } from "../behaviour/harness.ts";
@@ -34,6 +35,7 @@ describe("redaction before the journal", () => {
       n: 4111111111111111,
     }));
     seen.push(paid);
+    seen.push(await ctx.step("line", () => CARD));
     ctx.set("password", "hunter2");
     ctx.note(`with ${CARD}`);
     ctx.log.warn(`paid with ${CARD}`, { password: "hunter2", nested: { text: CARD } });
@@ -64,9 +66,10 @@ describe("redaction before the journal", () => {
       expect(live).toEqual([
         { card: "[redacted]", Password: new Redacted("string"), note: "from 1763395200000 on" },
         { id: 7, text: "paid with [redacted]", auth: "Bearer [redacted]", n: new Redacted("number") },
+        "[redacted]",
         new Redacted("string"),
       ]);
-      expect(seen.slice(3)).toEqual([
+      expect(seen.slice(4)).toEqual([
         { password: new Redacted("string"), by: "the owner of [redacted]" },
         ["refused [redacted]", new Redacted("string")],
       ]);
@@ -84,10 +87,17 @@ describe("redaction before the journal", () => {
   it("Q13 a workflow has rules of its own, also a function; children get those of theirs", async () => {
     const world = await openWorld("memory");
     const text = (value: string, field: string | null) => (field === "name" ? "somebody" : value);
-    const child = workflow({ name: "child", redact: { text } }, async (_ctx, input: { name: string }) => input.name);
+    const child = workflow(
+      { name: "child", redact: [{ text }, { patterns: ["card"] }] },
+      async (ctx, input: { name: string }) => {
+        ctx.note(`with ${CARD}`);
+        return input.name;
+      },
+    );
     const parent = workflow("parent", async (ctx, name: string) => [name, await ctx.call(child, { name })]);
     const pawl = await world.open([parent, child]);
     expect(await pawl.run(parent, "ann")).toEqual(["ann", "somebody"]);
+    expect(await everythingIn(world)).not.toContain("4111");
   });
 
   it("Q13 reasons of cancels and parks are redacted as well", async () => {
@@ -105,6 +115,31 @@ describe("redaction before the journal", () => {
     const kept = await everythingIn(world);
     expect(kept).not.toContain("4111");
     expect(kept).toContain("was stolen");
+  });
+
+  it("Q13 what comes on a way of its own is redacted as well: the input of a schedule, a vote's reason, an answer", async () => {
+    const world = await openWorld("memory");
+    const asks = workflow("asks", async (ctx) => {
+      await ctx.approve("go", { action: { tool: "go", arguments: {} }, approvers: ["ann"], timeout: "1h" });
+      return ctx.callback("reply", { timeout: "1h" }).value();
+    });
+    const pawl = await world.open([asks], { redact: RULES, secret: "x".repeat(32) });
+    await pawl.schedule("daily", "asks", { every: "1 day", input: { card: CARD } });
+    const run = await pawl.start(asks);
+    await world.settle();
+    const [approval] = (await pawl.approvals.list()).approvals;
+    await pawl.approvals.decide(approval?.id ?? "", { decision: "approved", by: "ann", reason: `as ${CARD} says` });
+    await world.settle();
+    const opened = (await run.journal()).find(({ type }) => type === "callback.opened")?.payload as { id: string };
+    const secrets = callbackSecrets("x".repeat(32));
+    await pawl.callbacks.answer(`${opened.id}.${secrets?.proof(secrets.current, opened.id)}`, {
+      password: "hunter2",
+      text: CARD,
+    });
+    expect(await run.result()).toEqual({ password: new Redacted("string"), text: "[redacted]" });
+    const kept = await everythingIn(world);
+    for (const word of ["4111", "hunter2"]) expect(kept).not.toContain(word);
+    await pawl.unschedule("daily");
   });
 
   it("Q13 Q8 rules that are none are refused where they are given", async () => {

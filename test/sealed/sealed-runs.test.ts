@@ -7,6 +7,7 @@ import { keyOf as keyIn } from "../../src/base/sealed-text.ts";
 import { keysInUse } from "../../src/client/key-usage.ts";
 import { Keyring } from "../../src/client/keyring.ts";
 import type { PawlOptions } from "../../src/client/pawl.ts";
+import { startSpace } from "../../src/client/start.ts";
 import { checksum } from "../../src/core/checksum.ts";
 import type { StoredEntry } from "../../src/core/journal.ts";
 import { workflow } from "../../src/core/workflow.ts";
@@ -53,6 +54,9 @@ describe.each(STORES)("sealed runs on %s", (kind) => {
     expect((await second.find(parcel, "order-1"))?.id).toBe(run.id);
     await second.signal(run.id, "handed-over", { by: "bob" });
     expect(await second.get(run.id).result()).toBe("to ann by bob");
+    const names = new Keyring(encryption).names;
+    const held = await world.store.key(startSpace("parcel"), names?.seal("order-1") ?? "");
+    expect(keyIn(held?.digest ?? null)).toBe("k1");
     const kept = JSON.stringify([
       await world.store.run(run.id),
       await world.store.journal(run.id),
