@@ -3,6 +3,8 @@ export type { Duration } from "./base/duration.ts";
 export type { Codec, FieldAddress } from "./base/envelope.ts";
 export { type ErrorCode, hasCode, PawlError, RetryableError, TerminalError } from "./base/errors.ts";
 export type { Advanced, AdvanceOptions } from "./client/advance.ts";
+export type { AlertOptions } from "./client/alert-options.ts";
+export type { AlertQuery, AlertSummary, Alerts } from "./client/alerts.ts";
 export type {
   ApprovalPage,
   ApprovalQuery,
@@ -16,6 +18,7 @@ export type { Debounce } from "./client/debounce.ts";
 export type { Accepted, AcceptOptions, Documents, FreshOptions } from "./client/documents.ts";
 export type { ImportOptions } from "./client/import.ts";
 export type { StepReport } from "./client/manual.ts";
+export type { MetricsQuery } from "./client/metrics.ts";
 export { Pawl, type PawlOptions } from "./client/pawl.ts";
 export type { Choice } from "./client/resolve.ts";
 export type { RewriteOptions } from "./client/rewrite.ts";
@@ -42,6 +45,7 @@ export type {
   StreamRetractEvent,
 } from "./client/stream.ts";
 export type { WorkerHealth, WorkerStatus } from "./client/worker-health.ts";
+export type { Alert, AlertKind } from "./core/alert.ts";
 export type {
   ApprovalAction,
   ApprovalDenials,
@@ -83,7 +87,21 @@ export type { EffectRecord } from "./core/ledger.ts";
 export type { MachinePosition } from "./core/machine-position.ts";
 export type { MigratedRun, Migration, SavedRun, SavedStep } from "./core/migration.ts";
 export type { NoProgress } from "./core/no-progress.ts";
-export type { ApprovalNotification, IncompleteNotification, Notification, Notifier } from "./core/notification.ts";
+export type {
+  AlertNotification,
+  ApprovalNotification,
+  IncompleteNotification,
+  Notification,
+  Notifier,
+} from "./core/notification.ts";
+export type {
+  Committed,
+  ObservedAttempt,
+  ObservedEngine,
+  ObservedEntry,
+  ObservedRun,
+  Observer,
+} from "./core/observer.ts";
 export type { Retry, RetryOptions } from "./core/retry.ts";
 export type { RetryBudgetOptions } from "./core/retry-budget.ts";
 export type { Misfire, Overlap } from "./core/schedule.ts";
@@ -147,6 +165,8 @@ export type {
   RunIdFacts,
 } from "./flows/phase-spec.ts";
 export { type PhasesWorkflow, phases } from "./flows/phases.ts";
+export type { ApprovalWait, KnownIncident, Metrics, Ratio, StoreMetrics } from "./observe/metrics.ts";
+export type { HistogramValue, ProcessMetrics } from "./observe/operating-counters.ts";
 export { type FileStore, type FileStoreOptions, fileStore } from "./stores/file/file-store.ts";
 export type { Decider, HeldDocument } from "./stores/file/held-documents.ts";
 export { memoryStore } from "./stores/memory/memory-store.ts";

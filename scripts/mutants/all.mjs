@@ -14,6 +14,7 @@ import { flowMutants } from "./flow.mjs";
 import { guardMutants } from "./guards.mjs";
 import { lintMutants } from "./lint.mjs";
 import { machineMutants } from "./machines.mjs";
+import { observeMutants } from "./observe.mjs";
 import { ownershipMutants } from "./ownership.mjs";
 import { phaseMutants } from "./phases.mjs";
 import { playbookMutants } from "./playbooks.mjs";
@@ -38,6 +39,7 @@ export const mutants = [
   ...streamMutants,
   ...guardMutants,
   ...lintMutants,
+  ...observeMutants,
   ...budgetMutants,
   ...phaseMutants,
   ...machineMutants,

@@ -18,11 +18,12 @@ type Word = "ack" | "resolve";
 const DONE: Readonly<Record<Word, string>> = { ack: "is acknowledged: it stays quiet", resolve: "is resolved" };
 
 export function addAlerts(program: Command): void {
-  addCommand(program, "alerts [ack|resolve] [id]", "list what somebody should look at; say that somebody does, or has", [
-    "pawl alerts",
-    "pawl alerts --check --json",
-    "pawl alerts ack alQ2xkY0c --by ada",
-  ])
+  addCommand(
+    program,
+    "alerts [ack|resolve] [id]",
+    "list what somebody should look at; say that somebody does, or has",
+    ["pawl alerts", "pawl alerts --check --json", "pawl alerts ack alQ2xkY0c --by ada"],
+  )
     .option("--all", "those as well that are resolved")
     .option("--check", "look through the store first, instead of waiting for a worker to do so")
     .option("--by <name>", "with ack and resolve: who says so")

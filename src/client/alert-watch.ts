@@ -80,7 +80,14 @@ export class AlertWatch {
     const { id, workflow } = run;
     if (!this.#ports.rules.duplicateEffect) return;
     const record = { run: id, effect };
-    this.#report({ kind: "effect", at: this.#now, action, workflow, record, owner: this.#ports.ownerOf(workflow, "duplicate_effect") });
+    this.#report({
+      kind: "effect",
+      at: this.#now,
+      action,
+      workflow,
+      record,
+      owner: this.#ports.ownerOf(workflow, "duplicate_effect"),
+    });
   }
 
   orphaned(runs: readonly string[]): void {

@@ -10,9 +10,7 @@ export const alertRoutes: readonly Route[] = [
       role: "viewer",
       summary: "Lists what somebody should look at, newest first.",
       query: {
-        status: optional(
-          oneOf("Default: those that are not resolved.", ["firing", "acknowledged", "resolved", "all"]),
-        ),
+        status: optional(oneOf("Default: those that are not resolved.", ["firing", "acknowledged", "resolved", "all"])),
       },
       answer: object("Alerts.", { alerts: listOf("Newest first.", ALERT) }),
     },
