@@ -5,6 +5,8 @@ export { type ErrorCode, hasCode, PawlError, RetryableError, TerminalError } fro
 export type { Redacted } from "./base/redacted.ts";
 export { type Secret, secret } from "./base/secret.ts";
 export type { Advanced, AdvanceOptions } from "./client/advance.ts";
+export type { AlertOptions } from "./client/alert-options.ts";
+export type { AlertQuery, AlertSummary, Alerts } from "./client/alerts.ts";
 export type {
   ApprovalLinks,
   LinkDecision,
@@ -31,6 +33,7 @@ export type { ForkOptions } from "./client/fork-effects.ts";
 export type { ImportOptions } from "./client/import.ts";
 export type { EncryptionKey, EncryptionOptions } from "./client/keyring.ts";
 export type { StepReport } from "./client/manual.ts";
+export type { MetricsQuery } from "./client/metrics.ts";
 export { Pawl, type PawlOptions } from "./client/pawl.ts";
 export type { Choice } from "./client/resolve.ts";
 export type { RewriteOptions } from "./client/rewrite.ts";
@@ -58,6 +61,7 @@ export type {
   StreamRetractEvent,
 } from "./client/stream.ts";
 export type { WorkerHealth, WorkerStatus } from "./client/worker-health.ts";
+export type { Alert, AlertKind } from "./core/alert.ts";
 export type {
   ApprovalAction,
   ApprovalDenials,
@@ -102,12 +106,21 @@ export type { MachinePosition } from "./core/machine-position.ts";
 export type { MigratedRun, Migration, SavedRun, SavedStep } from "./core/migration.ts";
 export type { NoProgress } from "./core/no-progress.ts";
 export type {
+  AlertNotification,
   ApprovalNotification,
   IncompleteNotification,
   Notification,
   NotificationLink,
   Notifier,
 } from "./core/notification.ts";
+export type {
+  Committed,
+  ObservedAttempt,
+  ObservedEngine,
+  ObservedEntry,
+  ObservedRun,
+  Observer,
+} from "./core/observer.ts";
 export type { PatternName } from "./core/redaction-patterns.ts";
 export type { Redaction } from "./core/redactor.ts";
 export type { Retry, RetryOptions } from "./core/retry.ts";
@@ -174,6 +187,8 @@ export type {
   RunIdFacts,
 } from "./flows/phase-spec.ts";
 export { type PhasesWorkflow, phases } from "./flows/phases.ts";
+export type { ApprovalWait, KnownIncident, Metrics, Ratio, StoreMetrics } from "./observe/metrics.ts";
+export type { HistogramValue, ProcessMetrics } from "./observe/operating-counters.ts";
 export { type FileStore, type FileStoreOptions, fileStore } from "./stores/file/file-store.ts";
 export type { Decider, HeldDocument } from "./stores/file/held-documents.ts";
 export { memoryStore } from "./stores/memory/memory-store.ts";

@@ -16,6 +16,7 @@ import { guardMutants } from "./guards.mjs";
 import { linkMutants } from "./links.mjs";
 import { lintMutants } from "./lint.mjs";
 import { machineMutants } from "./machines.mjs";
+import { observeMutants } from "./observe.mjs";
 import { ownershipMutants } from "./ownership.mjs";
 import { phaseMutants } from "./phases.mjs";
 import { playbookMutants } from "./playbooks.mjs";
@@ -42,6 +43,7 @@ export const mutants = [
   ...streamMutants,
   ...guardMutants,
   ...lintMutants,
+  ...observeMutants,
   ...budgetMutants,
   ...phaseMutants,
   ...machineMutants,

@@ -41,15 +41,15 @@ it("S2-108 S2-112 X-17 a storm that two processes share is one alert, told once,
   const folder = mkdtempSync(join(tmpdir(), "pawl-alerts-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const first = startWorker(folder);
-  await first.said("open");
+  expect(await first.line()).toBe("open");
   const second = startWorker(folder);
-  await second.said("open");
+  expect(await second.line()).toBe("open");
   for (const worker of [first, second]) {
     worker.tell("go");
-    await worker.said("checked");
+    expect(await worker.line()).toBe("checked");
   }
   for (const worker of [first, second]) worker.tell("stop");
-  await Promise.all([first, second].map((worker) => worker.said("closed")));
+  for (const worker of [first, second]) expect(await worker.rest()).toEqual(["closed"]);
   const { alerts } = await json<{ alerts: { id: string; kind: string; runs: string[] }[] }>(folder, "alerts");
   expect(alerts).toMatchObject([{ kind: "retry_storm", subject: "order/call", detail: { retries: 2 * RETRIES } }]);
   expect(alerts[0]?.runs).toHaveLength(2);

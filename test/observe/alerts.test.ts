@@ -150,7 +150,12 @@ describe("alerts", () => {
     expect(alert).toMatchObject({
       kind: "duplicate_effect",
       runs: ["first", "second"],
-      detail: { records: [{ run: "first", effect: "charge" }, { run: "second", effect: "charge" }] },
+      detail: {
+        records: [
+          { run: "first", effect: "charge" },
+          { run: "second", effect: "charge" },
+        ],
+      },
     });
     expect(alert?.summary).toContain('"charge" of run first and "charge" of run second');
     await check(world, pawl);
@@ -158,7 +163,9 @@ describe("alerts", () => {
     await pawl.alerts.resolve(alert?.id as string, { by: "ada" });
     await check(world, pawl);
     expect(await pawl.alerts.list({ status: "all" })).toMatchObject([{ status: "resolved", resolvedBy: "ada" }]);
-    expect(await errorOf(pawl.alerts.acknowledge(alert?.id as string, { by: "bob" }))).toMatchObject({ code: "alert_resolved" });
+    expect(await errorOf(pawl.alerts.acknowledge(alert?.id as string, { by: "bob" }))).toMatchObject({
+      code: "alert_resolved",
+    });
     expect(await errorOf(pawl.alerts.acknowledge("alX", { by: "bob" }))).toMatchObject({ code: "alert_not_found" });
   });
 
@@ -173,7 +180,10 @@ describe("alerts", () => {
     for (let i = 0; i < 2; i++) await pawl.run(known);
     await check(world, pawl);
     expect((await pawl.alerts.list()).map(({ detail }) => detail["records"])).toEqual([
-      [{ run: "t", effect: "charge" }, { run: "t", effect: "charge#2" }],
+      [
+        { run: "t", effect: "charge" },
+        { run: "t", effect: "charge#2" },
+      ],
     ]);
     const { duplicateSafety } = await pawl.metrics();
     expect(duplicateSafety).toMatchObject({ value: 0, total: 1, bad: ["t"] });
@@ -329,7 +339,8 @@ describe("alerts", () => {
     const pawl = await world.open([flow]);
     for (const id of ["first", "second"]) await pawl.run(flow, undefined, { id });
     await check(world, pawl);
-    for (const payload of [null, "x", [null, { kind: "seen" }, 7]]) await pawl.signal("pawl.alerts.1", "reports", payload);
+    for (const payload of [null, "x", [null, { kind: "seen" }, 7]])
+      await pawl.signal("pawl.alerts.1", "reports", payload);
     await check(world, pawl);
     expect(await kinds(pawl)).toEqual([["duplicate_effect", "charge order-7", 0, "firing"]]);
     expect(await errorOf(pawl.start("pawl.alerts", {}))).toMatchObject({ code: "invalid_argument" });

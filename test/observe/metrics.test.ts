@@ -12,8 +12,18 @@ type Line = readonly [type: Entry["type"], key?: string | null, payload?: unknow
 
 /** What a run comes to whose journal has these entries behind its start. */
 function facts(run: string, state: RunFacts["state"], lines: readonly Line[], origin: string | null = null): RunFacts {
-  const started: Line = ["run.started", null, { workflow: "order", version: "1.0.0", input: null, seed: run, deadline: null }];
-  const entries = [started, ...lines].map(([type, key = null, payload = null], seq) => ({ seq, at: seq, type, key, payload }));
+  const started: Line = [
+    "run.started",
+    null,
+    { workflow: "order", version: "1.0.0", input: null, seed: run, deadline: null },
+  ];
+  const entries = [started, ...lines].map(([type, key = null, payload = null], seq) => ({
+    seq,
+    at: seq,
+    type,
+    key,
+    payload,
+  }));
   return factsOf({ id: run, workflow: "order", state, origin, stopReason: null }, entries);
 }
 
@@ -33,7 +43,10 @@ describe("metrics", () => {
   it("S2-87 of 8 resumes 6 were clean: 0.75; what was never interrupted, or is still under way, does not count", () => {
     const clean = Array.from({ length: 5 }, (_, i) => facts(`clean-${i}`, "succeeded", [RERUN]));
     const retry = facts("retry", "failed", [], "origin");
-    const repaired = facts("repaired", "succeeded", [["run.parked", null, { reason: "poisoned" }], ["run.resolved", null, { choice: "retry" }]]);
+    const repaired = facts("repaired", "succeeded", [
+      ["run.parked", null, { reason: "poisoned" }],
+      ["run.resolved", null, { choice: "retry" }],
+    ]);
     const parked = facts("parked", "parked", [RERUN, ["run.parked", null, { reason: "unknown_outcome" }]]);
     const others = [facts("plain", "succeeded", []), facts("open", "running", [RERUN])];
     const { resumeSuccess } = quality([...clean, retry, repaired, parked, ...others]);
@@ -42,8 +55,12 @@ describe("metrics", () => {
   });
 
   it("S2-88 of 10 duplicates one leaked: 0.9, with the two runs that did the same", () => {
-    const twice = ["r1", "r2"].map((run) => facts(run, "succeeded", [planned("order-7"), ["effect.executed", "charge", 1]]));
-    const own = ["r3", "r4"].map((run) => facts(run, "succeeded", [planned(`${run}/charge`), ["effect.executed", "charge", 1]]));
+    const twice = ["r1", "r2"].map((run) =>
+      facts(run, "succeeded", [planned("order-7"), ["effect.executed", "charge", 1]]),
+    );
+    const own = ["r3", "r4"].map((run) =>
+      facts(run, "succeeded", [planned(`${run}/charge`), ["effect.executed", "charge", 1]]),
+    );
     const { duplicateSafety } = quality([...twice, ...own], { count: 9, runs: ["r1"] });
     expect(duplicateSafety).toMatchObject({ value: 0.9, good: 9, total: 10 });
     expect([...duplicateSafety.bad].sort()).toEqual(["r1", "r2"]);
@@ -164,13 +181,17 @@ it("S2-95 S2-87 S2-91 both formats say the same of a store, with the runs behind
   const samples = parsed(prometheusText(metrics));
   expect(samples.get("pawl_retry_success_ratio")).toBe(1);
   expect(samples.get("pawl_resume_success_ratio")).toBeNaN();
-  expect(samples.get('pawl_approval_wait_seconds{workflow="say \\"hi\\"",approver="ada",quantile="0.5"}')).toBeGreaterThan(7000);
+  expect(
+    samples.get('pawl_approval_wait_seconds{workflow="say \\"hi\\"",approver="ada",quantile="0.5"}'),
+  ).toBeGreaterThan(7000);
   expect(samples.get('pawl_steps_total{outcome="retried"}')).toBe(1);
   expect(samples.get('pawl_step_duration_seconds_bucket{le="+Inf"}')).toBe(2);
   // What has ended is not read again, and does not change.
   const reads: string[] = [];
   const { journal } = world.store;
-  Object.assign(world.store, { journal: (...args: Parameters<typeof journal>) => (reads.push(args[0]), journal.apply(world.store, args)) });
+  Object.assign(world.store, {
+    journal: (...args: Parameters<typeof journal>) => (reads.push(args[0]), journal.apply(world.store, args)),
+  });
   expect((await pawl.metrics()).retrySuccess).toEqual(metrics.retrySuccess);
   expect(reads).not.toContain("r");
   expect((await pawl.metrics({ workflow: "other" })).runs).toBe(0);
@@ -221,6 +242,7 @@ it("S2-62 S2-63 the log is told of runs and steps by stable names, after their c
     ["step.completed", "b", undefined],
     ["run.ended", undefined, undefined],
   ]);
-  for (const { fields } of events) expect(fields).toMatchObject({ run: "r", workflow: "order", traceId: expect.any(String) });
+  for (const { fields } of events)
+    expect(fields).toMatchObject({ run: "r", workflow: "order", traceId: expect.any(String) });
   expect(events.at(-1)?.fields).toMatchObject({ status: "succeeded", stopReason: "completed" });
 });

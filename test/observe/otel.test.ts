@@ -81,14 +81,21 @@ it("S2-62 S2-63 S2-74 X-24 the trace of a refund has attempts, checkpoints, the 
     ["step_started", "checkpoint", "step_result"],
   ]);
   const [approval] = named(spans(), "approval money");
-  expect(eventsOf(approval)).toEqual(["approval_requested", "approval_reminder", "approval_reminder", "approval_decided"]);
+  expect(eventsOf(approval)).toEqual([
+    "approval_requested",
+    "approval_reminder",
+    "approval_reminder",
+    "approval_decided",
+  ]);
   expect(approval?.duration[0]).toBeGreaterThan(2 * 3600);
   const [pay] = named(spans(), "pay");
   expect(eventsOf(pay)).toEqual(["step_started", "tool_result"]);
   expect(pay?.attributes).toMatchObject({ "pawl.policy.decision": "approved", "pawl.effect.key": expect.any(String) });
   for (const span of spans()) if (span !== run) expect(span.parentSpanContext?.spanId).toBe(ids(run)?.spanId);
   expect(checkTrace(spans())).toEqual([]);
-  expect(JSON.stringify(spans().map(({ attributes, events, status }) => [attributes, events, status]))).not.toContain(SECRET);
+  expect(JSON.stringify(spans().map(({ attributes, events, status }) => [attributes, events, status]))).not.toContain(
+    SECRET,
+  );
 });
 
 it("S2-63 X-24 an approval that nobody decides about leaves approval_timeout, and the check finds what is missing in a trace", async () => {
@@ -113,7 +120,13 @@ it("S2-63 X-24 an approval that nobody decides about leaves approval_timeout, an
   expect(checkTrace([]).map(({ rule }) => rule)).toEqual(["run_span"]);
   const effect = { "pawl.span.kind": "effect", "pawl.redaction": "no_content", "gen_ai.tool.call.result": "x" };
   const rules = checkTrace([{ name: "pay", attributes: effect, spanContext: () => ({ traceId: "t", spanId: "s" }) }]);
-  expect(rules.map(({ rule }) => rule)).toEqual(["run_span", "correlation", "policy_decision", "effect_key", "redaction"]);
+  expect(rules.map(({ rule }) => rule)).toEqual([
+    "run_span",
+    "correlation",
+    "policy_decision",
+    "effect_key",
+    "redaction",
+  ]);
 });
 
 it("S2-62 after a crash the run goes on in the same trace, nothing is told twice, and the attempt that was cut short is there", async () => {
@@ -144,7 +157,9 @@ it("S2-62 after a crash the run goes on in the same trace, nothing is told twice
   expect(new Set(all.map((span) => ids(span)?.traceId)).size).toBe(1);
   expect(new Set(all.map((span) => ids(span)?.spanId)).size).toBe(all.length);
   const run = named(all, "run order")[0];
-  expect(all.filter((span) => span !== run).every((span) => span.parentSpanContext?.spanId === ids(run)?.spanId)).toBe(true);
+  expect(all.filter((span) => span !== run).every((span) => span.parentSpanContext?.spanId === ids(run)?.spanId)).toBe(
+    true,
+  );
   expect(checkTrace(all)).toEqual([]);
 });
 
@@ -172,7 +187,11 @@ it("S2-64 S2-75 what an agent does inside a run is there call by call: models, p
 async function agentSpans(options: { readonly content?: boolean }) {
   const world = await openWorld("memory");
   const { spans, tracer } = exported();
-  const task = prompt({ namespace: "test", key: "task", sections: [section({ title: "Task", key: "task", body: "Help." })] });
+  const task = prompt({
+    namespace: "test",
+    key: "task",
+    sections: [section({ title: "Task", key: "task", body: "Help." })],
+  });
   const lookUp = tool({
     name: "look_up",
     description: "Looks a word up.",
