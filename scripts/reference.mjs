@@ -340,6 +340,7 @@ const INTERFACES = [
       timeout: `the workflow's, else ${duration(TIMEOUTS.values.database)}`,
       retry: "the workflow's",
       isolation: '`"read committed"`',
+      dry: "what is recorded",
     },
   },
   {

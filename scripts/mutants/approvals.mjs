@@ -97,7 +97,7 @@ export const approvalMutants = [
     changes: [
       {
         file: "src/core/notification.ts",
-        from: "if (!pass.ports.notifies) return;",
+        from: "if (!pass.ports.notifies || pass.dry !== null) return;",
         to: `if (!pass.ports.notifies || key !== "") return;`,
       },
     ],

@@ -116,7 +116,7 @@ export const callbackMutants = [
     name: "a retry that takes a start key along forgets the other keys of its run",
     changes: [
       {
-        file: "src/client/pawl.ts",
+        file: "src/client/fork-run.ts",
         from: "{ keys: [...(commit.keys ?? []), ...keys] }",
         to: "{ keys }",
       },
