@@ -8,6 +8,7 @@ import { approvalMutants } from "./approvals.mjs";
 import { budgetMutants } from "./budgets.mjs";
 import { callbackMutants } from "./callbacks.mjs";
 import { checkpointMutants } from "./checkpoints.mjs";
+import { dashboardMutants } from "./dashboard.mjs";
 import { effectMutants } from "./effects.mjs";
 import { fileStoreMutants } from "./file-store.mjs";
 import { flowMutants } from "./flow.mjs";
@@ -46,4 +47,5 @@ export const mutants = [
   ...aiMutants,
   ...agentMutants,
   ...agentDirectoryMutants,
+  ...dashboardMutants,
 ];
