@@ -8,6 +8,7 @@ import { approvalMutants } from "./approvals.mjs";
 import { budgetMutants } from "./budgets.mjs";
 import { callbackMutants } from "./callbacks.mjs";
 import { checkpointMutants } from "./checkpoints.mjs";
+import { dashboardMutants } from "./dashboard.mjs";
 import { effectMutants } from "./effects.mjs";
 import { evalMutants } from "./evals.mjs";
 import { fileStoreMutants } from "./file-store.mjs";
@@ -56,4 +57,5 @@ export const mutants = [
   ...linkMutants,
   ...serverMutants,
   ...sealedMutants,
+  ...dashboardMutants,
 ];

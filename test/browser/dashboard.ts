@@ -78,7 +78,7 @@ export class Dashboard {
 }
 
 /** What a server may not have; the page says so. */
-const NOT_SERVED = /40[04] .*\/api\/(alerts|metrics|audit|runs\/counts)\b/;
+const NOT_SERVED = /404 .*\/api\/(alerts|metrics|audit)\b/;
 
 export class WatchedPage {
   readonly page: Page;
@@ -116,12 +116,12 @@ export class WatchedPage {
     await this.page.locator("main:not(:has(.loading)):has(h1, .notice)").waitFor();
   }
 
-  /** Serious and critical faults of accessibility, by all rules or by these. */
-  async faults(rules: readonly string[] = []): Promise<string[]> {
+  /** Serious and critical faults of accessibility in a part of the page, by all rules or by these. */
+  async faults(part: string, rules: readonly string[] = []): Promise<string[]> {
     if (!(await this.page.evaluate("'axe' in globalThis"))) await this.page.evaluate(readFileSync(AXE, "utf8"));
     const runOnly = rules.length === 0 ? ["wcag2a", "wcag2aa"] : { type: "rule", values: rules };
     const found: AxeResults = await this.page.evaluate(
-      `axe.run(document, ${JSON.stringify({ runOnly, resultTypes: ["violations"] })})`,
+      `axe.run(${JSON.stringify(part)}, ${JSON.stringify({ runOnly, resultTypes: ["violations"] })})`,
     );
     return found.violations
       .filter(({ impact }) => impact === "serious" || impact === "critical")

@@ -21,10 +21,11 @@ const TONES: Readonly<Record<WireAlert["status"], Tone>> = {
   resolved: "succeeded",
 };
 const TABS = [
-  ["", "All"],
+  ["", "Open"],
   ["firing", "Firing"],
   ["acknowledged", "Acknowledged"],
   ["resolved", "Resolved"],
+  ["all", "All"],
 ] as const;
 const REFRESH_MS = 10_000;
 
@@ -77,11 +78,16 @@ export function Alerts(): JSX.Element {
   );
 }
 
+const SAYS = {
+  acknowledge: "Acknowledged: it stays quiet until it is over.",
+  resolve: "Resolved: it fires again if the same happens again.",
+} as const;
+
 function Alert({ alert, reload }: { readonly alert: WireAlert; reload(): Promise<void> }): JSX.Element {
-  const acknowledge = async () => {
+  const act = async (what: keyof typeof SAYS) => {
     try {
-      await post(`/api/alerts/${encodeURIComponent(alert.id)}/acknowledge`);
-      say("Acknowledged: it stays quiet until it is over.");
+      await post(`/api/alerts/${encodeURIComponent(alert.id)}/${what}`);
+      say(SAYS[what]);
       await reload();
     } catch (error) {
       sayFailure(error);
@@ -114,10 +120,17 @@ function Alert({ alert, reload }: { readonly alert: WireAlert; reload(): Promise
         {alert.owner !== null && <> Owner: {alert.owner}.</>}
         {alert.acknowledgedBy !== null && <> Acknowledged by {alert.acknowledgedBy}.</>}
       </p>
-      {alert.status === "firing" && may("operator") && (
-        <button type="button" onClick={() => void acknowledge()}>
-          Acknowledge
-        </button>
+      {alert.status !== "resolved" && may("operator") && (
+        <div class="choices">
+          {alert.status === "firing" && (
+            <button type="button" onClick={() => void act("acknowledge")}>
+              Acknowledge
+            </button>
+          )}
+          <button type="button" onClick={() => void act("resolve")}>
+            Resolve
+          </button>
+        </div>
       )}
     </article>
   );

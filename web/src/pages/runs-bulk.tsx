@@ -90,7 +90,10 @@ function PickedDialog({ target, onClose, onDone }: BulkDialogProps<BulkTarget & 
       )}
       {able.length < runs.length && able.length > 0 && (
         <p class="dim">
-          {plural(runs.length - able.length, "other run")} of the selection cannot be, and stays as it is.
+          {runs.length - able.length === 1
+            ? "One other of the selection"
+            : `${runs.length - able.length} others of the selection`}{" "}
+          cannot be {past}: nothing happens to {runs.length - able.length === 1 ? "it" : "them"}.
         </p>
       )}
       {action === "cancel" && <Reason value={reason} onInput={setReason} />}
