@@ -117,8 +117,8 @@ export const callbackMutants = [
     changes: [
       {
         file: "src/client/fork-run.ts",
-        from: "{ keys: [...(commit.keys ?? []), ...keys] }",
-        to: "{ keys }",
+        from: "{ keys: [...(commit.keys ?? []), ...moved] }",
+        to: "{ keys: moved }",
       },
     ],
     killers: inDenials("X-23 P10 a retry"),

@@ -9,7 +9,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Context, Hono } from "hono";
 import { systemClock } from "../base/clock.ts";
-import { PawlError } from "../base/errors.ts";
+import { messageWithCause, PawlError } from "../base/errors.ts";
 import { jsonable } from "../base/jsonable.ts";
 import { consoleLog, harmless } from "../client/console-log.ts";
 import { packageVersion } from "../client/package-version.ts";
@@ -113,7 +113,7 @@ function assertTenant({ name, store = OWN_STORE }: Credential, tenants: Readonly
   });
 }
 
-/** Somebody, and how they have shown it. */
+/** Somebody, and how they have shown it; `null`: nobody. */
 type Shown = { readonly who: Who; readonly session: Session | null } | null;
 
 class Server {
@@ -152,10 +152,13 @@ class Server {
   async #answer(route: Route, context: Context<{ Bindings: NodeEnv }>): Promise<Response> {
     const { raw: request } = context.req;
     const from = this.#addressOf(context);
-    const shown = this.#shown(request, context);
-    // Before anything is written, also to the audit log: whoever asks too often fills nothing.
-    this.#assertRate(shown instanceof PawlError ? null : shown, from);
-    if (!isWrite(route)) return this.#handled(route, await this.#admitted(route, context, shown, from));
+    const shown = this.#shown(context, from);
+    if (!isWrite(route)) {
+      const answer = await this.#handled(route, await this.#admitted(route, context, shown, from));
+      // Nobody reads what is not sent: an event stream would stay open.
+      if (request.method === "HEAD") await answer.body?.cancel();
+      return answer;
+    }
     const who = shown instanceof PawlError ? null : (shown?.who ?? null);
     let call: SignedCall | null = null;
     try {
@@ -213,14 +216,26 @@ class Server {
     return (forwarded ?? env.incoming?.socket.remoteAddress ?? "unknown").slice(0, 64);
   }
 
-  #shown({ headers }: Request, { req }: Context): Shown | PawlError {
+  /**
+   * Whoever asks, as often as they may: who asks too often fills nothing, not even the audit log. A wrong token is nobody's, and not for free either;
+   * what is refused for it is recorded like any other refusal.
+   */
+  #shown({ req }: Context, from: string): Shown | PawlError {
+    const { headers } = req.raw;
     const [, token] = /^Bearer ([\w.~+/-]+=*)$/.exec(headers.get("authorization") ?? "") ?? [];
-    if (token !== undefined) {
-      const who = this.#parts.credentials.find(token);
-      if (who === null) return unauthenticated("This token is not known here. Ask for another one.");
-      return { who, session: null };
-    }
-    const cookie = cookieOf(headers, cookieName(req.header("host")));
+    const shown = token === undefined ? this.#sessionOf(headers) : this.#holderOf(token);
+    this.#assertRate(shown, from);
+    const isStranger = shown === null && token !== undefined;
+    return isStranger ? unauthenticated("This token is not known here. Ask for another one.") : shown;
+  }
+
+  #holderOf(token: string): Shown {
+    const who = this.#parts.credentials.find(token);
+    return who === null ? null : { who, session: null };
+  }
+
+  #sessionOf(headers: Headers): Shown {
+    const cookie = cookieOf(headers, cookieName(headers.get("host") ?? undefined));
     const session = cookie === null ? null : this.#parts.sessions.find(cookie);
     return session === null ? null : { who: session.who, session };
   }
@@ -277,8 +292,7 @@ class Server {
 
   async #notThere(context: Context<{ Bindings: NodeEnv }>): Promise<Response> {
     const { raw: request } = context.req;
-    const shown = this.#shown(request, context);
-    this.#assertRate(shown instanceof PawlError ? null : shown, this.#addressOf(context));
+    const shown = this.#shown(context, this.#addressOf(context));
     if (shown instanceof PawlError) throw shown;
     const { pathname } = new URL(request.url);
     const page =
@@ -291,7 +305,8 @@ class Server {
   #failed(error: unknown, { req }: Context): Response {
     const note = newToken().slice(0, 8);
     const { status, body, retryAfter } = failureOf(error, note);
-    if (status >= 500) this.#parts.log.error(`${note}: ${req.method} ${req.path} failed`, { error });
+    if (status >= 500)
+      this.#parts.log.error(`${note}: ${req.method} ${req.path} failed: ${messageWithCause(error)}`, { error });
     const response = json(body, status);
     if (retryAfter !== null) response.headers.set("retry-after", String(retryAfter));
     if (status === 401) response.headers.set("www-authenticate", "Bearer");
