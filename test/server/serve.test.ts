@@ -1,6 +1,7 @@
 // `pawl serve` as a process: how it begins, who may sign in, and what a reader of events sees when it is killed.
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 import { Pawl } from "../../src/client/pawl.ts";
 import { workflow } from "../../src/core/workflow.ts";
@@ -75,6 +76,24 @@ it("Q1 Q4 credentials are made by the command, and one of another store sees tha
   expect((await pawl(folder, "serve", "--port", "0", "--auth", file)).stderr).toContain("tokenSha256");
   running.kill("SIGTERM");
   await running.ended;
+});
+
+/** The packages that a built file loads when it is imported, with everything that it imports. */
+function packagesOf(file: string, seen: Set<string> = new Set()): string[] {
+  if (seen.has(file)) return [];
+  seen.add(file);
+  const imports = readFileSync(file, "utf8").matchAll(/^(?:import|export)\b[^;"']*?["']([^"']+)["']/gm);
+  return [...imports].flatMap(([, name = ""]) =>
+    name.startsWith(".") ? packagesOf(join(dirname(file), name), seen) : [name],
+  );
+}
+
+it("the library and the command load nothing of the server, and its client nothing of Node", () => {
+  const dist = (name: string) => packagesOf(fileURLToPath(new URL(`../../dist/${name}`, import.meta.url)));
+  const isServer = (name: string) => name.includes("hono");
+  expect(dist("server/index.js").filter(isServer).sort()).toEqual(["@hono/node-server", "hono"]);
+  expect([...dist("index.js"), ...dist("cli/main.js")].filter(isServer)).toEqual([]);
+  expect(dist("server/client.js")).toEqual([]);
 });
 
 const counting = workflow("counting", async (ctx) => {
