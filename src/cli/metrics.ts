@@ -69,7 +69,7 @@ function show({ out, options }: Call<MetricsOptions>, metrics: Metrics): void {
   const header: Cell[] = ["METRIC", "VALUE", "OF", "RUNS TO LOOK AT"];
   const ratios = ROWS.map(([name, field]): Cell[] => [
     name,
-    valueOf(metrics[field]),
+    ratioText(metrics[field]),
     `${metrics[field].good} of ${metrics[field].total}`,
     clean(truncate(metrics[field].bad.join(" "), 80)),
   ]);
@@ -84,6 +84,6 @@ function show({ out, options }: Call<MetricsOptions>, metrics: Metrics): void {
   out.note(`${countOf(metrics.runs, "run")} since ${metrics.since.toISOString()}${all}.`);
 }
 
-function valueOf({ value }: Ratio): string {
+function ratioText({ value }: Ratio): string {
   return value === null ? "none" : String(Math.round(value * 1000) / 1000);
 }

@@ -88,13 +88,13 @@ export function createClient(options: ClientOptions = {}): Client {
     return response;
   };
   return {
-    call: async (route, ...[input = {}]) => valueOf(await request(route, input as Input)) as never,
+    call: async (route, ...[input = {}]) => answerOf(await request(route, input as Input)) as never,
     follow: (route, input) =>
       readEvents((headers) => request(route, input as Input, headers), (input as Input).signal) as never,
   };
 }
 
-function valueOf(response: Response): Promise<unknown> {
+function answerOf(response: Response): Promise<unknown> {
   const isText = response.headers.get("content-type")?.startsWith("text/plain") === true;
   return isText ? response.text() : response.json();
 }
