@@ -76,6 +76,7 @@ export async function plant(pawl: Pawl): Promise<Samples> {
   const [approval] = (await pawl.approvals.list()).approvals;
   if (approval === undefined) throw new Error("there is no approval");
   const link = await pawl.links.create(approval.id, { for: "role:physician" });
+  await pawl.idle();
   return {
     waiting: waiting.id,
     asking: asked.id,
