@@ -106,7 +106,7 @@ export const sealedMutants = [
         to: "{ progress }",
       },
     ],
-    killers: [{ file: RUNS, title: "memory Q14 S2-10" }],
+    killers: [{ file: RUNS, title: "memory Q14 a run goes on" }],
   },
   {
     rule: "SS1",
@@ -118,7 +118,7 @@ export const sealedMutants = [
         to: "digest: key.digest,",
       },
     ],
-    killers: [{ file: RUNS, title: "memory Q14 S2-10" }],
+    killers: [{ file: RUNS, title: "memory Q14 a run goes on" }],
   },
   {
     rule: "SS2",

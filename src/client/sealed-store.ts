@@ -58,6 +58,8 @@ export function sealedStore(store: Store, keyring: Keyring): Store {
       const value: unknown = store[name];
       return typeof value === "function" ? value.bind(store) : value;
     },
+    // Some methods are looked for by name before they are called.
+    has: (target, name) => name in target || name in store,
   });
   plainStores.set(sealed, store);
   return sealed;

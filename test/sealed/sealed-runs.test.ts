@@ -1,5 +1,6 @@
 // Runs whose values are sealed: what a missing key, another key and an edited store lead to.
 
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { jsonCodec } from "../../src/base/envelope.ts";
@@ -31,7 +32,7 @@ const parcel = workflow("parcel", async (ctx, { to }: { to: string }) => {
 });
 
 describe.each(STORES)("sealed runs on %s", (kind) => {
-  it("Q14 S2-10 a run goes on after a crash, and its status, progress, cost and start key are as without", async () => {
+  it("Q14 a run goes on after a crash, and its status, progress, cost and start key are as without", async () => {
     const world = await openWorld(kind);
     const encryption = { ...ENCRYPTION, names: "k1" };
     const first = await world.open([parcel], { encryption });
@@ -203,6 +204,18 @@ describe("an edited store", () => {
     expect(await errorOf(pawl.get("own").status())).toMatchObject({ code: "corrupt_value", fields: { run: "own" } });
     expect(await pawl.cancel("own", { reason: "it was edited" })).toEqual({ outcome: "cancelled" });
     await pawl.cancel("other");
+  });
+
+  it("Q14 the document of a file: store shows sealed values as sealed, and is none that was edited", async () => {
+    const world = await openWorld("file");
+    const first = await world.open([parcel], { encryption: ENCRYPTION });
+    await first.start(parcel, { to: "ann" }, { id: "own" });
+    await world.settle();
+    const file = join(world.folder ?? "", "state", "runs", "own", "state.json");
+    const text = readFileSync(file, "utf8");
+    expect(text).toContain("v1.k1.");
+    expect(text).not.toContain("ann");
+    expect(await first.documents.held()).toEqual([]);
   });
 
   it("Q14 the key of a run is derived for it alone", () => {
