@@ -56,7 +56,7 @@ it(
     for (const worker of [first, second]) worker.tell("stop");
     for (const worker of [first, second]) expect(await worker.rest()).toEqual(["closed"]);
     const { alerts } = await json<{ alerts: { id: string; kind: string; runs: string[] }[] }>(folder, "alerts");
-    expect(alerts).toMatchObject([{ kind: "retry_storm", subject: "order/call", detail: { retries: 2 * RETRIES } }]);
+    expect(alerts).toMatchObject([{ kind: "retry_storm", subject: "order/call", detail: { tool: "call" } }]);
     expect(alerts[0]?.runs).toHaveLength(2);
     const id = alerts[0]?.id ?? "";
     expect(told(folder)).toEqual([id]);
