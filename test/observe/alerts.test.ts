@@ -68,6 +68,12 @@ describe.each(STORES)("a retry storm on %s", (store) => {
   });
 });
 
+const sleeper = (name: string, step: string, time: string) =>
+  workflow(name, async (ctx) => {
+    await ctx.step(step, () => 1);
+    await ctx.sleep(time);
+  });
+
 const ACTION = { tool: "bank.pay", arguments: { cents: 100 } };
 
 /** Pays what somebody has approved, as often as it is told. */
@@ -199,9 +205,9 @@ describe("alerts", () => {
         return one.run === "damaged" ? { ...one, journal } : one;
       });
     Object.assign(world.store, { claim: damaged });
-    const before = workflow("order", async (ctx) => void (await ctx.step("a", () => 1), await ctx.sleep("1h")));
-    const after = workflow("order", async (ctx) => void (await ctx.step("b", () => 1), await ctx.sleep("1h")));
-    const other = workflow("other", async (ctx) => void (await ctx.step("a", () => 1), await ctx.sleep("1h")));
+    const before = sleeper("order", "a", "1h");
+    const after = sleeper("order", "b", "1h");
+    const other = sleeper("other", "a", "1h");
     const pawl = await world.open([before, other]);
     await pawl.start(before, undefined, { id: "drifts" });
     await pawl.start(other, undefined, { id: "damaged" });
@@ -354,8 +360,8 @@ it("D-9 a storm, a stuck approval, an effect done twice and a run that cannot be
   const storm = stormy("storm", 50);
   const ask = workflow("ask", (ctx) => ctx.approve("money", { action: ACTION, approvers: ["ada"] }).then(() => {}));
   const pay = paying(1);
-  const before = workflow("order", async (ctx) => void (await ctx.step("a", () => 1), await ctx.sleep("5h")));
-  const after = workflow("order", async (ctx) => void (await ctx.step("b", () => 1), await ctx.sleep("5h")));
+  const before = sleeper("order", "a", "5h");
+  const after = sleeper("order", "b", "5h");
   const options = { notifiers: [notifier] };
   const pawl = await world.open([storm, ask, pay, before], options);
   await pawl.start(storm, undefined, { id: "storm" });

@@ -190,7 +190,10 @@ it("S2-95 S2-87 S2-91 both formats say the same of a store, with the runs behind
   const reads: string[] = [];
   const { journal } = world.store;
   Object.assign(world.store, {
-    journal: (...args: Parameters<typeof journal>) => (reads.push(args[0]), journal.apply(world.store, args)),
+    journal: (...args: Parameters<typeof journal>) => {
+      reads.push(args[0]);
+      return journal.apply(world.store, args);
+    },
   });
   expect((await pawl.metrics()).retrySuccess).toEqual(metrics.retrySuccess);
   expect(reads).not.toContain("r");
