@@ -38,6 +38,8 @@ const alias = [
   { find: /^pawl\/guards$/, replacement: source("guards/index.ts") },
   { find: /^pawl\/agent$/, replacement: source("agent/index.ts") },
   { find: /^pawl\/ai$/, replacement: source("ai/index.ts") },
+  { find: /^pawl\/server\/client$/, replacement: source("server/client.ts") },
+  { find: /^pawl\/server$/, replacement: source("server/index.ts") },
   { find: /^pawl\/testing$/, replacement: source("testing/index.ts") },
   ...otherAi(process.env["PAWL_TEST_AI"]),
 ];
@@ -94,7 +96,7 @@ const NEIGHBOURS = [
 ];
 
 const FOLDERS =
-  "attacks,behaviour,check,crash,determinism,explorer,file-store,guards,notify,postgres,replay,simulation,transactions".split(
+  "attacks,behaviour,check,crash,determinism,explorer,file-store,guards,notify,postgres,replay,server,simulation,transactions".split(
     ",",
   );
 

@@ -20,6 +20,8 @@ const ENTRIES = [
   "guards/index",
   "agent/index",
   "ai/index",
+  "server/index",
+  "server/client",
   "testing/index",
   "cli/main",
   // What package.json calls by a name with #: files of threads and processes.

@@ -23,6 +23,7 @@ export type { RewriteOptions } from "./client/rewrite.ts";
 export type {
   CancelOptions,
   CancelOutcome,
+  JournalRange,
   Run,
   RunEvent,
   RunStatus,
@@ -30,7 +31,8 @@ export type {
   RunWait,
   SignalOptions,
 } from "./client/run.ts";
-export type { Page, RunQuery } from "./client/run-list.ts";
+export type { EventsOptions } from "./client/run-events.ts";
+export type { Page, RunQuery, RunSelection, RunTotals } from "./client/run-list.ts";
 export type { ScheduleOptions, ScheduleSummary } from "./client/schedules.ts";
 export type { StartOptions } from "./client/start.ts";
 export type {

@@ -5,7 +5,10 @@ import type { Store } from "../src/core/store.ts";
 import { loadDriver, type PgClient } from "../src/stores/postgres/driver.ts";
 import { type PostgresStoreOptions, postgresStore } from "../src/stores/postgres/postgres-store.ts";
 
-const TABLES = "chunks runs journal inbox waits state tags keys counters holds starts workers fences".split(" ");
+const TABLES =
+  "kept audits workflows chunks runs journal inbox waits state tags keys counters holds starts workers fences".split(
+    " ",
+  );
 
 const free: string[] = [];
 let created = 0;
@@ -61,7 +64,8 @@ export async function emptyPostgresStore(options: PostgresStoreOptions): Promise
 /** What it empties need not survive anything. Said for the transaction alone: behind a pooler, others have the session next. */
 function emptying(schema: string): string {
   const deletions = TABLES.map((table) => `delete from ${schema}.${table}`);
-  return ["begin", "set local synchronous_commit = off", ...deletions, "commit"].join("; ");
+  const beginning = `update ${schema}.audit_head set n = 0, hash = '' where n > 0`;
+  return ["begin", "set local synchronous_commit = off", ...deletions, beginning, "commit"].join("; ");
 }
 
 function counted(store: Store): Store {

@@ -9,8 +9,9 @@ import { afterAll, expect, it } from "vitest";
 import { type ManualClock, manualClock } from "../src/base/clock.ts";
 import { PawlError } from "../src/base/errors.ts";
 import type { EntryType, StoredEntry } from "../src/core/journal.ts";
+import type { RunQuery } from "../src/core/run-query.ts";
 import type { Isolation, Sql } from "../src/core/sql.ts";
-import type { Handle, NewRun, RunCommit, RunQuery, Sealed, Store, Verdict } from "../src/core/store.ts";
+import type { Handle, NewRun, RunCommit, Sealed, Store, Verdict } from "../src/core/store.ts";
 import { RUN_STATES } from "../src/core/transition.ts";
 import { Directory } from "../src/stores/file/directory.ts";
 import { fileStore, storeOver } from "../src/stores/file/file-store.ts";
@@ -278,6 +279,11 @@ const queryInput = fc.record(
     createdAfter: soon,
     createdBefore: soon,
     before: run,
+    search: fc.constantFrom("a", "r", "r1", "o", "%", ""),
+    except: fc.array(workflow, { maxLength: 2 }),
+    among: fc.array(fc.record({ workflow, states: fc.array(fc.constantFrom(...RUN_STATES), { maxLength: 3 }) }), {
+      maxLength: 2,
+    }),
   },
   { requiredKeys: [] },
 );
@@ -398,9 +404,28 @@ const calls: fc.Arbitrary<Call> = fc.oneof(
   named("adopt", fc.array(run, { maxLength: 3 }), (store, ids) => store.adopt(ids)),
   named(
     "purge",
-    fc.record({ succeeded: soon, failed: soon, limit: fc.nat(2) }),
-    (store, { succeeded, failed, limit }) =>
-      store.purge({ succeededBefore: store.clock.now() + succeeded, failedBefore: store.clock.now() + failed, limit }),
+    fc.record(
+      { succeeded: soon, failed: soon, limit: fc.nat(2), workflow, except: fc.array(workflow, { maxLength: 1 }) },
+      { requiredKeys: ["succeeded", "failed", "limit"] },
+    ),
+    (store, { succeeded, failed, ...rest }) =>
+      store.purge({
+        succeededBefore: store.clock.now() + succeeded,
+        failedBefore: store.clock.now() + failed,
+        ...rest,
+      }),
+  ),
+  named("counts", queryInput, (store, query) => {
+    const { before, limit, ...filter } = queryFrom(query, store.clock.now());
+    return store.counts(filter, 2);
+  }),
+  named("hold", fc.record({ run, who: text, why: text }), (store, { run: id, ...hold }) => store.hold(id, hold)),
+  named("releaseHold", run, (store, id) => store.releaseHold(id)),
+  named("record", fc.record({ who: text, subject: fc.option(run), detail: fc.option(text) }), (store, entry) =>
+    store.record({ action: "a", from: null, outcome: "done", payload: null, ...entry }),
+  ),
+  named("describe", fc.array(fc.record({ name: workflow, version, facts: text }), { maxLength: 2 }), (store, facts) =>
+    store.describe(facts),
   ),
 );
 
@@ -447,6 +472,10 @@ async function everything(store: Store): Promise<unknown> {
     await store.orphans(),
     await store.unclaimed({ workflows: ["order", "invoice"], limit: 5 }),
     await store.nextWake(),
+    await store.holds({ limit: 9 }),
+    await store.audits({ after: 0, limit: 99 }),
+    await store.auditHead(),
+    await store.workflows(),
   ];
 }
 

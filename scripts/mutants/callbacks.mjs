@@ -116,9 +116,9 @@ export const callbackMutants = [
     name: "a retry that takes a start key along forgets the other keys of its run",
     changes: [
       {
-        file: "src/client/fork-run.ts",
-        from: "{ keys: [...(commit.keys ?? []), ...keys] }",
-        to: "{ keys }",
+        file: "src/client/inherit.ts",
+        from: "{ keys: [...(commit.keys ?? []), ...moved] }",
+        to: "{ keys: moved }",
       },
     ],
     killers: inDenials("X-23 P10 a retry"),

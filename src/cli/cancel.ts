@@ -1,8 +1,9 @@
 import type { Command } from "commander";
 import type { CancelOutcome } from "../client/run.ts";
+import { unlessNobodyCan } from "../client/unless-nobody-can.ts";
 import { action, addCommand, withClient } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
-import { noteNobodyUndoes, unlessNobodyCan } from "./nobody.ts";
+import { noteNobodyUndoes } from "./nobody.ts";
 import { findRun } from "./run-id.ts";
 
 interface CancelCommandOptions {
@@ -30,11 +31,14 @@ export function addCancel(program: Command): void {
           const { options, out, url } = call;
           const run = await findRun(pawl, text);
           const progress = out.progress("Waiting for its worker to record the cancellation");
-          const cancelling = pawl.cancel(run, {
-            compensate: options.compensate === true,
-            ...(options.reason !== undefined && { reason: options.reason }),
-          });
-          const outcome = (await unlessNobodyCan(pawl, run, cancelling).finally(progress.done))?.outcome ?? null;
+          const cancelling = unlessNobodyCan(pawl, run, (signal) =>
+            pawl.cancel(run, {
+              compensate: options.compensate === true,
+              ...(options.reason !== undefined && { reason: options.reason }),
+              signal,
+            }),
+          );
+          const outcome = (await cancelling.finally(progress.done))?.outcome ?? null;
           if (out.isJson) out.json({ run, outcome });
           else if (outcome !== null) out.print(TELLS[outcome](run));
           if (outcome !== null) return EXIT.ok;

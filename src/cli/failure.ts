@@ -1,7 +1,8 @@
 import { PawlError } from "../base/errors.ts";
+import { jsonable } from "../base/jsonable.ts";
 import { EXIT, type ExitCode, exitCodeOf } from "./exit-codes.ts";
 import type { Output } from "./output.ts";
-import { clean, jsonable } from "./printable.ts";
+import { clean } from "./printable.ts";
 
 /** Says what went wrong, for people or programs, and returns the code to exit with. */
 export function reportFailure(error: unknown, out: Output): ExitCode {

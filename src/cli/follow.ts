@@ -1,5 +1,6 @@
 // Following one run until it ends, is parked, waits (if that is where to stop) or the user has had enough.
 import { formatMs } from "../base/duration.ts";
+import { jsonable } from "../base/jsonable.ts";
 import type { Pawl } from "../client/pawl.ts";
 import type { Run, RunStatus } from "../client/run.ts";
 import { timeline } from "../client/timeline.ts";
@@ -11,7 +12,7 @@ import { EXIT, type ExitCode } from "./exit-codes.ts";
 import type { Interrupt } from "./interrupt.ts";
 import { Live } from "./live.ts";
 import type { Output } from "./output.ts";
-import { clean, countOf, errorLine, jsonable } from "./printable.ts";
+import { clean, countOf, errorLine } from "./printable.ts";
 import { storeFlag } from "./store-url.ts";
 
 export interface Errand {

@@ -1,7 +1,7 @@
 import { extname } from "node:path";
 import type { Command } from "commander";
 import { PawlError } from "../base/errors.ts";
-import { type RunWay, wayOf, wayTaken } from "../client/run-way.ts";
+import { type RunWay, wayFacts, wayOf, wayTaken } from "../client/run-way.ts";
 import type { Graph } from "../core/graph.ts";
 import type { Workflow } from "../core/workflow.ts";
 import { action, addCommand, type Call, withClient } from "./command.ts";
@@ -95,11 +95,12 @@ function draw(format: "mermaid" | "svg", { name, version }: Workflow, { graph, w
 function show({ options, out }: Call<GraphOptions>, { graph, way, run }: Drawing, text: string): void {
   if (options.out !== undefined) writeOutFile(options.out, text);
   if (out.isJson) {
-    const taken =
-      way === null
-        ? null
-        : { nodes: Object.fromEntries(way.nodes), edges: [...way.edges].map((edge) => edge.split("\n")) };
-    out.json({ run, graph, way: taken, ...(options.out === undefined ? { text } : { file: options.out }) });
+    out.json({
+      run,
+      graph,
+      way: way === null ? null : wayFacts(way),
+      ...(options.out === undefined ? { text } : { file: options.out }),
+    });
   } else if (options.out === undefined) process.stdout.write(text);
   else out.print(`The graph is in ${clean(options.out)}.`);
 }

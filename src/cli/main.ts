@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { Command, CommanderError } from "commander";
+import { packageVersion } from "../client/package-version.ts";
 import { addAdvance } from "./advance.ts";
 import { addAgents } from "./agents.ts";
 import { addAnswer, addRevoke } from "./answer.ts";
@@ -31,20 +32,23 @@ import { addResolve } from "./resolve.ts";
 import { addRetry } from "./retry.ts";
 import { addRun } from "./run.ts";
 import { addSchedules } from "./schedules.ts";
+import { addServe } from "./serve.ts";
 import { addShow } from "./show.ts";
 import { addSignal } from "./signal.ts";
 import { addStart } from "./start.ts";
 import { addState } from "./state.ts";
 import { addStream } from "./stream.ts";
 import { addTest } from "./test.ts";
-import { packageVersion } from "./version.ts";
 import { addWhy } from "./why.ts";
 import { addWorker } from "./worker.ts";
 import { addWorkers } from "./workers.ts";
 
 const GROUPS: readonly (readonly [title: string, commands: readonly ((program: Command) => void)[]])[] = [
   ["Run workflows:", [addInit, addRun, addAdvance, addWorker, addStart, addImport]],
-  ["Look:", [addLs, addShow, addWhy, addNext, addJournal, addStream, addEffects, addGraph, addDiff, addExport]],
+  [
+    "Look:",
+    [addServe, addLs, addShow, addWhy, addNext, addJournal, addStream, addEffects, addGraph, addDiff, addExport],
+  ],
   ["Act on a run:", [addSignal, addCancel, addRetry, addFork, addResolve, addState]],
   ["Approvals:", [addApprovals, addApprove, addDeny, addRequestChanges]],
   ["Playbooks:", [addPlaybook, addMcp]],
@@ -88,6 +92,7 @@ const EXAMPLE = [
 const VARIABLES = [
   "Environment:",
   "  PAWL_STORE    the store, if --store does not say",
+  "  PAWL_AUTH     the credentials of `pawl serve`: a JSON file",
   "  PAWL_SECRET   what tokens of callbacks are made with, as Pawl.open({ secret })",
   "  PAWL_DEBUG=1  stack traces with errors",
   "  NO_COLOR      no colours",

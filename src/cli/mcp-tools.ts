@@ -2,13 +2,13 @@
 // The same calls as those of `pawl playbook`. None of them decides: an agent cannot approve, skip, or choose after a failure, and it works under
 // the name that whoever has started the server has given it.
 import { PawlError } from "../base/errors.ts";
+import { jsonable } from "../base/jsonable.ts";
 import type { StepReport } from "../client/manual.ts";
 import { publicStatus } from "../core/transition.ts";
 import type { Phrases, PlaybookAnswer } from "./playbook-answer.ts";
 import { loadPlaybook, type PlaybookFile } from "./playbook-file.ts";
 import { PlaybookSession, type Which } from "./playbook-session.ts";
 import { peoplesPhrases } from "./playbook-store.ts";
-import { jsonable } from "./printable.ts";
 
 export interface Tool {
   readonly name: string;

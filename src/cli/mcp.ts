@@ -2,11 +2,11 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { PawlError } from "../base/errors.ts";
+import { packageVersion } from "../client/package-version.ts";
 import { action, addCommand } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
 import { playbookTools, type Tool } from "./mcp-tools.ts";
 import { PLAYBOOK_STORE_HELP, playbookStore } from "./playbook-store.ts";
-import { packageVersion } from "./version.ts";
 
 interface McpOptions {
   readonly as: string;

@@ -1,5 +1,5 @@
 import picocolors from "picocolors";
-import { jsonable } from "./printable.ts";
+import { jsonable } from "../base/jsonable.ts";
 
 export type Colors = ReturnType<typeof picocolors.createColors>;
 

@@ -1,4 +1,5 @@
-// Values and text on their way to a terminal or a program.
+// Values and text on their way to a terminal.
+import { jsonable } from "../base/jsonable.ts";
 
 // What can move the cursor, ring, recolour or reorder text. Names are checked when they are stored; messages and payloads are not.
 const CONTROLS = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu;
@@ -8,31 +9,6 @@ export function clean(text: string): string {
   return text.replaceAll(CONTROLS, (mark) =>
     mark === "\n" ? " " : `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
-}
-
-/** A value as plain JSON can say it: dates as ISO text, bytes as base64, errors as objects without their stack. */
-export function jsonable(value: unknown): unknown {
-  if (typeof value === "bigint") return value.toString();
-  if (typeof value !== "object" || value === null) return value;
-  if (value instanceof Date) return Number.isNaN(value.getTime()) ? null : value.toISOString();
-  if (value instanceof Uint8Array) return Buffer.from(value).toString("base64");
-  if (value instanceof Map) return [...value].map(([key, item]) => [jsonable(key), jsonable(item)]);
-  if (value instanceof Set) return [...value].map(jsonable);
-  if (Array.isArray(value)) return value.map(jsonable);
-  if (value instanceof Error) return errorFacts(value);
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, jsonable(item)]));
-}
-
-function errorFacts(error: Error): Record<string, unknown> {
-  const {
-    name,
-    message,
-    stack: _,
-    cause,
-    ...rest
-  } = { ...error, name: error.name, message: error.message, stack: "", cause: error.cause };
-  const facts = { name, message, ...(jsonable(rest) as object) };
-  return cause === undefined ? facts : { ...facts, cause: jsonable(cause) };
 }
 
 /** One line of JSON for people, cut at `max` characters. */

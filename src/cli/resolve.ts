@@ -1,12 +1,13 @@
 import type { Command } from "commander";
 import { PawlError, readProperty } from "../base/errors.ts";
 import type { Pawl } from "../client/pawl.ts";
+import { unlessNobodyCan } from "../client/unless-nobody-can.ts";
 import type { Resolved } from "../core/journal.ts";
 import { action, addCommand, withClient } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
 import { noteIfNobodyWorks } from "./inheritor.ts";
 import { readValue } from "./input.ts";
-import { noteNobodyUndoes, unlessNobodyCan } from "./nobody.ts";
+import { noteNobodyUndoes } from "./nobody.ts";
 import { clean } from "./printable.ts";
 import { findRun } from "./run-id.ts";
 
@@ -40,7 +41,7 @@ export function addResolve(program: Command): void {
               ...(options.step !== undefined && { step: options.step }),
             })
             .then(() => true);
-          const isDone = await unlessNobodyCan(pawl, run, resolving);
+          const isDone = await unlessNobodyCan(pawl, run, () => resolving);
           if (out.isJson) out.json({ run, choice });
           else out.print(`Decided for run ${run}: ${clean(choice)}.${await successorNote(pawl, run, choice)}`);
           if (isDone === null) await noteNobodyUndoes(out, url, pawl, run);

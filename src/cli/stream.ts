@@ -1,11 +1,12 @@
 // Reading along while steps run. What steps emit goes to stdout as it is; what becomes of it, for people, to stderr.
 import type { Command } from "commander";
+import { jsonable } from "../base/jsonable.ts";
 import type { StreamEvent, StreamOptions } from "../client/stream.ts";
 import { action, addCommand, type Call, withClient } from "./command.ts";
 import { EXIT, type ExitCode } from "./exit-codes.ts";
 import { onInterrupt } from "./interrupt.ts";
 import type { Output } from "./output.ts";
-import { clean, jsonable } from "./printable.ts";
+import { clean } from "./printable.ts";
 import { findRun } from "./run-id.ts";
 import { storeFlag } from "./store-url.ts";
 

@@ -1,9 +1,7 @@
 import type { Command } from "commander";
 import { formatMs } from "../base/duration.ts";
 import { examineRuns, neededVersion, type StrandedRuns } from "../client/doctor.ts";
-import { isLive, type WorkerStatus } from "../client/worker-health.ts";
-import { NOTIFY_WORKFLOW } from "../core/notification.ts";
-import { SCHEDULE_WORKFLOW } from "../core/slot-run.ts";
+import { isLive, ownHandles, type WorkerStatus, workerFacts } from "../client/worker-health.ts";
 import { action, addCommand, type Call, withClient } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
 import { clean, countOf } from "./printable.ts";
@@ -37,26 +35,6 @@ const HEALTH = `
 HEALTH is live; late, if two heartbeats are missing; expired, if its lease is over; dead, if its process on this machine is gone;
 stopped, if that process is there but does not run. Other workers take over what an expired or dead one had. Runs that no
 live worker can take are listed below, among the newest ${MOST_RUNS.toLocaleString("en")} that have not ended.`;
-
-/** What the user has given it: that every worker can keep schedules is no news. */
-function ownHandles(handles: WorkerStatus["handles"]): WorkerStatus["handles"] {
-  return handles.filter(({ workflow }) => workflow !== SCHEDULE_WORKFLOW && workflow !== NOTIFY_WORKFLOW);
-}
-
-function workerFacts({
-  id,
-  name,
-  process,
-  startedAt,
-  health,
-  leaseLeftMs,
-  leaseMs,
-  runs,
-  handles,
-}: WorkerStatus): object {
-  const workflows = ownHandles(handles).map(({ workflow, version }) => ({ name: workflow, version }));
-  return { id, name, pid: process.pid, startedAt: new Date(startedAt), health, leaseLeftMs, leaseMs, runs, workflows };
-}
 
 function print(
   { out, url }: Call<unknown>,

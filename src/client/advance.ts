@@ -12,6 +12,8 @@ import { documentOf, resultOf, rowOf } from "./run.ts";
 export interface AdvanceOptions {
   /** How far to go: one phase, or all that are left. Default "phase". */
   readonly to?: "phase" | "end";
+  /** Stops waiting for it; the run goes on as it was told. */
+  readonly signal?: AbortSignal;
 }
 
 export interface Advanced {
@@ -26,7 +28,7 @@ export interface Advanced {
 export async function advanceRun(
   ports: SendPorts,
   run: string,
-  { to = "phase" }: AdvanceOptions = {},
+  { to = "phase", signal }: AdvanceOptions = {},
 ): Promise<Advanced> {
   if (to !== "phase" && to !== "end")
     throw new PawlError("invalid_argument", `\`to\` is "${String(to)}". Give "phase" or "end".`, { fields: { to } });
@@ -48,6 +50,7 @@ export async function advanceRun(
         await sendOnce(ports, run, ADVANCE_SIGNAL, `advance-${gate.ticket}`, message);
       }
       await listener.next({ polls: true });
+      signal?.throwIfAborted();
     }
   } finally {
     listener.stop();

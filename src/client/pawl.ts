@@ -7,13 +7,14 @@ import { PawlError } from "../base/errors.ts";
 import { assertName, createIds, type Ids } from "../base/ids.ts";
 import { utf8Length } from "../base/utf8.ts";
 import type { Log } from "../core/context.ts";
-import { ENDS } from "../core/journal.ts";
+import { ENDS, type Entry } from "../core/journal.ts";
 import { DEFAULTS, LIMITS } from "../core/limits.ts";
 import type { Notifier } from "../core/notification.ts";
 import type { Store } from "../core/store.ts";
 import { isTerminal, publicStatus } from "../core/transition.ts";
 import { sealValue } from "../core/values.ts";
 import type { Workflow } from "../core/workflow.ts";
+import { factsOf } from "../core/workflow-facts.ts";
 import { defaultCodec } from "../stores/default-codec.ts";
 import { Registry } from "../worker/registry.ts";
 import { Worker, type WorkerOptions } from "../worker/worker.ts";
@@ -25,13 +26,15 @@ import { Changes } from "./changes.ts";
 import { consoleLog, harmless } from "./console-log.ts";
 import { assertSameCancel } from "./decision.ts";
 import { Documents } from "./documents.ts";
+import { forkPoint, retryPoint } from "./fork.ts";
 import type { ForkOptions } from "./fork-effects.ts";
-import { forkRun } from "./fork-run.ts";
 import { assertImported, type ImportOptions, readImport } from "./import.ts";
+import { type Inheriting, inherit } from "./inherit.ts";
 import { type Machine, machineOf } from "./machine.ts";
 import { reportStep, type StepReport } from "./manual.ts";
 import { notifyWorkflow } from "./notify-workflow.ts";
 import { DEFAULT_STORE, storeOf } from "./open-store.ts";
+import { Operations } from "./operations.ts";
 import { assertSignalName, type SendPorts } from "./own-signals.ts";
 import { type Choice, resolveRun } from "./resolve.ts";
 import { type RewriteOptions, rewriteRun } from "./rewrite.ts";
@@ -103,6 +106,8 @@ export class Pawl {
   readonly callbacks: Callbacks;
   /** Documents of a `file:` store that somebody has edited or that are damaged: `held`, `accept`, `rebuild`, `fresh`. */
   readonly documents: Documents;
+  /** For operators: `count`, `bulk`, `hold`, `release`, `purge`, and the `audit` log. */
+  readonly operations: Operations;
   readonly #registry: Registry;
   readonly #codec: Codec;
   readonly #log: Log;
@@ -177,6 +182,12 @@ export class Pawl {
     this.approvals = new Approvals(outside);
     this.callbacks = new Callbacks({ ...outside, host, secrets });
     this.documents = new Documents({ ...this.#ports, assertOpen: () => this.#assertOpen() });
+    this.operations = new Operations({
+      ...outside,
+      newId: () => this.#ids.next(),
+      retryOnce: (id) =>
+        this.#inherit(id, { where: (journal) => retryPoint(id, journal), isRetry: true, isOnly: true }),
+    });
     this.#schedules = new Schedules({ ...this.#ports, cancel: (run, reason) => this.cancel(run, { reason }) });
   }
 
@@ -223,6 +234,8 @@ export class Pawl {
     this.#undo.push(this.#machine.protect(this.#log));
     if (options.handleSignals ?? true) this.#undo.push(onStopSignals(() => this.close()));
     await this.#worker.start();
+    const facts = factsOf(options.workflows as readonly Workflow[]);
+    if (facts.length > 0) await this.store.describe(facts);
     void this.#tellOfFaults();
   }
 
@@ -318,6 +331,7 @@ export class Pawl {
         if (ended === true) continue;
         needsBody ||= ended === "bodied";
         await listener.next({ polls: true });
+        options.signal?.throwIfAborted();
         this.#assertOpen();
       }
     } finally {
@@ -327,14 +341,23 @@ export class Pawl {
 
   /** Starts a new run that inherits the journal up to the failure that ended this one; the start key moves along. */
   async retry(id: string): Promise<Run> {
-    this.#assertOpen();
-    return this.get(await forkRun(this.#ports, id, null));
+    return this.get(
+      (await this.#inherit(id, { where: (journal) => retryPoint(id, journal), isRetry: true })) as string,
+    );
   }
 
   /** Starts a new run that inherits the journal up to a step's key or an entry's position. */
   async fork(id: string, options: ForkOptions): Promise<Run> {
+    const where = (journal: readonly Entry[]) => forkPoint(id, journal, options.at);
+    return this.get((await this.#inherit(id, { where, isRetry: false, fork: options })) as string);
+  }
+
+  async #inherit(id: string, how: Inheriting): Promise<string | null> {
     this.#assertOpen();
-    return this.get(await forkRun(this.#ports, id, options));
+    const { committer } = this.#worker;
+    const heir = await inherit({ ...this.#ports, write: (commit) => committer.write(commit) }, id, how);
+    this.#worker.hint();
+    return heir;
   }
 
   /** Decides about a parked run; `run.status()` lists the choices. */

@@ -22,6 +22,11 @@ export function edgeId({ from, to }: Pick<GraphEdge, "from" | "to">): string {
   return `${from}\n${to}`;
 }
 
+/** The way as programs are told of it. */
+export function wayFacts({ nodes, edges }: RunWay): { nodes: Record<string, NodeStatus>; edges: string[][] } {
+  return { nodes: Object.fromEntries(nodes), edges: [...edges].map((edge) => edge.split("\n")) };
+}
+
 const PHASE_KEY = "pawl.phase.";
 /** What a key has behind the name of its step: of another use of the name, of another try, or of another generation. */
 const COUNTERS = /([:.]\d+)?(#\d+)?$/;

@@ -5,16 +5,19 @@ import type { BudgetStatus } from "../core/budget.ts";
 import type { Ended, Entry, Parked, StoredEntry } from "../core/journal.ts";
 import { type EffectRecord, ledgerOf } from "../core/ledger.ts";
 import { BLOCKED, type Block, isOwnKey } from "../core/outline.ts";
+import { OWNED_STATES, ownerIn } from "../core/owners.ts";
 import { type StateDocument, stateDocument } from "../core/state-document.ts";
 import type { RunRow, Store, WaitKind } from "../core/store.ts";
 import { isTerminal, type PublicStatus, publicStatus, type RunState } from "../core/transition.ts";
 import { assertSound, openEntry, openValue } from "../core/values.ts";
+import { type Facts, readFacts } from "../core/workflow-facts.ts";
 import { nodeHost } from "../worker/node-host.ts";
 import { parkOfBlock } from "./block-text.ts";
 import { budgetOf } from "./budgets.ts";
 import type { Changes, RunEnd } from "./changes.ts";
 import { lineOf } from "./line.ts";
 import { patiently } from "./patiently.ts";
+import { type EventsOptions, eventsOf } from "./run-events.ts";
 import { type StreamEvent, type StreamOptions, streamOf } from "./stream.ts";
 
 /** A line of a list of runs. */
@@ -30,6 +33,8 @@ export interface RunSummary {
   readonly tags: readonly string[];
   readonly parent: string | null;
   readonly stopReason: string | null;
+  /** Who has to see to it, as its workflow says; absent where nobody has to, or nobody is named. */
+  readonly responsible?: string;
 }
 
 export interface RunWait {
@@ -65,6 +70,8 @@ export interface CancelOptions {
   readonly reason?: string;
   /** Undo what the run has done, as far as it says how. Default false. */
   readonly compensate?: boolean;
+  /** Stops waiting for the record; the run is cancelled all the same. */
+  readonly signal?: AbortSignal;
 }
 
 /** What was recorded: that the run is stopping, or how it had ended before. */
@@ -77,6 +84,13 @@ export interface SignalOptions {
   readonly id?: string;
 }
 
+export interface JournalRange {
+  /** The first position. Default 0. */
+  readonly from?: number;
+  /** At most so many. Default: all. */
+  readonly limit?: number;
+}
+
 /** A handle on a run. Making one does no I/O. */
 export interface Run<O = unknown> {
   readonly id: string;
@@ -85,13 +99,14 @@ export interface Run<O = unknown> {
   status(): Promise<RunStatus>;
   signal(name: string, payload?: unknown, options?: SignalOptions): Promise<void>;
   cancel(options?: CancelOptions): Promise<CancelOutcome>;
-  journal(): Promise<Entry[]>;
+  /** Its entries: all of them, or so many from a position on. */
+  journal(range?: JournalRange): Promise<Entry[]>;
   /** What it has done outside, and what became of that: its ledger. */
   effects(): Promise<EffectRecord[]>;
   /** Where it stands, phase by phase and step by step: its state document, as JSON. */
   document(): Promise<StateDocument>;
-  /** Everything recorded so far, then what follows, until the run ends. */
-  events(): AsyncIterable<RunEvent>;
+  /** Everything recorded so far, or behind a position, then what follows, until the run ends. */
+  events(options?: EventsOptions): AsyncIterable<RunEvent>;
   /** What its steps emit while they run: of each what its newest attempt has emitted, then what follows, until the run ends. */
   stream(options?: StreamOptions): AsyncIterable<StreamEvent>;
 }
@@ -133,8 +148,8 @@ export class RunHandle<O> implements Run<O> {
     return this.#source.cancel(this.id, options);
   }
 
-  journal(): Promise<Entry[]> {
-    return journalOf(this.id, this.#source);
+  journal(range?: JournalRange): Promise<Entry[]> {
+    return journalOf(this.id, this.#source, range);
   }
 
   async effects(): Promise<EffectRecord[]> {
@@ -145,8 +160,8 @@ export class RunHandle<O> implements Run<O> {
     return documentOf(this.id, this.#source);
   }
 
-  events(): AsyncIterable<RunEvent> {
-    return eventsOf(this.id, this.#source);
+  events(options?: EventsOptions): AsyncIterable<RunEvent> {
+    return eventsOf(this.#source, this.id, () => rowOf(this.id, this.#source.store), options);
   }
 
   stream(options?: StreamOptions): AsyncIterable<StreamEvent> {
@@ -237,7 +252,9 @@ export function runHasEnded(id: string, what: string): PawlError {
   );
 }
 
-export function summaryOf(row: RunRow): RunSummary {
+/** With what the catalogue says of workflows, for those who have to see to runs. */
+export function summaryOf(row: RunRow, facts?: ReadonlyMap<string, Facts>): RunSummary {
+  const responsible = ownerIn(facts?.get(row.workflow)?.owners, row.state);
   return {
     id: row.id,
     workflow: row.workflow,
@@ -250,24 +267,26 @@ export function summaryOf(row: RunRow): RunSummary {
     tags: row.tags,
     parent: row.parent?.run ?? null,
     stopReason: row.stopReason,
+    ...(responsible !== null && { responsible }),
   };
 }
 
 async function statusOf(id: string, source: RunSource): Promise<RunStatus> {
   const { store, codec } = source;
   const row = await rowOf(id, store);
-  const [waits, state, line, budget] = await Promise.all([
+  const [waits, state, line, budget, facts] = await Promise.all([
     store.waits({ run: id }),
     store.state(id),
     lineOf(store, row),
     budgetOf(source, row),
+    OWNED_STATES.includes(row.state) ? store.workflows() : [],
   ]);
   const park = waits.find((wait) => wait.kind === "decision")?.detail ?? null;
   const data = state.map(
     ({ key, data }) => [key, openValue(codec, data, { run: id, seq: -1, field: `state:${key}` })] as const,
   );
   return {
-    ...summaryOf(line === null ? row : { ...row, state: "waiting" }),
+    ...summaryOf(line === null ? row : { ...row, state: "waiting" }, readFacts(facts)),
     waits: [
       ...(line === null ? [] : [{ kind: line.kind, key: line.kind, name: line.name, due: null }]),
       ...waits.map(({ kind, key, name, due }) => ({ kind, key, name, due: due === null ? null : new Date(due) })),
@@ -349,34 +368,13 @@ async function endFields(id: string, row: RunRow, source: RunSource): Promise<{ 
   return end.ok ? { output: value } : { error: (value as Ended).error };
 }
 
-async function journalOf(id: string, { store, codec }: RunSource): Promise<Entry[]> {
+async function journalOf(id: string, { store, codec }: RunSource, range?: JournalRange): Promise<Entry[]> {
   await rowOf(id, store);
-  return (await store.journal(id)).map((stored) => openEntry(codec, id, stored));
+  return (await store.journal(id, range)).map((stored) => openEntry(codec, id, stored));
 }
 
 /** A run that is being worked on moves between two reads: the row is never older than the entries, but it may be newer. */
 export async function documentOf(id: string, source: RunSource): Promise<StateDocument> {
   const entries = await journalOf(id, source);
   return stateDocument(await rowOf(id, source.store), entries);
-}
-
-async function* eventsOf(id: string, source: RunSource): AsyncGenerator<RunEvent, void, void> {
-  const { store, codec, changes } = source;
-  const listener = changes.listen(id);
-  let from = 0;
-  try {
-    for (;;) {
-      source.assertOpen();
-      const row = await patiently(rowOf(id, store));
-      for (const stored of (await patiently(store.journal(id, { from }))) ?? []) {
-        from = stored.seq + 1;
-        yield openEntry(codec, id, stored);
-      }
-      // The row may be older than the entries, and the entries may not have been read: only both together say that this was all.
-      if (row !== null && isTerminal(row.state) && from >= row.head) return;
-      await listener.next({ polls: true });
-    }
-  } finally {
-    listener.stop();
-  }
 }

@@ -47,9 +47,13 @@ function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
-function refused(run: string, why: string): PawlError {
+function refused(
+  run: string,
+  why: string,
+  code: "cursor_expired" | "invalid_argument" = "invalid_argument",
+): PawlError {
   return new PawlError(
-    "invalid_argument",
+    code,
     `The cursor cannot be used for the stream of run ${run}: ${why}. Give the last one that this stream had, unchanged, or none to read from the beginning.`,
     { fields: { run, field: "after" } },
   );
@@ -57,5 +61,9 @@ function refused(run: string, why: string): PawlError {
 
 /** The store no longer has what the reader has seen. */
 export function cursorAhead(run: string): PawlError {
-  return refused(run, "the run's journal ends before it, so the store was put back to an earlier state");
+  return refused(
+    run,
+    "the run's journal ends before it, so the store was put back to an earlier state",
+    "cursor_expired",
+  );
 }

@@ -1,5 +1,7 @@
 import { readFileSync } from "node:fs";
 import { isSameBoot } from "../base/boot.ts";
+import { NOTIFY_WORKFLOW } from "../core/notification.ts";
+import { SCHEDULE_WORKFLOW } from "../core/slot-run.ts";
 import type { ProcessIdentity, Store, WorkerRow } from "../core/store.ts";
 import { isPlainlyDead, processIdentity } from "../worker/process-identity.ts";
 
@@ -28,6 +30,24 @@ export async function examineWorkers(store: Store, mine: ProcessIdentity = proce
 /** Whether it still works, as far as anybody can tell. */
 export function isLive({ health }: Pick<WorkerStatus, "health">): boolean {
   return health === "live" || health === "late";
+}
+
+/** What the user has given it: that every worker can keep schedules is no news. */
+export function ownHandles(handles: WorkerStatus["handles"]): WorkerStatus["handles"] {
+  return handles.filter(({ workflow }) => workflow !== SCHEDULE_WORKFLOW && workflow !== NOTIFY_WORKFLOW);
+}
+
+/** A worker as programs are told of it. */
+export interface WorkerFacts extends Pick<WorkerStatus, "id" | "name" | "health" | "leaseLeftMs" | "leaseMs" | "runs"> {
+  readonly pid: number;
+  readonly startedAt: Date;
+  readonly workflows: readonly { readonly name: string; readonly version: string }[];
+}
+
+export function workerFacts(worker: WorkerStatus): WorkerFacts {
+  const { id, name, process, startedAt, health, leaseLeftMs, leaseMs, runs, handles } = worker;
+  const workflows = ownHandles(handles).map(({ workflow, version }) => ({ name: workflow, version }));
+  return { id, name, pid: process.pid, startedAt: new Date(startedAt), health, leaseLeftMs, leaseMs, runs, workflows };
 }
 
 function healthOf(worker: WorkerRow, mine: ProcessIdentity): WorkerHealth {

@@ -77,7 +77,7 @@ export class Compensation {
         this.#left.push({ effect: call.key, error: failure });
       }
     }
-    const { owner } = pass.workflow.definition;
+    const owner = pass.workflow.definition.owners.compensating;
     over({ ok: false, error: this.#left.length === 0 ? error : incomplete(pass.id, owner, this.#left, error) });
   }
 

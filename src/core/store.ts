@@ -8,14 +8,18 @@
 //   ST4. Whatever reaches a run from outside is an inbox row and a raised wake counter in one transaction (P18).
 //   ST5. `commit` rejects with `storage_unavailable`: nothing was applied; with anything else: unknown, fence yourself before you look (P17).
 import type { Clock } from "../base/clock.ts";
+import type { AuditKeeper } from "./audit.ts";
+import type { CatalogueKeeper } from "./catalogue.ts";
 import type { CounterRefusal } from "./counters.ts";
+import type { HoldKeeper } from "./holds.ts";
 import type { StoredEntry } from "./journal.ts";
+import type { PurgeRequest, RunReader } from "./run-query.ts";
 import type { Isolation, Sql } from "./sql.ts";
 import type { FileKeeper } from "./store-files.ts";
 import type { StreamKeeper } from "./streams.ts";
 import type { RunState } from "./transition.ts";
 
-export interface Store extends FileKeeper, StreamKeeper {
+export interface Store extends FileKeeper, StreamKeeper, RunReader, HoldKeeper, AuditKeeper, CatalogueKeeper {
   readonly kind: string;
   /** Store time as this process estimates it, and the timers that follow it. */
   readonly clock: Clock;
@@ -68,8 +72,6 @@ export interface Store extends FileKeeper, StreamKeeper {
   /** Creates a run in a transaction that the user has opened: it is there if theirs commits. Throws at once if that is none of this store's. */
   enlist?(transaction: unknown, commit: RunCommit): Promise<Verdict>;
 
-  run(id: string): Promise<RunRow | null>;
-  runs(query: RunQuery): Promise<RunRow[]>;
   /** Entries from `from` on, at most `limit`, oldest first. */
   journal(run: string, range?: { readonly from?: number; readonly limit?: number }): Promise<StoredEntry[]>;
   inbox(run: string): Promise<InboxRow[]>;
@@ -84,7 +86,7 @@ export interface Store extends FileKeeper, StreamKeeper {
   orphans(): Promise<OrphanRow[]>;
   /** Makes orphans claimable again; returns how many. */
   adopt(runs: readonly string[]): Promise<number>;
-  /** Deletes at most `limit` finished runs that ended before the given times, with all that belongs to them. */
+  /** Deletes at most `limit` finished runs that ended before the given times and that nobody holds, with all that belongs to them. */
   purge(request: PurgeRequest): Promise<number>;
 
   /** Calls back when something may have changed outside this process. Hints only: everything works with all of them lost (I12). */
@@ -452,20 +454,6 @@ export type Verdict =
   /** This run's part broke a rule of the store itself; its neighbours were applied. */
   | { readonly run: string; readonly kind: "failed"; readonly error: unknown };
 
-export interface RunQuery {
-  readonly workflow?: string;
-  readonly states?: readonly RunState[];
-  readonly tag?: string;
-  readonly parent?: string;
-  /** Only those that hold this slot. */
-  readonly slot?: string;
-  readonly createdAfter?: number;
-  readonly createdBefore?: number;
-  /** Runs created before the run at this cursor, newest first. */
-  readonly before?: string;
-  readonly limit: number;
-}
-
 export interface UnclaimedQuery {
   readonly workflows: readonly string[];
   /** How many runs of each version are named at most. */
@@ -482,12 +470,6 @@ export interface OrphanRow {
   readonly run: string;
   readonly state: RunState;
   readonly why: string;
-}
-
-export interface PurgeRequest {
-  readonly succeededBefore: number;
-  readonly failedBefore: number;
-  readonly limit: number;
 }
 
 export interface StoreReport {

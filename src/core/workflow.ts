@@ -11,6 +11,8 @@ import type { Graph } from "./graph.ts";
 import type { Uses } from "./journal.ts";
 import { DEFAULTS, STEP_TIMEOUTS_MS } from "./limits.ts";
 import { type Migration, migrationsOf } from "./migration.ts";
+import { type OwnerOption, type Owners, ownersOf } from "./owners.ts";
+import type { RetentionMs } from "./retention.ts";
 import { type Duration, type Retry, retryPolicy } from "./retry.ts";
 import { type RetryBudget, type RetryBudgetOptions, retryBudget } from "./retry-budget.ts";
 import type { SchemaInput, SchemaOutput, StandardSchema } from "./schema.ts";
@@ -38,8 +40,16 @@ export interface WorkflowOptions<I = unknown> {
   readonly guard?: Guard;
   /** "park" (default): a journal that the code does not follow parks the run. "execute": what is missing is run afresh. */
   readonly onMissing?: "park" | "execute";
-  /** Who has to see to what a run leaves behind that cannot be undone: a name or an address. Default: nobody by name. */
-  readonly owner?: string;
+  /**
+   * Who has to see to its runs, by a name or an address: one for all, or `{ stuck, waiting, failed, compensating }`. What a run leaves behind that
+   * cannot be undone is the business of `compensating`. Default: nobody by name.
+   */
+  readonly owner?: OwnerOption;
+  /**
+   * How long finished runs of this workflow are kept: `{ succeeded: "7 days", failed: "1 year" }`, or `false` for ever. All workers of the store keep to
+   * what its newest version says. Default: what each worker's `retention` says.
+   */
+  readonly retention?: { readonly succeeded?: Duration; readonly failed?: Duration } | false;
   /** How many runs may be under way at a time, over all workers: a number, or `{ limit, key }` for each key. Runs that wait do not count. */
   readonly concurrency?: number | ConcurrencyLimit<I>;
   /** What a run and all runs below it may spend: `{ usd: 1, tokens: 50_000, calls: 100, time: "2h" }`. Default: no limit. */
@@ -98,7 +108,8 @@ export interface Definition {
   readonly deadlineMs: number;
   readonly guard: Guard;
   readonly onMissing: "park" | "execute";
-  readonly owner: string | null;
+  readonly owners: Owners;
+  readonly retention: RetentionMs | null;
   readonly flow: FlowControl | null;
   readonly budget: BudgetPlan | null;
   readonly retryBudget: RetryBudget | null;
@@ -164,7 +175,8 @@ function definitionOf(options: WorkflowOptions<never>, handler: Handler<unknown,
     deadlineMs: options.deadline === undefined ? DEFAULTS.runDeadlineMs : toMs(options.deadline),
     guard: options.guard ?? "warn",
     onMissing: options.onMissing ?? "park",
-    owner: ownerOf(options),
+    owners: ownersOf(options.name, options.owner),
+    retention: retentionOf(options),
     flow: flowControl(options.name, options),
     budget: budgetPlan(options.budget, `workflow "${options.name}"`) ?? null,
     retryBudget: options.retryBudget === undefined ? null : retryBudget(options.name, options.retryBudget),
@@ -189,16 +201,12 @@ function versionPolicyOf({ name, versionPolicy = "semver" }: WorkflowOptions<nev
   );
 }
 
-const OWNER_LENGTH = 200;
-
-/** It is shown on one line. */
-function ownerOf({ name, owner }: WorkflowOptions<never>): string | null {
-  if (owner === undefined) return null;
-  if (typeof owner === "string" && /^[^\p{Cc}\p{Zl}\p{Zp}]+$/u.test(owner) && owner.length <= OWNER_LENGTH)
-    return owner;
-  throw new PawlError(
-    "invalid_argument",
-    `\`owner\` of workflow "${name}" is ${JSON.stringify(owner)}. Give a name or an address of up to ${OWNER_LENGTH} characters, on one line.`,
-    { fields: { field: "owner" } },
-  );
+/** `null`: as those of any other workflow. */
+function retentionOf({ retention }: WorkflowOptions<never>): RetentionMs | null {
+  if (retention === undefined || retention === false) return retention ?? null;
+  const { succeeded, failed } = retention;
+  return {
+    succeededMs: succeeded === undefined ? DEFAULTS.retention.succeededMs : toMs(succeeded, "retention.succeeded"),
+    failedMs: failed === undefined ? DEFAULTS.retention.failedMs : toMs(failed, "retention.failed"),
+  };
 }

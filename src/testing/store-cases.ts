@@ -8,6 +8,7 @@ import { commitCases } from "./store-cases/commit.ts";
 import { keyAndCounterCases } from "./store-cases/keys-and-counters.ts";
 import { limitCases } from "./store-cases/limits.ts";
 import { mailCases } from "./store-cases/mail.ts";
+import { operatorCases } from "./store-cases/operators.ts";
 import { streamCases } from "./store-cases/streams.ts";
 import { transactionCases } from "./store-cases/transactions.ts";
 import { upkeepCases } from "./store-cases/upkeep.ts";
@@ -25,4 +26,5 @@ export const storeCases: readonly StoreCase[] = [
   ...transactionCases,
   ...streamCases,
   ...upkeepCases,
+  ...operatorCases,
 ];

@@ -49,7 +49,7 @@ export function loadRun(
   workflow: Workflow | undefined,
   ports: PassPorts,
   readAt: number,
-  { children, isLost = false, owner = workflow?.definition.owner ?? null }: Bodiless = {},
+  { children, isLost = false, owner = workflow?.definition.owners.compensating ?? null }: Bodiless = {},
 ): Loaded {
   const draft = new Draft(claimed.run, endOf(claimed), ports.host, ports.codec);
   const mayBeTrimmed = workflow?.definition.onMissing === "execute";

@@ -163,7 +163,7 @@ export class RunLoader {
     this.#held.add(run);
     try {
       const children = (await store.waits({ run, kind: "child" })).map((wait) => wait.name);
-      const owner = registry.newest(claimed.row.workflow)?.definition.owner ?? null;
+      const owner = registry.newest(claimed.row.workflow)?.definition.owners.compensating ?? null;
       const loaded = loadRun(claimed, undefined, ports, store.clock.now(), { children, isLost, owner });
       if (loaded.kind === "bodied") {
         await this.#giveBack(claimed);

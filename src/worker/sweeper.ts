@@ -2,16 +2,21 @@
 // Finds workers that died and runs that nothing will wake, and puts them back to work.
 import { messageOf } from "../base/errors.ts";
 import type { Log } from "../core/context.ts";
+import { type KeptFor, purgesFor } from "../core/retention.ts";
 import { LONG_DEAD_MS, type ProcessIdentity, type Store, type WorkerRow } from "../core/store.ts";
+import { readFacts } from "../core/workflow-facts.ts";
 import type { Lease } from "./lease.ts";
 import { Loop } from "./loop.ts";
 import { isPlainlyDead } from "./process-identity.ts";
+
+/** How many runs leave at once. */
+const PURGE_LIMIT = 500;
 
 export interface SweeperOptions {
   readonly leaseMs: number;
   readonly sweepMs: number;
   readonly housekeepingMs: number;
-  readonly retention: { readonly succeededMs: number; readonly failedMs: number } | null;
+  readonly retention: KeptFor | null;
   readonly log: Log;
   identity(): ProcessIdentity;
 }
@@ -100,14 +105,11 @@ export class Sweeper {
   async #purge(): Promise<void> {
     const { retention } = this.#options;
     if (retention === null) return;
-    const now = this.#store.clock.now();
-    const request = {
-      succeededBefore: now - retention.succeededMs,
-      failedBefore: now - retention.failedMs,
-      limit: 500,
-    };
+    const facts = readFacts(await this.#store.workflows());
     // Bounded: a store with a long backlog is cleaned over several rounds, in between others get their turn.
-    for (let round = 0; round < 20; round++) if ((await this.#store.purge(request)) < request.limit) return;
+    for (const request of purgesFor(retention, facts, this.#store.clock.now()))
+      for (let round = 0; round < 20; round++)
+        if ((await this.#store.purge({ ...request, limit: PURGE_LIMIT })) < PURGE_LIMIT) break;
   }
 
   async #guarded(body: () => Promise<void>): Promise<void> {

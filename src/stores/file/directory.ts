@@ -74,7 +74,8 @@ export class Directory {
     if (found === undefined) return;
     if (!found.isDirectory()) throw noStore(this.path, "is a file");
     const names = readdirSync(this.path);
-    const isOurs = names.length === 0 || names.some((name) => ["runs", "store.json", "lock", "mail"].includes(name));
+    const isOurs =
+      names.length === 0 || names.some((name) => ["runs", "store.json", "lock", "mail", "operators"].includes(name));
     if (!isOurs) throw noStore(this.path, "has files in it that are not those of a store");
   }
 

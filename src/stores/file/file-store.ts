@@ -23,7 +23,15 @@ import { claim, dueRuns, mailOf, nextWake, takeOne } from "../memory/claim.ts";
 import { holderOf } from "../memory/commit.ts";
 import { deliver } from "../memory/deliver.ts";
 import { adopt, orphans } from "../memory/orphans.ts";
-import { listCounters, listRuns, listState, listUnclaimed, listWaits, readJournal } from "../memory/queries.ts";
+import {
+  countRuns,
+  listCounters,
+  listRuns,
+  listState,
+  listUnclaimed,
+  listWaits,
+  readJournal,
+} from "../memory/queries.ts";
 import { hasUnseenCancel, type MemoryRun, unreadOf } from "../memory/tables.ts";
 import {
   fence,
@@ -35,6 +43,7 @@ import {
   register,
   retire,
 } from "../memory/workers.ts";
+import { checkQuery } from "../operator-fault.ts";
 import { assertStorable } from "../storable-text.ts";
 import type { Batch } from "./batch.ts";
 import { blockedError } from "./blocked.ts";
@@ -53,6 +62,8 @@ import {
 import { Hints } from "./hints.ts";
 import { blockedRun, type Holdings, shareOf, unreadableRun, viewOf } from "./holdings.ts";
 import { backup, inspect } from "./inspect.ts";
+import { OperatorFiles } from "./operator-files.ts";
+import { operatorMethods } from "./operator-methods.ts";
 import { purge } from "./purge.ts";
 import { StreamFiles } from "./stream-files.ts";
 
@@ -102,6 +113,7 @@ export function storeOver(directory: Directory, options: FileStoreOptions): File
   const { clock = systemClock, leaseClock = systemClock, onPurge = "archive" } = options;
   const hints = new Hints(() => directory.lock.isHeld && !directory.mail.isEmpty, leaseClock);
   const streams = new StreamFiles(directory);
+  const operators = new OperatorFiles(directory);
   let users = 0;
   let boot: string | null = null;
   const moment = (): Moment => ({ now: clock.now(), monotonic: leaseClock.monotonic() });
@@ -236,8 +248,12 @@ export function storeOver(directory: Directory, options: FileStoreOptions): File
       return viewOf(holdings).runs.get(id)?.row ?? null;
     },
     async runs(query) {
-      assertStorable(...[query.workflow, query.tag, query.parent, query.before].filter((text) => text !== undefined));
+      checkQuery(query);
       return listRuns(directory.view(), query);
+    },
+    async counts(filter, bound) {
+      checkQuery(filter);
+      return countRuns(directory.view(), filter, bound);
     },
     async journal(run, { from, limit } = {}) {
       assertStorable(run);
@@ -282,17 +298,18 @@ export function storeOver(directory: Directory, options: FileStoreOptions): File
       hints.tellSoon();
       return adopted;
     },
-    async purge(request) {
-      return purge(directory, request, clock.now(), onPurge === "archive");
+    purge(request) {
+      const options = { now: clock.now(), isKept: onPurge === "archive", holds: () => operators.allHolds() };
+      return operators.alone(() => purge(directory, request, options));
     },
+
+    ...operatorMethods(operators, directory, clock),
 
     hints: (listener: (hint: Hint) => void) => hints.listen(listener),
     async inspect({ quick = false } = {}) {
       return inspect(directory, quick);
     },
-    async backup(copy) {
-      backup(directory, resolve(copy));
-    },
+    backup: (copy) => operators.alone(() => backup(directory, resolve(copy))),
 
     folderOf: (run) => directory.folderOf(run),
     async heldDocuments() {

@@ -76,7 +76,7 @@ export function backup(directory: Directory, copy: string): void {
   directory.disk.makeFolder(dirname(copy));
   try {
     directory.disk.makeFolder(unfinished);
-    for (const name of ["store.json", "runs"]) {
+    for (const name of ["store.json", "runs", "operators"]) {
       if (existsSync(join(directory.path, name)))
         cpSync(join(directory.path, name), join(unfinished, name), { recursive: true });
     }

@@ -123,7 +123,7 @@ export function isTaken(folder: string): boolean {
 }
 
 /** `null`: somebody else has it. */
-function tryLock(path: string, statement: string): Database | null {
+export function tryLock(path: string, statement: string): Database | null {
   let file: Database | null = null;
   try {
     file = loadDriver().open(path);

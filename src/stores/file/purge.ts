@@ -1,15 +1,29 @@
 // Runs that are past their retention leave the runs, with their folder and all that is in it: to the archive, unless they are to be deleted (C-20).
-import type { PurgeRequest } from "../../core/store.ts";
+import type { PurgeRequest } from "../../core/run-query.ts";
 import { forgetStarts } from "../memory/limits.ts";
+import type { Operators } from "../memory/operators.ts";
 import { purge as purgeTables, runsToPurge } from "../memory/queries.ts";
 import type { Directory } from "./directory.ts";
 import { forgetCounters, type Holdings, ownerOfCounter } from "./holdings.ts";
 import type { Leftovers } from "./leftovers.ts";
 import type { Share } from "./run-document.ts";
 
-export function purge(directory: Directory, request: PurgeRequest, now: number, isKept: boolean): number {
+export interface PurgeOptions {
+  readonly now: number;
+  /** Their folders go to the archive. */
+  readonly isKept: boolean;
+  holds(): Operators["holds"];
+}
+
+/** Must be called while nobody can hold another run. */
+export function purge(directory: Directory, request: PurgeRequest, options: PurgeOptions): number {
+  const { now, isKept, holds } = options;
   const holdings = directory.own("A purge");
+  const known = holdings.tables.operators.holds;
+  known.clear();
+  for (const [run, hold] of holds()) known.set(run, hold);
   const gone = new Set(runsToPurge(holdings.tables, request).map(({ row }) => row.id));
+  if (request.dryRun === true) return gone.size;
   if (gone.size === 0) {
     forgetStarts(holdings.tables, now);
     return 0;

@@ -6,12 +6,32 @@ import { type Clock, systemClock } from "../../base/clock.ts";
 import { ANYTHING, type Hint, type Store } from "../../core/store.ts";
 import { checkMessage } from "../commit-fault.ts";
 import { concernsOthers } from "../concerns-others.ts";
+import { checkAudit, checkFacts, checkHold, checkQuery } from "../operator-fault.ts";
 import { assertStorable } from "../storable-text.ts";
 import { claim, mailOf, nextWake, takeOne } from "./claim.ts";
 import { commit, holderOf } from "./commit.ts";
 import { deliver } from "./deliver.ts";
+import {
+  addAudit,
+  addFacts,
+  addHold,
+  headOfAudits,
+  listAudits,
+  listFacts,
+  listHolds,
+  removeHold,
+} from "./operators.ts";
 import { adopt, orphans } from "./orphans.ts";
-import { listCounters, listRuns, listState, listUnclaimed, listWaits, purge, readJournal } from "./queries.ts";
+import {
+  countRuns,
+  listCounters,
+  listRuns,
+  listState,
+  listUnclaimed,
+  listWaits,
+  purge,
+  readJournal,
+} from "./queries.ts";
 import { addChunks, readChunks } from "./streams.ts";
 import { emptyTables, hasUnseenCancel, type Tables, unreadOf } from "./tables.ts";
 import { fence, heartbeat, listOwners, listWorkers, type Moment, ownedBy, register, retire } from "./workers.ts";
@@ -29,6 +49,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
 /** A store that goes on from these tables, and changes them. */
 export function storeOver(tables: Tables, options: MemoryStoreOptions): Store {
   const { clock = systemClock, leaseClock = systemClock } = options;
+  const { operators } = tables;
   const listeners = new Set<(hint: Hint) => void>();
   let boot: string | null = null;
   const moment = (): Moment => ({ now: clock.now(), monotonic: leaseClock.monotonic() });
@@ -113,8 +134,12 @@ export function storeOver(tables: Tables, options: MemoryStoreOptions): Store {
       return tables.runs.get(id)?.row ?? null;
     },
     async runs(query) {
-      assertStorable(...[query.workflow, query.tag, query.parent, query.before].filter((text) => text !== undefined));
+      checkQuery(query);
       return listRuns(tables, query);
+    },
+    async counts(filter, bound) {
+      checkQuery(filter);
+      return countRuns(tables, filter, bound);
     },
     async journal(run, { from, limit } = {}) {
       assertStorable(run);
@@ -156,6 +181,35 @@ export function storeOver(tables: Tables, options: MemoryStoreOptions): Store {
     },
     async purge(request) {
       return purge(tables, request, clock.now());
+    },
+
+    async hold(run, hold) {
+      checkHold(run, hold);
+      return tables.runs.has(run) ? addHold(operators.holds, run, hold, clock.now()) : null;
+    },
+    async releaseHold(run) {
+      assertStorable(run);
+      return removeHold(operators.holds, run);
+    },
+    async holds(query) {
+      return listHolds(operators.holds, query);
+    },
+    async record(entry) {
+      checkAudit(entry);
+      return addAudit(operators.audits, entry, clock.now());
+    },
+    async audits(query) {
+      return listAudits(operators.audits, query);
+    },
+    async auditHead() {
+      return headOfAudits(operators.audits);
+    },
+    async describe(workflows) {
+      checkFacts(workflows);
+      addFacts(operators.workflows, workflows, clock.now());
+    },
+    async workflows() {
+      return listFacts(operators.workflows);
     },
 
     hints(listener) {

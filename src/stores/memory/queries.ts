@@ -1,10 +1,9 @@
 import { PawlError } from "../../base/errors.ts";
 import { countersOf } from "../../core/counters.ts";
 import type { StoredEntry } from "../../core/journal.ts";
+import type { PurgeRequest, RunCounts, RunFilter, RunQuery } from "../../core/run-query.ts";
 import type {
   CounterRow,
-  PurgeRequest,
-  RunQuery,
   RunRow,
   StateRow,
   UnclaimedQuery,
@@ -12,9 +11,12 @@ import type {
   WaitQuery,
   WaitRow,
 } from "../../core/store.ts";
+import { RUN_STATES, type RunState } from "../../core/transition.ts";
+import { countsOf } from "../run-counts.ts";
 import { versionLine } from "../version-line.ts";
+import { byText } from "./by-text.ts";
 import { forgetStarts } from "./limits.ts";
-import { byText, copyData, copyEntry, inCreationOrder, isOver, type MemoryRun, type Tables } from "./tables.ts";
+import { copyData, copyEntry, inCreationOrder, isOver, type MemoryRun, type Tables } from "./tables.ts";
 
 export function listRuns(tables: Tables, query: RunQuery): RunRow[] {
   const before = query.before === undefined ? Number.POSITIVE_INFINITY : cursorOf(tables, query.before);
@@ -37,7 +39,20 @@ function cursorOf(tables: Tables, id: string): number {
   );
 }
 
-function matches(row: RunRow, query: RunQuery): boolean {
+/** Counts up to the bound, state by state. */
+export function countRuns(tables: Tables, filter: RunFilter, bound: number): RunCounts {
+  const found = new Map<RunState, number>(RUN_STATES.map((state) => [state, 0]));
+  for (const { row } of tables.runs.values())
+    if (matches(row, filter)) found.set(row.state, (found.get(row.state) ?? 0) + 1);
+  return countsOf(found, bound);
+}
+
+function matches(row: RunRow, query: RunFilter): boolean {
+  const { except, among, search } = query;
+  if (except?.includes(row.workflow)) return false;
+  if (among !== undefined && !among.some((one) => one.workflow === row.workflow && one.states.includes(row.state)))
+    return false;
+  if (search !== undefined && !textsOf(row).some((text) => text.startsWith(search))) return false;
   if (query.workflow !== undefined && row.workflow !== query.workflow) return false;
   if (query.states !== undefined && !query.states.includes(row.state)) return false;
   if (query.tag !== undefined && !row.tags.includes(query.tag)) return false;
@@ -45,6 +60,11 @@ function matches(row: RunRow, query: RunQuery): boolean {
   if (query.slot !== undefined && (row.slot !== query.slot || row.owner === null)) return false;
   if (query.createdAfter !== undefined && row.createdAt <= query.createdAfter) return false;
   return query.createdBefore === undefined || row.createdAt < query.createdBefore;
+}
+
+/** What a search looks at. */
+function textsOf({ id, workflow, key, tags }: RunRow): string[] {
+  return [id, workflow, ...(key === null ? [] : [key]), ...tags];
 }
 
 /** Versions by line and patch, runs by age. */
@@ -109,8 +129,9 @@ export function listCounters(tables: Tables, prefix: string): CounterRow[] {
 }
 
 export function purge(tables: Tables, request: PurgeRequest, now: number): number {
-  forgetStarts(tables, now);
   const gone = runsToPurge(tables, request);
+  if (request.dryRun === true) return gone.length;
+  forgetStarts(tables, now);
   for (const { row } of gone) {
     tables.runs.delete(row.id);
     tables.streams.delete(row.id);
@@ -122,16 +143,19 @@ export function purge(tables: Tables, request: PurgeRequest, now: number): numbe
   return gone.length;
 }
 
-/** Those that ended first. */
+/** Those that ended first, without those that are held. */
 export function runsToPurge(tables: Tables, request: PurgeRequest): MemoryRun[] {
   return [...tables.runs.values()]
+    .filter(({ row }) => !tables.operators.holds.has(row.id))
     .filter((run) => isPurged(run, request))
     .sort((a, b) => (a.row.endedAt as number) - (b.row.endedAt as number) || inCreationOrder(a, b))
     .slice(0, request.limit);
 }
 
-function isPurged(run: MemoryRun, { succeededBefore, failedBefore }: PurgeRequest): boolean {
+function isPurged(run: MemoryRun, { succeededBefore, failedBefore, workflow, except }: PurgeRequest): boolean {
   const { endedAt, state } = run.row;
+  if (workflow !== undefined && run.row.workflow !== workflow) return false;
+  if (except?.includes(run.row.workflow)) return false;
   if (endedAt === null || !isOver(run)) return false;
   return endedAt < (state === "succeeded" ? succeededBefore : failedBefore);
 }

@@ -4,6 +4,7 @@ import type { StoredEntry } from "../../core/journal.ts";
 import type { InboxRow, KeyRow, NewRun, NewWorker, RowPatch, RunRow, StateRow, WaitRow } from "../../core/store.ts";
 import type { StreamChunk } from "../../core/streams.ts";
 import { isTerminal } from "../../core/transition.ts";
+import { copyOperators, emptyOperators, type Operators } from "./operators.ts";
 
 export interface MemoryRun {
   /** Order of creation. */
@@ -48,6 +49,7 @@ export interface Tables {
   /** Of each rate: its last starts. */
   readonly starts: Map<string, readonly Start[]>;
   readonly streams: Streams;
+  readonly operators: Operators;
   created: number;
 }
 
@@ -62,6 +64,7 @@ export function emptyTables(): Tables {
     counters: new Map(),
     starts: new Map(),
     streams: new Map(),
+    operators: emptyOperators(),
     created: 0,
   };
 }
@@ -90,8 +93,9 @@ function copyRun(run: MemoryRun): MemoryRun {
   };
 }
 
-function copyRest({ keys, counters, starts, streams, created }: Omit<Tables, "runs" | "workers">) {
+function copyRest({ keys, counters, starts, streams, operators, created }: Omit<Tables, "runs" | "workers">) {
   return {
+    operators: copyOperators(operators),
     streams: copyStreams(streams),
     keys: new Map([...keys].map(([space, held]) => [space, new Map(held)] as const)),
     counters: new Map(counters),
@@ -213,9 +217,4 @@ export function copyEntry(entry: StoredEntry): StoredEntry {
 
 export function inCreationOrder(a: MemoryRun, b: MemoryRun): number {
   return a.n - b.n;
-}
-
-/** Order of text by code points, which is the order of its bytes in UTF-8. */
-export function byText(a: string, b: string): number {
-  return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }

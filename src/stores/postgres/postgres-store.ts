@@ -15,9 +15,11 @@ import type { PgClient } from "./driver.ts";
 import { enlist } from "./enlist.ts";
 import { Links } from "./links.ts";
 import { migrate } from "./migrate.ts";
+import { addAudit, addFacts, addHold, auditHead, listAudits, listFacts, listHolds, removeHold } from "./operators.ts";
 import { Partitions } from "./partitions.ts";
 import type { PgPool } from "./pooled-client.ts";
 import { Queries } from "./queries.ts";
+import { countRuns, listRuns } from "./run-queries.ts";
 import { StoreClock } from "./store-clock.ts";
 import { emit, readChunks } from "./streams.ts";
 import { transact } from "./transact.ts";
@@ -188,7 +190,8 @@ export function postgresStore(database: string | PgPool, options: PostgresStoreO
     enlist: (transaction, part) => enlist(enlisting, transaction, part),
 
     run: (id) => queries.run(id),
-    runs: (query) => queries.runs(query),
+    runs: (query) => listRuns(shared(), s, query),
+    counts: (filter, bound) => countRuns(shared(), s, filter, bound),
     journal: (run, { from, limit } = {}) => queries.journal(run, from, limit),
     inbox: (run) => queries.inbox(run),
     waits: (query) => queries.waits(query),
@@ -204,6 +207,15 @@ export function postgresStore(database: string | PgPool, options: PostgresStoreO
       return adopted;
     },
     purge: (request) => purge(shared(), s, request, now()),
+
+    hold: (run, hold) => addHold(shared(), s, run, hold, now()),
+    releaseHold: (run) => removeHold(shared(), s, run),
+    holds: (query) => listHolds(shared(), s, query),
+    record: (entry) => addAudit(shared(), s, entry, clock.now()),
+    audits: (query) => listAudits(shared(), s, query),
+    auditHead: () => auditHead(shared(), s),
+    describe: (workflows) => addFacts(shared(), s, workflows, now()),
+    workflows: () => listFacts(shared(), s),
 
     hints: (listener) => hints.listen(listener),
     inspect: () => inspect(shared(), s, where),

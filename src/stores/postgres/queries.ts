@@ -1,7 +1,7 @@
-import { PawlError } from "../../base/errors.ts";
 import type { StoredEntry } from "../../core/journal.ts";
-import type { CounterRow, InboxRow, KeyRow, RunQuery, RunRow, StateRow, WaitQuery, WaitRow } from "../../core/store.ts";
+import type { CounterRow, InboxRow, KeyRow, RunRow, StateRow, WaitQuery, WaitRow } from "../../core/store.ts";
 import { endOfPrefix } from "../counters.ts";
+import { Conditions } from "./conditions.ts";
 import type { PgValue, Row } from "./driver.ts";
 import type { Link } from "./link.ts";
 import { dataOf, entryRow, inboxRow, runRow, waitRow } from "./rows.ts";
@@ -22,38 +22,6 @@ export class Queries {
   async run(id: string): Promise<RunRow | null> {
     const [row] = await this.#ask(`select * from ${this.#s}.runs where id = $1`, id);
     return row === undefined ? null : runRow(row);
-  }
-
-  async runs(query: RunQuery): Promise<RunRow[]> {
-    const s = this.#s;
-    if (query.before !== undefined) await this.#assertCursor(query.before);
-    const where = new Conditions();
-    where.add("workflow = ?", query.workflow);
-    where.add("n in (select run from tags where tag = ?)".replace("tags", `${s}.tags`), query.tag);
-    where.add("parent = ?", query.parent);
-    where.add("slot = ? and slot <> '' and owner is not null", query.slot);
-    where.add("created_at > ?", query.createdAfter);
-    where.add("created_at < ?", query.createdBefore);
-    where.add(`n < (select n from ${s}.runs where id = ?)`, query.before);
-    const states = query.states === undefined ? [null] : [...new Set(query.states)];
-    // A question for each state has an index; for a list of them it would not be in order.
-    const selects = states.map((state) => {
-      const isState =
-        state === null ? "true" : `state = '${state}'${state === "succeeded" ? "" : " and state <> 'succeeded'"}`;
-      return `(select * from ${s}.runs where ${isState} and ${where.text} order by n desc limit ${limitOf(query.limit)})`;
-    });
-    if (selects.length === 0) return [];
-    const text = `select * from (${selects.join(" union all ")}) as found order by n desc limit ${limitOf(query.limit)}`;
-    return (await this.#ask(text, ...where.values)).map(runRow);
-  }
-
-  async #assertCursor(id: string): Promise<void> {
-    if ((await this.run(id)) !== null) return;
-    throw new PawlError(
-      "run_not_found",
-      `The page cursor ${id} names a run that is gone. List again from the first page.`,
-      { fields: { run: id } },
-    );
   }
 
   async journal(run: string, from = 0, limit?: number): Promise<StoredEntry[]> {
@@ -125,24 +93,6 @@ export class Queries {
   }
 }
 
-/** Conditions that hold together, with their values. */
-class Conditions {
-  readonly #texts = ["true"];
-  readonly values: PgValue[] = [];
-
-  /** Leaves it out where a value is absent. */
-  add(text: string, ...given: readonly (PgValue | undefined)[]): void {
-    if (given.some((value) => value === undefined)) return;
-    let at = this.values.length;
-    this.#texts.push(text.replaceAll("?", () => `$${++at}`));
-    this.values.push(...(given as PgValue[]));
-  }
-
-  get text(): string {
-    return this.#texts.join(" and ");
-  }
-}
-
-function limitOf(limit: number | undefined): string {
+export function limitOf(limit: number | undefined): string {
   return limit === undefined || limit === Number.POSITIVE_INFINITY ? "all" : String(Math.max(0, Math.floor(limit)));
 }

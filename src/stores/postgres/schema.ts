@@ -6,6 +6,7 @@ import { claimFunctions, laterClaimFunctions } from "./claim-functions.ts";
 import { commitFunctions } from "./commit-functions.ts";
 import { laterLineFunctions, lineFunctions } from "./line-functions.ts";
 import { mailFunctions } from "./mail-functions.ts";
+import { operators } from "./operator-functions.ts";
 import { streams } from "./stream-functions.ts";
 import { tables } from "./tables.ts";
 import { timeFunctions } from "./time-functions.ts";
@@ -43,6 +44,8 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 2, since: 1, sql: (schema) => SECOND.map((part) => part(schema)).join("\n") },
   // What steps emit.
   { version: 3, since: 1, sql: streams },
+  // Holds, the audit log, the catalogue of workflows, searches.
+  { version: 4, since: 1, sql: operators },
 ];
 
 export const LATEST_SCHEMA: number = MIGRATIONS.at(-1)?.version ?? 0;

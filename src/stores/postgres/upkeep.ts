@@ -1,4 +1,5 @@
-import type { OrphanRow, PurgeRequest, StoreReport, UnclaimedQuery, UnclaimedRow } from "../../core/store.ts";
+import type { PurgeRequest } from "../../core/run-query.ts";
+import type { OrphanRow, StoreReport, UnclaimedQuery, UnclaimedRow } from "../../core/store.ts";
 import type { Link } from "./link.ts";
 import { LATEST_SCHEMA } from "./schema.ts";
 
@@ -22,13 +23,11 @@ export async function adopt(link: Link, s: string, runs: readonly string[], now:
 
 /** Partitions whose last run is gone go as a whole. */
 export async function purge(link: Link, s: string, request: PurgeRequest, now: number | null): Promise<number> {
-  const { succeededBefore, failedBefore, limit } = request;
-  const [row] = await link.query(`select ${s}.purge_1($1, $2, $3, $4) as purged, ${s}.drop_partitions_1()`, [
-    succeededBefore,
-    failedBefore,
-    limit,
-    now,
-  ]);
+  const { succeededBefore, failedBefore, limit, workflow = null, except = [] } = request;
+  const [row] = await link.query(
+    `select ${s}.purge_2($1, $2, $3, $4, $5, $6, $7) as purged, ${s}.drop_partitions_1()`,
+    [succeededBefore, failedBefore, limit, now, workflow, except, request.dryRun === true],
+  );
   return row?.["purged"] as number;
 }
 

@@ -1,11 +1,12 @@
-import type { PurgeRequest } from "../../core/store.ts";
+import type { PurgeRequest } from "../../core/run-query.ts";
 import { counterRange } from "../counters.ts";
 import type { Connection, Row } from "./connection.ts";
 import { readTags } from "./rows.ts";
 
 const FIND = `select n, id, tags from runs where ended_at is not null and ended_at < max(?1, ?2)
   and ((state = 'succeeded' and ended_at < ?1) or (state in ('failed', 'cancelled') and ended_at < ?2))
-  order by ended_at, n limit ?3`;
+  and n not in (select run from kept) and (?4 is null or workflow = ?4)
+  and workflow not in (select value from json_each(?5)) order by ended_at, n limit ?3`;
 
 const FORGET_STARTS = "delete from starts where until <= ?";
 const DELETE_TAG = "delete from tags where tag = ? and run = ?";
@@ -21,8 +22,10 @@ const DELETES = [
 
 /** Deletes the runs that ended first, with all that is still kept of them. Must run inside a write transaction. */
 export function purge(db: Connection, request: PurgeRequest, now: number): number {
+  const { succeededBefore, failedBefore, limit, workflow = null, except = [] } = request;
+  const gone = db.all(FIND, succeededBefore, failedBefore, limit, workflow, JSON.stringify(except));
+  if (request.dryRun === true) return gone.length;
   db.run(FORGET_STARTS, now);
-  const gone = db.all(FIND, request.succeededBefore, request.failedBefore, request.limit);
   for (const row of gone) purgeRun(db, row);
   return gone.length;
 }

@@ -1,9 +1,7 @@
-import { PawlError } from "../../base/errors.ts";
 import type { StoredEntry } from "../../core/journal.ts";
-import type { CounterRow, InboxRow, RunQuery, RunRow, StateRow, WaitQuery, WaitRow } from "../../core/store.ts";
-import type { RunState } from "../../core/transition.ts";
+import type { CounterRow, InboxRow, RunRow, StateRow, WaitQuery, WaitRow } from "../../core/store.ts";
 import { endOfPrefix } from "../counters.ts";
-import type { Connection, Row } from "./connection.ts";
+import type { Connection } from "./connection.ts";
 import type { SqlValue } from "./driver.ts";
 import { dataOf, entryRow, RUN_COLUMNS, runRow, unreadOf, waitRow } from "./rows.ts";
 
@@ -15,51 +13,8 @@ export function readRun(db: Connection, id: string): RunRow | null {
   return row === undefined ? null : runRow(row);
 }
 
-function numberOf(db: Connection, id: string): number | null {
+export function numberOf(db: Connection, id: string): number | null {
   return (db.get(FIND_NUMBER, id)?.n as number | undefined) ?? null;
-}
-
-/** Must run inside one snapshot: with several states it asks once per state, so that each question has an index. */
-export function listRuns(db: Connection, query: RunQuery): RunRow[] {
-  if (query.before !== undefined) assertCursor(db, query.before);
-  const states: (RunState | null)[] = query.states === undefined ? [null] : [...new Set(query.states)];
-  return states
-    .flatMap((state) => listState(db, query, state))
-    .sort((a, b) => (b.n as number) - (a.n as number))
-    .slice(0, query.limit)
-    .map(runRow);
-}
-
-function assertCursor(db: Connection, id: string): void {
-  if (numberOf(db, id) !== null) return;
-  throw new PawlError(
-    "run_not_found",
-    `The page cursor ${id} names a run that is gone. List again from the first page.`,
-    {
-      fields: { run: id },
-    },
-  );
-}
-
-function listState(db: Connection, query: RunQuery, state: RunState | null): Row[] {
-  const conditions: string[] = [];
-  const values: SqlValue[] = [];
-  const where = (condition: string, value: SqlValue | undefined) => {
-    if (value === undefined || value === null) return;
-    conditions.push(condition);
-    values.push(value);
-  };
-  // The second half repeats the condition of the index, which SQLite cannot see in a bound value.
-  where(state === "succeeded" ? "state = ?" : "state = ? and state <> 'succeeded'", state);
-  where("workflow = ?", query.workflow);
-  where("n in (select run from tags where tag = ?)", query.tag);
-  where("parent = ?", query.parent);
-  where("slot = ? and slot <> '' and owner is not null", query.slot);
-  where("created_at > ?", query.createdAfter);
-  where("created_at < ?", query.createdBefore);
-  where("n < (select n from runs where id = ?)", query.before);
-  const clause = conditions.length === 0 ? "" : `where ${conditions.join(" and ")}`;
-  return db.all(`select ${RUN_COLUMNS} from runs ${clause} order by n desc limit ?`, ...values, limitOf(query.limit));
 }
 
 const READ_ENTRIES = `select seq, at, type, key, data, hash from journal
@@ -111,6 +66,6 @@ export function listCounters(db: Connection, prefix: string): CounterRow[] {
 }
 
 /** SQLite reads a negative limit as none. */
-function limitOf(limit: number | undefined): number {
+export function limitOf(limit: number | undefined): number {
   return limit === undefined || limit === Number.POSITIVE_INFINITY ? -1 : Math.max(0, Math.floor(limit));
 }

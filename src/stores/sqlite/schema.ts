@@ -199,6 +199,47 @@ export const MIGRATIONS: readonly Migration[] = [
       ) strict, without rowid;
     `,
   },
+  {
+    // For operators: runs that retention leaves alone, the audit log with how far it has come, what workers say of workflows, and searches by key.
+    version: 5,
+    sql: `
+      create table kept (
+        run integer primary key,
+        who text not null,
+        why text not null,
+        at real not null
+      ) strict;
+
+      create table audits (
+        n integer primary key,
+        at real not null,
+        who text not null,
+        action text not null,
+        subject text,
+        origin text,
+        outcome text not null,
+        payload text,
+        detail text,
+        hash text not null
+      ) strict;
+      create table audit_head (
+        one integer primary key check (one = 1),
+        n integer not null,
+        hash text not null
+      ) strict;
+      insert into audit_head (one, n, hash) values (1, 0, '');
+
+      create table workflows (
+        name text not null,
+        version text not null,
+        facts text not null,
+        at real not null,
+        primary key (name, version)
+      ) strict, without rowid;
+
+      create index runs_key on runs (key) where key is not null;
+    `,
+  },
 ];
 
 export const LATEST_SCHEMA: number = MIGRATIONS.at(-1)?.version ?? 0;

@@ -6,6 +6,7 @@ import { PawlError } from "../../base/errors.ts";
 import type { Store } from "../../core/store.ts";
 import { folderName } from "../../files/folder-name.ts";
 import { checkMessage } from "../commit-fault.ts";
+import { checkAudit, checkFacts, checkHold } from "../operator-fault.ts";
 import { OwnedRuns } from "../owned-runs.ts";
 import { claim, nextWake, take } from "./claim.ts";
 import { commit } from "./commit.ts";
@@ -15,10 +16,12 @@ import { deliver } from "./deliver.ts";
 import { Hints } from "./hints.ts";
 import { backup, inspect } from "./inspect.ts";
 import { Lines } from "./lines.ts";
+import { addAudit, addFacts, addHold, auditHead, listAudits, listFacts, listHolds, removeHold } from "./operators.ts";
 import { adopt, orphans } from "./orphans.ts";
 import { Presence } from "./presence.ts";
 import { purge } from "./purge.ts";
-import { listCounters, listRuns, listStateRows, listWaits, readInbox, readJournal, readRun } from "./queries.ts";
+import { listCounters, listStateRows, listWaits, readInbox, readJournal, readRun } from "./queries.ts";
+import { countRuns, listRuns } from "./run-queries.ts";
 import { emit, readChunks } from "./streams.ts";
 import { enlist, transact } from "./transact.ts";
 import { listUnclaimed } from "./unclaimed.ts";
@@ -100,6 +103,7 @@ export function sqliteStore(file: string, options: SqliteStoreOptions = {}): Sto
 
     run: (id) => db.read(() => readRun(db, id)),
     runs: (query) => db.snapshot(() => listRuns(db, query)),
+    counts: (filter, bound) => db.snapshot(() => countRuns(db, filter, bound)),
     journal: (run, { from, limit } = {}) => db.read(() => readJournal(db, run, from, limit)),
     inbox: (run) => db.snapshot(() => readInbox(db, run)),
     waits: (query) => db.read(() => listWaits(db, query)),
@@ -111,6 +115,24 @@ export function sqliteStore(file: string, options: SqliteStoreOptions = {}): Sto
     orphans: () => orphans(db),
     adopt: (runs) => db.write(() => adopt(db, runs, clock.now())),
     purge: (request) => db.write(() => purge(db, request, clock.now())),
+
+    async hold(run, hold) {
+      checkHold(run, hold);
+      return db.write(() => addHold(db, run, hold, clock.now()));
+    },
+    releaseHold: (run) => db.write(() => removeHold(db, run)),
+    holds: (query) => db.read(() => listHolds(db, query)),
+    async record(entry) {
+      checkAudit(entry);
+      return db.write(() => addAudit(db, entry, clock.now()));
+    },
+    audits: (query) => db.read(() => listAudits(db, query)),
+    auditHead: () => db.read(() => auditHead(db)),
+    async describe(workflows) {
+      checkFacts(workflows);
+      await db.write(() => addFacts(db, workflows, clock.now()));
+    },
+    workflows: () => db.read(() => listFacts(db)),
 
     hints: (listener) => hints.listen(listener),
     inspect: ({ quick = false } = {}) => db.snapshot(() => inspect(db, quick)),

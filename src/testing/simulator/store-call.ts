@@ -46,6 +46,15 @@ export const METHODS: Readonly<Record<Method, boolean>> = {
   orphans: false,
   adopt: true,
   purge: true,
+  hold: true,
+  releaseHold: true,
+  holds: false,
+  counts: false,
+  record: true,
+  audits: false,
+  auditHead: false,
+  describe: true,
+  workflows: false,
 };
 
 /** A call, and when it was made. */

@@ -1,0 +1,158 @@
+import { readFileSync } from "node:fs";
+import type { Command } from "commander";
+import { PawlError } from "../base/errors.ts";
+import { shownUrl } from "../base/shown-url.ts";
+import { Pawl, type PawlOptions } from "../client/pawl.ts";
+import type { Credential, Served, ServeOptions } from "../server/index.ts";
+import { action, addCommand, type Call } from "./command.ts";
+import { EXIT, type ExitCode } from "./exit-codes.ts";
+import { wholeNumber } from "./input.ts";
+import { onInterrupt } from "./interrupt.ts";
+import { loadWork } from "./load.ts";
+import { secretOption } from "./secret.ts";
+
+interface ServeCommandOptions {
+  readonly port?: string;
+  readonly host?: string;
+  readonly auth?: string;
+  readonly allowHost?: readonly string[];
+  readonly publicUrl?: string;
+  readonly trustProxy?: boolean;
+  readonly newToken?: readonly string[];
+}
+
+export function addServe(program: Command): void {
+  addCommand(program, "serve [files...]", "serve the dashboard and the HTTP API of a store, until it is stopped", [
+    "pawl serve",
+    "pawl serve workflows/*.ts --port 8080   # works on these workflows, too",
+    "pawl serve --new-token ann operator",
+    "PAWL_AUTH=auth.json pawl serve --host 0.0.0.0 --public-url https://pawl.example.com --trust-proxy",
+  ])
+    .option("--port <n>", "where to listen; 0: any that is free (default: 7295)")
+    .option("--host <address>", "where to listen (default: 127.0.0.1); any other needs credentials")
+    .option("--auth <file>", "the credentials: a JSON file (default: PAWL_AUTH)")
+    .option("--allow-host <name...>", "names that people reach it by, besides that of --public-url")
+    .option("--public-url <url>", "where people reach it, behind a proxy")
+    .option("--trust-proxy", "believe the address in X-Forwarded-For: only behind a proxy that sets it")
+    .option(
+      "--new-token <name role...>",
+      "make a token for somebody, print it with the line for the file of credentials, and stop",
+    )
+    .addHelpText("after", AUTH_HELP)
+    .action(
+      action<ServeCommandOptions, [string[]]>(async (call, files) => {
+        if (call.options.newToken !== undefined) return printToken(call, call.options.newToken);
+        return serveHere(call, files);
+      }),
+    );
+}
+
+const AUTH_HELP = `
+Without credentials it listens on this machine only and prints an address that signs in whoever opens it first. The file of
+credentials is a list: [{ "name": "ann", "role": "operator", "tokenSha256": "…", "groups": ["physician"], "store": "postgres://…" }].
+Roles are viewer, operator, approver and admin, one or a list of them; "groups" count for approvers such as role:physician; "store"
+gives that person another store than the one that is served.`;
+
+async function printToken(
+  { out }: Call<ServeCommandOptions>,
+  [name = "", ...roles]: readonly string[],
+): Promise<ExitCode> {
+  const { newCredential } = await import("../server/index.ts");
+  const { token, credential } = newCredential(name, roles);
+  if (out.isJson) out.json({ token, credential });
+  else {
+    out.print(`Token of ${name}, shown once: ${token}`);
+    out.print(`For the file of credentials: ${JSON.stringify(credential)}`);
+  }
+  return EXIT.ok;
+}
+
+async function serveHere(call: Call<ServeCommandOptions>, files: readonly string[]): Promise<ExitCode> {
+  const { options, out, url } = call;
+  const interrupt = onInterrupt();
+  const credentials = await readAuth(options.auth ?? process.env.PAWL_AUTH);
+  const work = files.length === 0 ? null : await loadWork(files);
+  const stores = [...new Set(credentials.flatMap(({ store }) => (store === undefined ? [] : [store])))];
+  const opened: Pawl[] = [];
+  const open = async (where: string, more: PawlOptions) => {
+    const pawl = await Pawl.open(where, { ...secretOption(), ...more, handleSignals: false });
+    opened.push(pawl);
+    return pawl;
+  };
+  try {
+    const pawl = await open(url, work === null ? {} : { workflows: work.workflows, notifiers: work.notifiers });
+    const tenants = Object.fromEntries(
+      await Promise.all(stores.map(async (store) => [shownUrl(store), await open(store, {})] as const)),
+    );
+    const { serve } = await import("../server/index.ts");
+    const served = await serve({
+      ...serveOptions(options),
+      pawl,
+      tenants,
+      credentials: credentials.map((one) => (one.store === undefined ? one : { ...one, store: shownUrl(one.store) })),
+      workflows: work?.workflows ?? [],
+    });
+    tell(call, served);
+    await interrupt.asked;
+    await served.stop();
+  } finally {
+    await Promise.all(opened.map((pawl) => pawl.close()));
+    interrupt.forget();
+  }
+  if (out.isJson) out.json({ event: "stopped" });
+  else out.note("Stopped.");
+  return EXIT.ok;
+}
+
+function serveOptions({ port, host, allowHost, publicUrl, trustProxy }: ServeCommandOptions): ServeOptions {
+  return {
+    ...(port !== undefined && { port: wholeNumber(port, "--port", 0) }),
+    ...(host !== undefined && { host }),
+    ...(allowHost !== undefined && { hosts: allowHost }),
+    ...(publicUrl !== undefined && { publicUrl: webAddress(publicUrl) }),
+    ...(trustProxy === true && { trustProxy }),
+  };
+}
+
+function webAddress(text: string): string {
+  try {
+    const { protocol, origin } = new URL(text);
+    if (protocol === "https:" || protocol === "http:") return origin;
+  } catch {
+    // Said below.
+  }
+  throw new PawlError(
+    "invalid_argument",
+    `--public-url ${text} is no address. Give one such as https://pawl.example.com.`,
+    {
+      fields: { option: "--public-url" },
+    },
+  );
+}
+
+async function readAuth(file: string | undefined): Promise<readonly Credential[]> {
+  if (file === undefined || file === "") return [];
+  const { readCredentials } = await import("../server/index.ts");
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch (cause) {
+    throw new PawlError(
+      "invalid_argument",
+      `The file of credentials ${file} cannot be read. Correct PAWL_AUTH or --auth.`,
+      {
+        fields: { file },
+        cause,
+      },
+    );
+  }
+  return readCredentials(text, file);
+}
+
+function tell({ out, url }: Call<ServeCommandOptions>, served: Served): void {
+  const link = served.link();
+  if (out.isJson) return out.json({ event: "serving", url: served.url, port: served.port, link, pid: process.pid });
+  out.note(`Serving ${shownUrl(url)}. Ctrl-C stops it.`);
+  out.print(link ?? served.url);
+  if (link !== null) out.note("The address signs in whoever opens it first: keep it to yourself.");
+}

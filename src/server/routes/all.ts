@@ -1,0 +1,27 @@
+// The table of everything that the server answers. A file for each subject; this one joins them. Where two paths fit, the first counts.
+import type { Route } from "../route.ts";
+import { actionRoutes } from "./actions.ts";
+import { approvalRoutes } from "./approvals.ts";
+import { diffRoutes } from "./diff.ts";
+import { documentRoutes } from "./document.ts";
+import { fleetRoutes } from "./fleet.ts";
+import { healthRoutes } from "./health.ts";
+import { liveRoutes } from "./live.ts";
+import { runViewRoutes } from "./run-views.ts";
+import { runsRoutes } from "./runs.ts";
+import { scheduleRoutes } from "./schedules.ts";
+import { sessionRoutes } from "./session.ts";
+
+export const ALL_ROUTES: readonly Route[] = [
+  ...healthRoutes,
+  ...documentRoutes,
+  ...sessionRoutes,
+  ...runsRoutes,
+  ...runViewRoutes,
+  ...diffRoutes,
+  ...actionRoutes,
+  ...liveRoutes,
+  ...approvalRoutes,
+  ...fleetRoutes,
+  ...scheduleRoutes,
+];
