@@ -2,7 +2,7 @@
 import { assertName } from "../base/ids.ts";
 import type { StoredEntry } from "../core/journal.ts";
 import { assertNotBodiless } from "../core/own-workflows.ts";
-import type { CounterChange, NewKey, RunCommit, RunRow } from "../core/store.ts";
+import type { CounterChange, NewKey, NewRun, RunCommit, RunRow } from "../core/store.ts";
 import { openJournal } from "../core/values.ts";
 import { type ForkPorts, forkCommit, forkPoint, retryPoint, soundStart } from "./fork.ts";
 import { dryPolicyOf, type ForkOptions, idTaken } from "./fork-effects.ts";
@@ -19,9 +19,9 @@ export async function forkRun(ports: StartPorts, id: string, options: ForkOption
   const point = forkPoint(id, journal, options.at);
   const effects = dryPolicyOf(id, options, journal.slice(0, point.at));
   const forked = options.id ?? ids.next();
-  const verdict = await worker.committer.write(
-    await forkCommit(row, journal, point, forked, forkPorts(ports, { isRetry: false, effects })),
-  );
+  const commit = await forkCommit(row, journal, point, forked, forkPorts(ports, { isRetry: false, effects }));
+  // The start key stays with the source.
+  const verdict = await worker.committer.write({ ...commit, create: { ...creationIn(commit), key: null } });
   if (verdict.kind === "refused" && verdict.why === "exists" && verdict.holder.origin !== id) throw idTaken(forked);
   worker.hint();
   return forked;
@@ -63,10 +63,13 @@ function forkPorts({ store, host, codec }: StartPorts, how: Pick<ForkPorts, "isR
   return { store, host, codec, ...how };
 }
 
+function creationIn({ create }: RunCommit): NewRun {
+  if (create === undefined) throw new Error("a fork creates a run");
+  return create;
+}
+
 /** With the start key of the run that it goes on from, if that has it still. Retries are counted as long as that run is kept. */
 async function inItsPlace({ store }: StartPorts, row: RunRow, commit: RunCommit, isOnly: boolean): Promise<RunCommit> {
-  const { create } = commit;
-  if (create === undefined) throw new Error("a fork creates a run");
   const space = startSpace(row.workflow);
   const held = row.key === null ? null : await store.key(space, row.key);
   const moved: NewKey[] =
@@ -74,7 +77,7 @@ async function inItsPlace({ store }: StartPorts, row: RunRow, commit: RunCommit,
   const counter: CounterChange = { key: "retried", by: 1, max: isOnly ? 1 : null, held: false, of: row.id };
   return {
     ...commit,
-    create: { ...create, key: moved[0]?.key ?? null },
+    create: { ...creationIn(commit), key: moved[0]?.key ?? null },
     ...(moved.length > 0 && { keys: [...(commit.keys ?? []), ...moved] }),
     counters: [...(commit.counters ?? []), counter],
   };

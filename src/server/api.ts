@@ -1,11 +1,13 @@
 // The API as a type: what goes into each route of the table, and what comes out. For clients; the table itself is `routes/all.ts`, and a test
 // compares the two.
+
 import type { Advanced } from "../client/advance.ts";
 import type { AlertQuery, AlertSummary } from "../client/alerts.ts";
 import type { LinkSummary } from "../client/approval-links.ts";
 import type { ApprovalPage, ApprovalSummary, DecisionReceipt } from "../client/approvals.ts";
 import type { AuditCheck } from "../client/audit.ts";
 import type { BulkOutcome } from "../client/bulk.ts";
+import type { RunDiff } from "../client/diff.ts";
 import type { StrandedRuns } from "../client/doctor.ts";
 import type { ExportedRun } from "../client/export.ts";
 import type { Hold } from "../client/operations.ts";
@@ -19,6 +21,7 @@ import type { Explanation } from "../client/why.ts";
 import type { WorkerFacts } from "../client/worker-health.ts";
 import type { Risk, VoteDecision } from "../core/approval.ts";
 import type { AuditRecord } from "../core/audit.ts";
+import type { ForkEffects } from "../core/dry.ts";
 import type { Graph } from "../core/graph.ts";
 import type { Entry } from "../core/journal.ts";
 import type { EffectRecord } from "../core/ledger.ts";
@@ -140,6 +143,7 @@ export interface Api {
     answer: { readonly entries: readonly Entry[]; readonly next: number | null };
   };
   "GET /api/runs/:id/effects": { answer: readonly EffectRecord[] };
+  "GET /api/runs/:id/diff/:other": { answer: RunDiff };
   "GET /api/runs/:id/document": { answer: StateDocument };
   "GET /api/runs/:id/why": { answer: Explanation };
   "GET /api/runs/:id/graph": {
@@ -158,7 +162,10 @@ export interface Api {
     answer: { readonly run: string; readonly outcome: "cancelling" | "cancelled" | "succeeded" | "failed" | null };
   };
   "POST /api/runs/:id/retry": { body: { readonly from?: string }; answer: Started };
-  "POST /api/runs/:id/fork": { body: { readonly at: string | number }; answer: Started };
+  "POST /api/runs/:id/fork": {
+    body: { readonly at: string | number; readonly effects?: ForkEffects };
+    answer: Started;
+  };
   "POST /api/runs/:id/resolve": {
     body: { readonly choice: string; readonly value?: unknown; readonly step?: string };
     answer: Done;

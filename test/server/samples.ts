@@ -109,6 +109,7 @@ export function samplesOf(ids: Samples): Readonly<Record<string, Sample>> {
     "POST /api/runs/:id/signal": { ...run, body: { name: "note", payload: { a: 1 }, id: "s-1" } },
     "POST /api/runs/:id/cancel": { ...run, body: { reason: "no longer wanted" } },
     "POST /api/runs/:id/retry": { params: { id: ids.failed }, body: {} },
+    "GET /api/runs/:id/diff/:other": { params: { id: ids.waiting, other: ids.failed } },
     "POST /api/runs/:id/fork": { params: { id: ids.failed }, body: { at: "broken" } },
     "POST /api/runs/:id/resolve": { params: { id: ids.blocked }, body: { choice: "retry" } },
     "POST /api/runs/:id/advance": { params: { id: ids.paced }, body: {} },

@@ -4,6 +4,7 @@ import type { StepReport } from "../../client/manual.ts";
 import type { StartOptions } from "../../client/start.ts";
 import { unlessNobodyCan } from "../../client/unless-nobody-can.ts";
 import type { BudgetOptions } from "../../core/budget.ts";
+import { FORK_EFFECTS } from "../../core/dry.ts";
 import { LIMITS } from "../../core/limits.ts";
 import { DONE, OBJECT, STARTED } from "../answers.ts";
 import { type Route, route } from "../route.ts";
@@ -133,12 +134,14 @@ export const actionRoutes: readonly Route[] = [
       summary: "Starts a new run that inherits the journal up to a point.",
       body: {
         at: { schema: { anyOf: [text("A step's key.").schema, whole("A position.", 0).schema] }, isOptional: false },
+        effects: optional(oneOf("What becomes of calls that act outside. Default: live.", FORK_EFFECTS)),
       },
       status: 201,
       answer: STARTED,
     },
     async ({ pawl, params: { id }, body }) => {
-      const run = await pawl.fork(id, { at: body.at as string | number });
+      const { effects } = body;
+      const run = await pawl.fork(id, { at: body.at as string | number, ...(effects !== undefined && { effects }) });
       return { id: run.id };
     },
   ),

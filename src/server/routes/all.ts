@@ -4,6 +4,7 @@ import { actionRoutes } from "./actions.ts";
 import { alertRoutes } from "./alerts.ts";
 import { approvalRoutes } from "./approvals.ts";
 import { auditRoutes } from "./audit.ts";
+import { diffRoutes } from "./diff.ts";
 import { documentRoutes } from "./document.ts";
 import { eventRoutes } from "./events.ts";
 import { fleetRoutes } from "./fleet.ts";
@@ -23,6 +24,7 @@ export const ALL_ROUTES: readonly Route[] = [
   ...sessionRoutes,
   ...runsRoutes,
   ...runViewRoutes,
+  ...diffRoutes,
   ...actionRoutes,
   ...liveRoutes,
   ...linkRoutes,
