@@ -14,6 +14,7 @@ import { flowMutants } from "./flow.mjs";
 import { guardMutants } from "./guards.mjs";
 import { lintMutants } from "./lint.mjs";
 import { machineMutants } from "./machines.mjs";
+import { operatorMutants } from "./operators.mjs";
 import { ownershipMutants } from "./ownership.mjs";
 import { phaseMutants } from "./phases.mjs";
 import { playbookMutants } from "./playbooks.mjs";
@@ -46,4 +47,5 @@ export const mutants = [
   ...aiMutants,
   ...agentMutants,
   ...agentDirectoryMutants,
+  ...operatorMutants,
 ];
