@@ -17,7 +17,7 @@ beforeAll(async () => {
   const columns = `n, id, workflow, version, line, patch, state, trace_id, key, tags, priority, created_at, head, head_hash, claims,
     claimed_head, codec`;
   await db.write(() => {
-    db.run(`insert into runs (${columns}) ${series} select i, 'id-' || i, 'w' || i % 3, '1.0.0', '1.0', 0,
+    db.run(`insert into runs (${columns}) ${series} select i, 'id-' || i, 'w' || (i % 3), '1.0.0', '1.0', 0,
       case when i % 4 = 0 then 'failed' else 'succeeded' end, 't', 'key-' || i, '["tag-' || i || '"]', 0, i, 1, 'h', 0, 1, 'json' from s`);
     db.run(`insert into tags (tag, run) ${series} select 'tag-' || i, i from s`);
   });
