@@ -27,7 +27,10 @@ const STATE = `case when i % 20 = 7 then 'failed' when i % 33 = 5 then 'waiting'
 const ENDED = `case when (${STATE}) in ('succeeded', 'failed', 'cancelled') then 1e12 + i end`;
 const COLUMNS = `n, id, workflow, version, line, patch, state, trace_id, key, tags, priority, created_at, ended_at, head, head_hash,
   wake_at, claims, claimed_head, codec`;
-const row = (id, tags) => `i, ${id}, ${WORKFLOW}, '1.0.0', '1.0', 0, ${STATE}, 't' || i, case when i % 2 = 0 then 'order-' || i end, ${tags},
+const row = (
+  id,
+  tags,
+) => `i, ${id}, ${WORKFLOW}, '1.0.0', '1.0', 0, ${STATE}, 't' || i, case when i % 2 = 0 then 'order-' || i end, ${tags},
   0, 1e12 + i, ${ENDED}, 3, 'h', case when (${STATE}) = 'waiting' then 9e15 end, 0, 3, 'json'`;
 
 const QUESTIONS = {
@@ -48,7 +51,7 @@ const QUESTIONS = {
   "search: ids of all": (pawl) => pawl.list({ search: "0" }),
   "search: a tag": (pawl) => pawl.list({ search: "t99" }),
   "search: nothing": (pawl) => pawl.list({ search: "zzz" }),
-  "search with a status": (pawl) => pawl.list({ search: "order-1", status: "failed" }),
+  "search with a status": (pawl) => pawl.list({ search: "order-1", status: "waiting" }),
   "search, counted": (pawl) => pawl.operations.count({ search: "order-12" }),
 };
 
@@ -98,7 +101,9 @@ for (const name of values.store.split(",")) {
       }
       const slowest = Math.max(...times);
       isSlow ||= slowest > limitMs;
-      console.log(`  ${question.padEnd(30)} ${slowest.toFixed(0).padStart(6)} ms${slowest > limitMs ? "  too slow" : ""}`);
+      console.log(
+        `  ${question.padEnd(30)} ${slowest.toFixed(0).padStart(6)} ms${slowest > limitMs ? "  too slow" : ""}`,
+      );
     }
   } finally {
     await pawl.close();

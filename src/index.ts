@@ -25,6 +25,8 @@ export type {
   Decision,
   DecisionReceipt,
 } from "./client/approvals.ts";
+export type { AuditCheck, AuditedBy } from "./client/audit.ts";
+export type { BulkOutcome, BulkRequest } from "./client/bulk.ts";
 export type { CallbackFailure, CallbackReceipt, Callbacks } from "./client/callbacks.ts";
 export type { Debounce } from "./client/debounce.ts";
 export type { Accepted, AcceptOptions, Documents, FreshOptions } from "./client/documents.ts";
@@ -34,6 +36,7 @@ export type { ImportOptions } from "./client/import.ts";
 export type { EncryptionKey, EncryptionOptions } from "./client/keyring.ts";
 export type { StepReport } from "./client/manual.ts";
 export type { MetricsQuery } from "./client/metrics.ts";
+export type { AuditPage, Hold, Operations, PurgeOptions } from "./client/operations.ts";
 export { Pawl, type PawlOptions } from "./client/pawl.ts";
 export type { Choice } from "./client/resolve.ts";
 export type { RewriteOptions } from "./client/rewrite.ts";

@@ -18,6 +18,7 @@ import { linkMutants } from "./links.mjs";
 import { lintMutants } from "./lint.mjs";
 import { machineMutants } from "./machines.mjs";
 import { observeMutants } from "./observe.mjs";
+import { operatorMutants } from "./operators.mjs";
 import { ownershipMutants } from "./ownership.mjs";
 import { phaseMutants } from "./phases.mjs";
 import { playbookMutants } from "./playbooks.mjs";
@@ -58,4 +59,5 @@ export const mutants = [
   ...serverMutants,
   ...sealedMutants,
   ...dashboardMutants,
+  ...operatorMutants,
 ];

@@ -16,6 +16,7 @@ import { type AuditedBy, recordOf } from "./audit.ts";
 import { filterOf, type RunSelection } from "./run-list.ts";
 
 export interface BulkRequest extends AuditedBy {
+  /** What is done with each of them. */
   readonly action: "cancel" | "retry";
   /** Which runs: of those that fit, the ones that can still be cancelled, or that can be retried. */
   readonly filter: RunSelection;

@@ -48,7 +48,7 @@ export interface WorkflowOptions<I = unknown> {
    */
   readonly owner?: OwnerOption;
   /**
-   * How long finished runs of this workflow are kept: `{ succeeded: "7 days", failed: "1 year" }`, or `false` for ever. All workers of the store keep to
+   * How long finished runs of this workflow are kept: `{ succeeded: "7 days", failed: "365 days" }`, or `false` for ever. All workers of the store keep to
    * what its newest version says. Default: what each worker's `retention` says.
    */
   readonly retention?: { readonly succeeded?: Duration; readonly failed?: Duration } | false;

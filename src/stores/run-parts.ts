@@ -22,3 +22,8 @@ export function partsOf({ workflow: only, states, among }: RunFilter): RunPart[]
         parts.set(`${state}/${one.workflow}`, { workflow: one.workflow, state });
   return [...parts.values()];
 }
+
+/** Whether workflows and states are all that is asked for. */
+export function isPlain({ tag, parent, slot, search, createdAfter, createdBefore }: RunFilter): boolean {
+  return [tag, parent, slot, search, createdAfter, createdBefore].every((one) => one === undefined);
+}

@@ -1,4 +1,5 @@
-// For operators: runs that retention leaves alone, the audit log with how far it has come, what workers say of workflows, and searches by key.
+// For operators: runs that retention leaves alone, the audit log with how far it has come, what workers say of workflows,
+// searches by key, and counts, which must not read rows.
 
 const PARAMETERS = "p_succeeded double precision, p_failed double precision, p_limit bigint, p_now double precision";
 
@@ -39,6 +40,7 @@ export function operators(s: string): string {
     );
 
     create index runs_key on ${s}.runs ((key collate "C")) where key is not null;
+    create index runs_counted on ${s}.runs (workflow, state);
 
     /* The run is locked first, so that either its purge finds the hold or the hold finds no run. */
     create function ${s}.hold_1(p_run text, p_who text, p_why text, p_now double precision) returns setof ${s}.kept language plpgsql as $$

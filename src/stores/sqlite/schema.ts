@@ -200,7 +200,8 @@ export const MIGRATIONS: readonly Migration[] = [
     `,
   },
   {
-    // For operators: runs that retention leaves alone, the audit log with how far it has come, what workers say of workflows, and searches by key.
+    // For operators: runs that retention leaves alone, the audit log with how far it has come, what workers say of workflows,
+    // searches by key, and counts, which must not read rows.
     version: 5,
     sql: `
       create table kept (
@@ -238,6 +239,7 @@ export const MIGRATIONS: readonly Migration[] = [
       ) strict, without rowid;
 
       create index runs_key on runs (key) where key is not null;
+      create index runs_counted on runs (workflow, state);
     `,
   },
 ];

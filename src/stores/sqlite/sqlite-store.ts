@@ -6,7 +6,7 @@ import { PawlError } from "../../base/errors.ts";
 import type { Store } from "../../core/store.ts";
 import { folderName } from "../../files/folder-name.ts";
 import { checkMessage } from "../commit-fault.ts";
-import { checkAudit, checkFacts, checkHold } from "../operator-fault.ts";
+import { checkAudit, checkFacts, checkHold, checkQuery } from "../operator-fault.ts";
 import { OwnedRuns } from "../owned-runs.ts";
 import { claim, nextWake, take } from "./claim.ts";
 import { commit } from "./commit.ts";
@@ -103,7 +103,10 @@ export function sqliteStore(file: string, options: SqliteStoreOptions = {}): Sto
 
     run: (id) => db.read(() => readRun(db, id)),
     runs: (query) => db.snapshot(() => listRuns(db, query)),
-    counts: (filter, bound) => db.snapshot(() => countRuns(db, filter, bound)),
+    async counts(filter, bound) {
+      checkQuery(filter);
+      return db.snapshot(() => countRuns(db, filter, bound));
+    },
     journal: (run, { from, limit } = {}) => db.read(() => readJournal(db, run, from, limit)),
     inbox: (run) => db.snapshot(() => readInbox(db, run)),
     waits: (query) => db.read(() => listWaits(db, query)),

@@ -1,0 +1,55 @@
+// Operators: AU1 and AU2 (the audit log), C-20 (holds), BK1 (bulk), OF2 (holds in files), Q10 (searches).
+
+const CONTRACT = "test/stores.test.ts";
+const AUDIT = "test/operators/audit-log.test.ts";
+const HOLDS = "test/operators/holds.test.ts";
+const BULK = "test/operators/bulk.test.ts";
+
+export const operatorMutants = [
+  {
+    rule: "AU1",
+    name: "a record's hash does not depend on the one before it",
+    changes: [
+      { file: "src/core/audit.ts", from: "sha256(`${previous}\\n${n}\\n${digest}`)", to: "sha256(`${n}\\n${digest}`)" },
+    ],
+    killers: [{ file: CONTRACT, title: "AU1 records of the audit log" }],
+  },
+  {
+    rule: "AU1",
+    name: "what a record says is not part of its hash",
+    changes: [
+      { file: "src/core/audit.ts", from: "JSON.stringify([at, who, action,", to: "JSON.stringify([at, action," },
+    ],
+    killers: [{ file: AUDIT, title: "SQLite" }],
+  },
+  {
+    rule: "AU2",
+    name: "records that were cut off at the end are not missed",
+    changes: [{ file: "src/client/audit.ts", from: "last.n < head.n", to: "last.n < 0" }],
+    killers: [{ file: AUDIT, title: "SQLite" }],
+  },
+  {
+    rule: "C-20",
+    name: "SQLite purges what is held",
+    changes: [{ file: "src/stores/sqlite/purge.ts", from: "and n not in (select run from kept) ", to: "" }],
+    killers: [{ file: CONTRACT, title: "SQLite store C-20 a run that is held" }],
+  },
+  {
+    rule: "C-20",
+    name: "a worker purges runs of a workflow that are kept longer by its own times",
+    changes: [{ file: "src/core/retention.ts", from: "...(except.length > 0 && { except })", to: "" }],
+    killers: [{ file: HOLDS, title: "C-20 every worker keeps to what the workflows say" }],
+  },
+  {
+    rule: "BK1",
+    name: "a bulk retries a run that was retried before",
+    changes: [{ file: "src/client/fork-run.ts", from: "max: isOnly ? 1 : null", to: "max: null" }],
+    killers: [{ file: BULK, title: "S2-10 leaves alone what somebody has retried by hand" }],
+  },
+  {
+    rule: "BK1",
+    name: "a retry by hand is not counted",
+    changes: [{ file: "src/client/fork-run.ts", from: "...(isRetry && { counters", to: "...(isOnly && { counters" }],
+    killers: [{ file: BULK, title: "S2-10 leaves alone what somebody has retried by hand" }],
+  },
+];
