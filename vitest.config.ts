@@ -97,7 +97,7 @@ const NEIGHBOURS = [
 ];
 
 const FOLDERS =
-  "attacks,behaviour,check,crash,determinism,explorer,file-store,guards,notify,postgres,replay,simulation,transactions".split(
+  "attacks,behaviour,check,crash,determinism,explorer,file-store,guards,notify,postgres,replay,server,simulation,transactions".split(
     ",",
   );
 

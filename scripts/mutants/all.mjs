@@ -19,6 +19,7 @@ import { ownershipMutants } from "./ownership.mjs";
 import { phaseMutants } from "./phases.mjs";
 import { playbookMutants } from "./playbooks.mjs";
 import { postgresMutants } from "./postgres.mjs";
+import { serverMutants } from "./server.mjs";
 import { storeMutants } from "./stores.mjs";
 import { streamMutants } from "./streams.mjs";
 import { turnMutants } from "./turns.mjs";
@@ -48,4 +49,5 @@ export const mutants = [
   ...agentMutants,
   ...agentDirectoryMutants,
   ...dashboardMutants,
+  ...serverMutants,
 ];

@@ -8,7 +8,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Context, Hono } from "hono";
 import { systemClock } from "../base/clock.ts";
-import { PawlError } from "../base/errors.ts";
+import { messageWithCause, PawlError } from "../base/errors.ts";
 import { jsonable } from "../base/jsonable.ts";
 import { consoleLog, harmless } from "../client/console-log.ts";
 import { packageVersion } from "../client/package-version.ts";
@@ -36,6 +36,7 @@ export interface AppOptions {
   readonly pawl?: Pawl;
   /** Other stores, by the name that credentials give as `store`. */
   readonly tenants?: Readonly<Record<string, Pawl>>;
+  /** Who may ask. None: only whoever has a one-time token. */
   readonly credentials?: readonly Credential[];
   /** Names that people reach the server by, besides those of this machine and that of `publicUrl`. */
   readonly hosts?: readonly string[];
@@ -43,11 +44,13 @@ export interface AppOptions {
   readonly publicUrl?: string;
   /** Believe the last address of `X-Forwarded-For`. Only behind a proxy that sets it. Default false. */
   readonly trustProxy?: boolean;
+  /** How much it takes on: of bodies, connections, requests and event streams. */
   readonly limits?: Partial<ServerLimits>;
   /** Whose code is known here: their graphs can be drawn. */
   readonly workflows?: readonly Workflow<never, unknown>[];
   /** The folder of the dashboard. Default: the one that Pawl brings along. `null`: none. */
   readonly web?: string | null;
+  /** Where faults are told. Default: stderr. */
   readonly logger?: Log;
 }
 
@@ -107,7 +110,7 @@ function assertTenant({ name, store = OWN_STORE }: Credential, tenants: Readonly
   });
 }
 
-/** Somebody, and how they have shown it. */
+/** Somebody, and how they have shown it; `null`: nobody. */
 type Shown = { readonly who: Who; readonly session: Session | null } | null;
 
 class Server {
@@ -147,8 +150,7 @@ class Server {
   async #answer(route: Route, context: Context<{ Bindings: NodeEnv }>): Promise<Response> {
     const { raw: request } = context.req;
     const from = this.#addressOf(context);
-    const shown = this.#shown(request, context);
-    this.#assertRate(shown, from);
+    const shown = this.#shown(context, from);
     if (isWrite(route)) this.#assertOwnPage(route, request.headers, shown);
     this.#assertRole(route, shown);
     const query = readQuery(route.spec.query ?? {}, new URL(request.url).searchParams);
@@ -169,7 +171,10 @@ class Server {
     };
     // Where a role is needed there is somebody, and with them their store (AP2).
     const value = await route.handle(call as SignedCall);
-    return guarded(value instanceof Response ? value : json(value, route.spec.status ?? 200));
+    const response = value instanceof Response ? value : json(value, route.spec.status ?? 200);
+    // Nobody reads what is not sent: an event stream would stay open.
+    if (request.method === "HEAD") await response.body?.cancel();
+    return guarded(response);
   }
 
   #addressOf({ env, req }: Context<{ Bindings: NodeEnv }>): string {
@@ -177,14 +182,24 @@ class Server {
     return (forwarded ?? env.incoming?.socket.remoteAddress ?? "unknown").slice(0, 64);
   }
 
-  #shown({ headers }: Request, { req }: Context): Shown {
+  /** Whoever asks, as often as they may. A wrong token is nobody's, and not for free either. */
+  #shown({ req }: Context, from: string): Shown {
+    const { headers } = req.raw;
     const [, token] = /^Bearer ([\w.~+/-]+=*)$/.exec(headers.get("authorization") ?? "") ?? [];
-    if (token !== undefined) {
-      const who = this.#parts.credentials.find(token);
-      if (who === null) throw unauthenticated("This token is not known here. Ask for another one.");
-      return { who, session: null };
-    }
-    const cookie = cookieOf(headers, cookieName(req.header("host")));
+    const shown = token === undefined ? this.#sessionOf(headers) : this.#holderOf(token);
+    this.#assertRate(shown, from);
+    if (shown === null && token !== undefined)
+      throw unauthenticated("This token is not known here. Ask for another one.");
+    return shown;
+  }
+
+  #holderOf(token: string): Shown {
+    const who = this.#parts.credentials.find(token);
+    return who === null ? null : { who, session: null };
+  }
+
+  #sessionOf(headers: Headers): Shown {
+    const cookie = cookieOf(headers, cookieName(headers.get("host") ?? undefined));
     const session = cookie === null ? null : this.#parts.sessions.find(cookie);
     return session === null ? null : { who: session.who, session };
   }
@@ -241,8 +256,7 @@ class Server {
 
   async #notThere(context: Context<{ Bindings: NodeEnv }>): Promise<Response> {
     const { raw: request } = context.req;
-    const shown = this.#shown(request, context);
-    this.#assertRate(shown, this.#addressOf(context));
+    const shown = this.#shown(context, this.#addressOf(context));
     const { pathname } = new URL(request.url);
     const page =
       request.method === "GET" || request.method === "HEAD" ? this.#web.find(pathname, request.headers) : null;
@@ -254,7 +268,8 @@ class Server {
   #failed(error: unknown, { req }: Context): Response {
     const note = newToken().slice(0, 8);
     const { status, body, retryAfter } = failureOf(error, note);
-    if (status >= 500) this.#parts.log.error(`${note}: ${req.method} ${req.path} failed`, { error });
+    if (status >= 500)
+      this.#parts.log.error(`${note}: ${req.method} ${req.path} failed: ${messageWithCause(error)}`, { error });
     const response = json(body, status);
     if (retryAfter !== null) response.headers.set("retry-after", String(retryAfter));
     if (status === 401) response.headers.set("www-authenticate", "Bearer");

@@ -43,6 +43,7 @@ export interface ClientOptions {
   readonly token?: string;
   /** What `POST /api/session` gave: a browser's changes need it. */
   readonly csrf?: string;
+  /** What requests are sent with. */
   readonly fetch?: typeof globalThis.fetch;
 }
 

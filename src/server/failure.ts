@@ -58,13 +58,12 @@ export interface Failure {
 
 /** A fault of the server says nothing about its inside; `note` is what the log has it under. */
 export function failureOf(error: unknown, note: string): Failure {
-  const status = error instanceof PawlError ? STATUS[error.code] : undefined;
-  if (!(error instanceof PawlError) || status === undefined) {
-    const code = error instanceof PawlError ? error.code : "fault";
+  if (!(error instanceof PawlError)) {
     const message = `The server could not do this. Its log has more, under ${note}.`;
-    return { status: 500, body: { error: { code, message } }, retryAfter: null };
+    return { status: 500, body: { error: { code: "fault", message } }, retryAfter: null };
   }
   const { code, message, fields } = error;
+  const status = STATUS[code] ?? 500;
   const { retryAfter } = fields;
   return {
     status,

@@ -1,6 +1,7 @@
 // Lists that stay up to date
 // Looks at the first page of a list again whenever something may have changed, and tells what is new or different on it.
 import type { Clock } from "../base/clock.ts";
+import { patiently } from "../client/patiently.ts";
 import type { Pawl } from "../client/pawl.ts";
 import { type RunSummary, summaryOf } from "../client/run.ts";
 import type { RunQuery } from "../client/run-list.ts";
@@ -23,14 +24,20 @@ export async function* changesOf(
   const forget = pawl.store.hints(() => bell.ring());
   let known = new Map<string, string>();
   try {
-    for (let isFirst = true; !signal.aborted; isFirst = false) {
-      const { runs } = await pawl.list(query);
+    for (let isFirst = true; !signal.aborted; ) {
+      const page = await patiently(pawl.list(query));
+      if (page === null) {
+        await bell.next();
+        continue;
+      }
+      const { runs } = page;
       const listed = new Set(runs.map(({ id }) => id));
       const left = await Promise.all([...known.keys()].filter((id) => !listed.has(id)).map((id) => pawl.store.run(id)));
       const seen = [...runs, ...left.flatMap((row) => (row === null ? [] : [summaryOf(row)]))];
       const changed = seen.filter((run) => known.get(run.id) !== JSON.stringify(run));
       known = new Map(runs.map((run) => [run.id, JSON.stringify(run)]));
       if (isFirst || changed.length > 0) yield changed;
+      isFirst = false;
       await bell.next();
     }
   } finally {

@@ -18,7 +18,7 @@ export interface ServeOptions extends AppOptions {
   readonly port?: number;
   /** Default 127.0.0.1. Any other needs credentials. */
   readonly host?: string;
-  /** Whoever uses the one-time token of a server without credentials. Default: the user of this process. */
+  /** Who it is that uses the one-time token of a server without credentials. Default: the user of this process. */
   readonly user?: string;
 }
 

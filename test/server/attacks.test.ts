@@ -81,7 +81,10 @@ it("Q8 Q16 bodies that are too large, too deep or not what they should be are re
   for (const route of NEEDS_BODY)
     for (const [name, body, status] of BODIES) {
       const answer = await world.ask(requestOf(route, ids).what, { body });
-      expect(answer.status, `${name}: ${keyOf(route)} ${await answer.text()}`).toBe(status);
+      const text = await answer.text();
+      expect(answer.status, `${name}: ${keyOf(route)} ${text}`).toBe(status);
+      // Before it is parsed, not by what comes behind.
+      if (name.includes("deep")) expect(text).toContain("nested deeper than 64 levels");
     }
   expect(await dumpOf(world.pawl)).toEqual(before);
   // In a value that belongs to the user such keys are data, all the way to the store and back.
@@ -131,18 +134,7 @@ it("Q7 paths and ids that are none lead nowhere", async () => {
   expect(await dumpOf(world.pawl)).toEqual(before);
 });
 
-const SQL = [
-  "' or '1'='1",
-  "'; drop table runs; --",
-  '" or 1=1 --',
-  "x' union select null,null,null --",
-  "%",
-  "_",
-  "\\",
-  "1); delete from pawl.runs; --",
-  "$1",
-  "?1",
-];
+const SQL = ["' or '1'='1", "'; drop table runs; --", "x' union select null, null --", "%", "\\", "$1"];
 
 async function sqliteFile(): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "pawl-server-"));

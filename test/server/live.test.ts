@@ -167,6 +167,16 @@ async function answerTo({ port }: Served, text: string): Promise<string> {
   return answer;
 }
 
+it("Q1 without credentials only this machine is listened to; a port that is taken is told of", async () => {
+  const { pawl, served } = await live();
+  for (const host of ["0.0.0.0", "::", "192.0.2.1", "example.com", "127.0.0.1.evil.test"])
+    await expect(serve({ pawl, host, port: 0, web: null }), host).rejects.toMatchObject({ code: "invalid_argument" });
+  await expect(serve({ pawl, port: served.port, web: null })).rejects.toThrow("something else listens there");
+  const local = await serve({ pawl, host: "localhost", port: 0, web: null, user: "ann" });
+  expect(local.link()).toMatch(/^http:\/\/localhost:\d+\/#token=[\w-]{43}$/);
+  await local.stop();
+});
+
 it("Q16 senders who are slow, or whose headers do not end, lose their connection", async () => {
   const { served } = await live({ limits: { headersMs: 100, requestMs: 200, keepAliveMs: 100 } });
   const line = "GET /api/health HTTP/1.1\r\nhost: 127.0.0.1\r\n";

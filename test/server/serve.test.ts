@@ -23,8 +23,6 @@ it("Q1 without credentials it listens here alone, and its address signs in once"
   const refused = await pawl(folder, "serve", "--host", "0.0.0.0", "--port", "0");
   expect(refused.code).toBe(2);
   expect(refused.stderr).toContain("PAWL_AUTH");
-  for (const host of ["::", "192.0.2.1", "example.com"])
-    expect((await pawl(folder, "serve", "--host", host, "--port", "0")).stderr, host).toContain("this machine only");
   const running = begin(folder, ["serve", "--port", "0", "--json"]);
   const { url, link, port } = await serving(running);
   expect(url).toBe(`http://127.0.0.1:${port}`);
@@ -47,8 +45,6 @@ it("Q1 without credentials it listens here alone, and its address signs in once"
   expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
   expect(page.headers.get("cache-control")).toBe("no-cache");
   expect(await page.text()).toContain("<title>Pawl");
-  const taken = await pawl(folder, "serve", "--port", String(port));
-  expect(taken.stderr).toContain("something else listens there");
   running.kill("SIGTERM");
   expect((await running.ended).code).toBe(0);
 });

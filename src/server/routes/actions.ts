@@ -178,8 +178,12 @@ export const actionRoutes: readonly Route[] = [
       try {
         return await pawl.advance(id, { ...(to !== undefined && { to }), signal: waiting });
       } catch (error) {
-        if (!waiting.aborted) throw error;
-        return { run: id, phase: null, isEnded: false, isPending: true, document: await pawl.get(id).document() };
+        // The error of a run that has ended is what became of it, not of this request.
+        const { endedAt } = await pawl.get(id).status();
+        const isEnded = endedAt !== null;
+        if (!waiting.aborted && !isEnded) throw error;
+        const document = await pawl.get(id).document();
+        return { run: id, phase: null, isEnded, ...(!isEnded && { isPending: true }), document };
       }
     },
   ),
