@@ -28,7 +28,7 @@ const timeouts = Object.entries(TIMEOUTS.values).map(([kind, ms]) => `${kind} ${
 const INTERFACES = [
   {
     name: "PawlOptions",
-    file: "src/client/pawl.ts",
+    file: "src/client/pawl-options.ts",
     about: "`Pawl.open(url?, options?)`",
     defaults: {
       workflows: "none",

@@ -37,7 +37,8 @@ export type { EncryptionKey, EncryptionOptions } from "./client/keyring.ts";
 export type { StepReport } from "./client/manual.ts";
 export type { MetricsQuery } from "./client/metrics.ts";
 export type { AuditPage, Hold, Operations, PurgeOptions } from "./client/operations.ts";
-export { Pawl, type PawlOptions } from "./client/pawl.ts";
+export { Pawl } from "./client/pawl.ts";
+export type { PawlOptions } from "./client/pawl-options.ts";
 export type { Choice } from "./client/resolve.ts";
 export type { RewriteOptions } from "./client/rewrite.ts";
 export type {

@@ -12,7 +12,8 @@ import { appendFileSync, existsSync } from "node:fs";
 import { expect } from "vitest";
 import { collectWorkflows } from "../src/cli/load.ts";
 import { DEFAULT_STORE, storeOf } from "../src/client/open-store.ts";
-import { Pawl, type PawlOptions } from "../src/client/pawl.ts";
+import { Pawl } from "../src/client/pawl.ts";
+import type { PawlOptions } from "../src/client/pawl-options.ts";
 import type { Commit, RunRow, Store, Verdict } from "../src/core/store.ts";
 import type { Workflow } from "../src/core/workflow.ts";
 import { sqliteStore } from "../src/stores/sqlite/sqlite-store.ts";
@@ -162,7 +163,8 @@ async function readOne(pawl: Pawl, engine: Engine, id: string, { head, hash }: W
     const [last, further] = await pawl.store.journal(id, { from: head - 1, limit: 2 });
     if (row === null || last?.hash !== hash || further !== undefined) return engines.get(pawl) === engine;
     const workflow = new Registry(engine.workflows).forRun(row.workflow, row.version);
-    if (workflow !== undefined) recorded.push({ test: engine.test, workflow, run: await exportRun(pawl, id), redact: engine.redact });
+    if (workflow !== undefined)
+      recorded.push({ test: engine.test, workflow, run: await exportRun(pawl, id), redact: engine.redact });
   } catch {
     tally.unreadable++;
   }
@@ -251,7 +253,10 @@ export async function replayAll(): Promise<void> {
     throw new Error(`${failures.length} runs are not reproduced by their code (I5):\n${inShort(failures)}`);
 }
 
-async function coldStart({ test, workflow, run, redact = [], isOfChild = false }: Recorded, failures: string[]): Promise<void> {
+async function coldStart(
+  { test, workflow, run, redact = [], isOfChild = false }: Recorded,
+  failures: string[],
+): Promise<void> {
   if (optedOut.has(WHOLE_FILE) || optedOut.has(test)) return void tally.optedOut++;
   if (run.run.endedAt === null) tally.open++;
   else tally.checked++;

@@ -4,12 +4,12 @@ import { PawlError } from "../base/errors.ts";
 import { DEFAULT_STORE } from "../client/open-store.ts";
 import type { Pawl } from "../client/pawl.ts";
 import type { Workflow } from "../core/workflow.ts";
+import { readIncidents, withoutCase } from "../observe/incidents.ts";
 import { Registry } from "../worker/registry.ts";
 import { type Audited, auditOf, isFault } from "./check/audit.ts";
 import { type BumpVerdict, bumpsOf, verdictOf } from "./check/bump.ts";
 import { differencesFromRecord } from "./check/difference.ts";
 import { scan } from "./check/hazards.ts";
-import { readIncidents } from "./check/incidents.ts";
 import { type PlayedWorkflow, playWorkflow } from "./check/played-workflow.ts";
 import { readinessOf } from "./check/production.ts";
 import { type CheckedReadiness, type CheckReport, printCheck, runsReport } from "./check/report.ts";
@@ -19,6 +19,7 @@ import { plansInFolder, plansInStore } from "./check/unfinished-runs.ts";
 import { action, addCommand, type Call, withClient } from "./command.ts";
 import { type NamedCrashTest, others, writtenTests } from "./crash-tests.ts";
 import { byWorkflow } from "./effect-tests.ts";
+import { CASES_FOLDER, CASES_HELP } from "./eval-files.ts";
 import { EXIT } from "./exit-codes.ts";
 import { readValue } from "./input.ts";
 import { collectWorkflows, loadModule, loadWorkflows, pickWorkflow } from "./load.ts";
@@ -32,7 +33,7 @@ interface CheckOptions {
   readonly input?: string;
   readonly allowNet?: boolean;
   readonly production?: boolean;
-  readonly incidents?: string;
+  readonly cases?: string;
 }
 
 /** The files that are to be deployed, loaded. */
@@ -65,7 +66,7 @@ export function addCheck(program: Command): void {
     .option("--input <json>", "play the workflow for real with this input: JSON, @file or - for stdin")
     .option("--allow-net", "let steps that are played use the network")
     .option("--production", "say also whether it is ready for production: ten items, each with evidence")
-    .option("--incidents <file>", "with --production: the file of incidents (default: evals/incidents.json)")
+    .option("--cases <folder>", `with --production: ${CASES_HELP}`)
     .addHelpText("after", HELP)
     .action(
       action<CheckOptions, [string[]]>(async (call, files) => {
@@ -220,7 +221,9 @@ async function examine(
   { names, modules, registry }: Code,
   played: readonly PlayedWorkflow[],
 ): Promise<CheckedReadiness[]> {
-  const incidents = readIncidents(call.options.incidents);
+  const folder = call.options.cases ?? CASES_FOLDER;
+  const incidents = readIncidents(folder);
+  const open = new Set(withoutCase(folder, incidents));
   const alerts = modules.map((one) => (one as { readonly alerts?: unknown }).alerts).find((one) => one !== undefined);
   const examined = async (name: string, pawl: Pawl | null): Promise<CheckedReadiness> => {
     const workflow = registry.newest(name)!;
@@ -229,7 +232,9 @@ async function examine(
       played: played.find((one) => one.workflow === name) ?? null,
       stored: pawl === null ? null : await storedRuns(pawl, name, registry),
       alerts,
-      incidents: incidents?.filter((one) => one.workflow === null || one.workflow === name) ?? null,
+      incidents: incidents
+        .filter((one) => one.workflow === name)
+        .map((one) => ({ id: one.id, hasCase: !open.has(one) })),
     });
     return { workflow: name, version: workflow.version, items };
   };

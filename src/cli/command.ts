@@ -1,6 +1,7 @@
 // What all commands share: the options every one has, help with an example, and one way to run and to fail.
 import type { Command } from "commander";
-import { Pawl, type PawlOptions } from "../client/pawl.ts";
+import { Pawl } from "../client/pawl.ts";
+import type { PawlOptions } from "../client/pawl-options.ts";
 import type { Log } from "../core/context.ts";
 import { environmentOptions } from "./environment.ts";
 import type { ExitCode } from "./exit-codes.ts";

@@ -1,7 +1,7 @@
 // What commands take from the environment for the engine that they open: keys and secrets are never arguments, which everybody on the machine can read.
 import { PawlError } from "../base/errors.ts";
 import type { EncryptionKey } from "../client/keyring.ts";
-import type { PawlOptions } from "../client/pawl.ts";
+import type { PawlOptions } from "../client/pawl-options.ts";
 import type { SecretOrigin } from "../client/secrets.ts";
 
 type FromEnvironment = Pick<PawlOptions, "encryption" | "publicUrl" | "secret" | "secrets">;

@@ -16,6 +16,7 @@ export interface CaseFile {
 
 /** Where cases are unless somebody says otherwise. */
 export const CASES_FOLDER = "evals";
+export const CASES_HELP: string = `the folder of eval cases, with incidents.json in it (default: ${CASES_FOLDER})`;
 
 /** The cases of files and folders, in the order of their names. */
 export function readCases(paths: readonly string[]): CaseFile[] {

@@ -19,7 +19,7 @@ import {
 import { evalFromRun, PERSONAL_NAMES } from "../testing/evals/regression.ts";
 import { action, addCommand, type Call, withClient } from "./command.ts";
 import { played, printResult } from "./eval.ts";
-import { assertWorkflows, CASES_FOLDER, loadSubjects, readCase } from "./eval-files.ts";
+import { assertWorkflows, CASES_FOLDER, CASES_HELP, loadSubjects, readCase } from "./eval-files.ts";
 import { EXIT } from "./exit-codes.ts";
 import { writeOutFile } from "./out-file.ts";
 import { clean, countOf } from "./printable.ts";
@@ -49,8 +49,6 @@ interface GateOptions extends FolderOptions {
   readonly workflows?: readonly string[];
 }
 
-const FOLDER_HELP = `the folder of eval cases, with incidents.json in it (default: ${CASES_FOLDER})`;
-
 export function addIncident(program: Command): void {
   const group = program
     .command("incident")
@@ -64,7 +62,7 @@ function addOpen(group: Command): void {
     `pawl incident open 0193a7c2 --owner ann --title "refunded twice"`,
     "pawl incident open 0193a7c2 --case refunded_twice.json      # a case that is there already",
   ])
-    .option("--cases <folder>", FOLDER_HELP)
+    .option("--cases <folder>", CASES_HELP)
     .option("--title <text>", "what went wrong, in a few words")
     .option("--owner <name>", "who sees to it")
     .option("--expires <day>", "when somebody should look at it again: 2027-01-31")
@@ -157,7 +155,7 @@ function addList(group: Command): void {
     "pawl incident list",
     "pawl incident list --cases evals --json",
   ])
-    .option("--cases <folder>", FOLDER_HELP)
+    .option("--cases <folder>", CASES_HELP)
     .action(
       action<FolderOptions, []>(async ({ options: { cases: folder = CASES_FOLDER }, out }) => {
         const incidents = readIncidents(folder);
@@ -190,7 +188,7 @@ function addSet(group: Command): void {
   addCommand(group, "set <incident>", "change an incident's status, owner, expiry or case", [
     "pawl incident set incident-3 --status active --owner ann",
   ])
-    .option("--cases <folder>", FOLDER_HELP)
+    .option("--cases <folder>", CASES_HELP)
     .option("--status <status>", `one of ${INCIDENT_STATUSES.join(", ")}`)
     .option("--owner <name>", "who sees to it")
     .option("--expires <day>", "when somebody should look at it again: 2027-01-31")
@@ -241,7 +239,7 @@ function addGate(group: Command): void {
   addCommand(group, "gate", "the release gate: every incident has a case that holds, an owner, and has not expired", [
     "pawl incident gate --workflows workflows/refund.ts",
   ])
-    .option("--cases <folder>", FOLDER_HELP)
+    .option("--cases <folder>", CASES_HELP)
     .option("--workflows <files...>", "files that export the workflows, or setups made with evalSetup()")
     .addHelpText("after", "\nDrafts are told of and keep nothing back. Exit codes: 0 if the release may go, 1 if not.")
     .action(

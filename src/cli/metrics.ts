@@ -1,9 +1,11 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { formatMs, toMs } from "../base/duration.ts";
 import type { MetricsQuery } from "../client/metrics.ts";
+import { knownIncidents, readIncidents } from "../observe/incidents.ts";
 import type { Metrics, Ratio } from "../observe/metrics.ts";
 import { prometheusText } from "../observe/prometheus.ts";
 import { action, addCommand, type Call, withClient } from "./command.ts";
+import { CASES_FOLDER, CASES_HELP } from "./eval-files.ts";
 import { EXIT } from "./exit-codes.ts";
 import { clean, countOf, truncate } from "./printable.ts";
 import { type Cell, table } from "./table.ts";
@@ -12,6 +14,7 @@ interface MetricsOptions {
   readonly since?: string;
   readonly workflow?: string;
   readonly prometheus?: boolean;
+  readonly cases?: string;
 }
 
 export function addMetrics(program: Command): void {
@@ -23,11 +26,13 @@ export function addMetrics(program: Command): void {
     .option("--since <time>", "runs created since then: a duration such as 7d, or a date", assertTime)
     .option("--workflow <name>", "only runs of this workflow")
     .option("--prometheus", "as text for a scraper")
+    .option("--cases <folder>", CASES_HELP)
     .action(
       action<MetricsOptions, []>((call) =>
         withClient(call, async (pawl) => {
-          const { since, workflow } = call.options;
+          const { since, workflow, cases = CASES_FOLDER } = call.options;
           const query: MetricsQuery = {
+            incidents: knownIncidents(readIncidents(cases)),
             ...(since !== undefined && { since: timeFrom(since, pawl.store.clock.now()) }),
             ...(workflow !== undefined && { workflow }),
           };

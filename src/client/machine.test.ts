@@ -3,7 +3,8 @@ import { workflow } from "../core/workflow.ts";
 import { memoryStore } from "../stores/memory/memory-store.ts";
 import { processIdentity } from "../worker/process-identity.ts";
 import { onMachine } from "./machine.ts";
-import { Pawl, type PawlOptions } from "./pawl.ts";
+import { Pawl } from "./pawl.ts";
+import type { PawlOptions } from "./pawl-options.ts";
 
 const echo = workflow("echo", async (_ctx, input: number) => input);
 

@@ -19,7 +19,7 @@ import type { Registry } from "../worker/registry.ts";
 import type { WorkerEvents } from "../worker/worker-events.ts";
 import { AlertWatch, isRetry } from "./alert-watch.ts";
 import { harmless } from "./console-log.ts";
-import type { PawlOptions } from "./pawl.ts";
+import type { PawlOptions } from "./pawl-options.ts";
 
 export interface ObservationPorts {
   readonly store: Store;

@@ -2,7 +2,7 @@ import type { Workflow } from "../core/workflow.ts";
 import { alertsWorkflow } from "./alerts-run.ts";
 import { linkWorkflow } from "./link-workflow.ts";
 import { type Complete, notifyWorkflow } from "./notify-workflow.ts";
-import type { PawlOptions } from "./pawl.ts";
+import type { PawlOptions } from "./pawl-options.ts";
 import { scheduleWorkflow } from "./schedules.ts";
 
 export interface OwnParts {

@@ -1,5 +1,4 @@
 import { cancelText } from "../base/cancel-text.ts";
-import type { Clock } from "../base/clock.ts";
 import { type Duration, toMs } from "../base/duration.ts";
 import type { Codec } from "../base/envelope.ts";
 import { PawlError } from "../base/errors.ts";
@@ -8,9 +7,7 @@ import type { Log } from "../core/context.ts";
 import { encodePayload } from "../core/draft.ts";
 import { ENDS } from "../core/journal.ts";
 import { DEFAULTS } from "../core/limits.ts";
-import type { Notifier } from "../core/notification.ts";
-import type { Observer } from "../core/observer.ts";
-import { type Redaction, Redactors } from "../core/redactor.ts";
+import { Redactors } from "../core/redactor.ts";
 import type { Store } from "../core/store.ts";
 import { isTerminal, publicStatus } from "../core/transition.ts";
 import type { PawlEvent } from "../core/trigger.ts";
@@ -20,7 +17,7 @@ import type { Metrics } from "../observe/metrics.ts";
 import { Registry } from "../worker/registry.ts";
 import { Worker } from "../worker/worker.ts";
 import { type Advanced, type AdvanceOptions, advanceRun } from "./advance.ts";
-import { type AlertOptions, alertRules } from "./alert-options.ts";
+import { alertRules } from "./alert-options.ts";
 import { Alerts } from "./alerts.ts";
 import { ApprovalLinks } from "./approval-links.ts";
 import { Approvals } from "./approvals.ts";
@@ -32,11 +29,11 @@ import { codecOf } from "./codec-of.ts";
 import { consoleLog, harmless } from "./console-log.ts";
 import { assertSameCancel } from "./decision.ts";
 import { Documents } from "./documents.ts";
-import { type Emitted, Events, type WorkflowTrigger } from "./events.ts";
+import { type Emitted, Events } from "./events.ts";
 import type { ForkOptions } from "./fork-effects.ts";
 import { forkRun, retryRun } from "./fork-run.ts";
 import { assertImported, type ImportOptions, readImport } from "./import.ts";
-import { type EncryptionOptions, Keyring } from "./keyring.ts";
+import { Keyring } from "./keyring.ts";
 import { type Machine, machineOf } from "./machine.ts";
 import { reportStep, type StepReport } from "./manual.ts";
 import { type MetricsQuery, readMetrics } from "./metrics.ts";
@@ -46,6 +43,7 @@ import { DEFAULT_STORE, storeOf } from "./open-store.ts";
 import { Operations } from "./operations.ts";
 import { assertSignalName, type SendPorts } from "./own-signals.ts";
 import { withOwn } from "./own-workflows.ts";
+import type { PawlOptions } from "./pawl-options.ts";
 import { type Choice, resolveRun } from "./resolve.ts";
 import { type RewriteOptions, rewriteRun } from "./rewrite.ts";
 import {
@@ -64,61 +62,12 @@ import {
 import { listRuns, type Page, type RunQuery } from "./run-list.ts";
 import { type ScheduleOptions, type ScheduleSummary, Schedules } from "./schedules.ts";
 import { sealedStore } from "./sealed-store.ts";
-import { type SecretOrigin, secretSource } from "./secrets.ts";
+import { secretSource } from "./secrets.ts";
 import { type StartOptions, type StartPorts, startRun, startSpace } from "./start.ts";
 import { onStopSignals } from "./stop-signals.ts";
 import { isCovered } from "./stranded.ts";
 import { examineWorkers, type WorkerStatus } from "./worker-health.ts";
 import { workerOptions } from "./worker-options.ts";
-
-export interface PawlOptions {
-  /** This process works on them. None: it is a client only. */
-  readonly workflows?: readonly Workflow<never, unknown>[];
-  /** Runs in memory at once. Default 1,024. */
-  readonly concurrency?: number;
-  /** How long this process may be silent before others take its runs. Default 15 s. */
-  readonly lease?: Duration;
-  /** How long its event loop may stand still before it stops renewing its lease. Default 5 min. */
-  readonly stall?: Duration;
-  /** "power" (default): an acknowledged commit survives power loss. "process": it survives the death of the process only. */
-  readonly durability?: "power" | "process";
-  /** How values are kept; the default is readable JSON, compressed when large. */
-  readonly codec?: Codec;
-  /** Seals everything that users' values are in, whatever the store: AES-256-GCM with these keys. Give all processes of a store the same. Default: nothing is. */
-  readonly encryption?: EncryptionOptions;
-  /** What is taken out of values before they are recorded or logged: properties by name, patterns, or what a function finds. Default: nothing. */
-  readonly redact?: Redaction | readonly Redaction[];
-  /** Where `info.secret(name)` finds what a secret stands for; the first that has it. Default: nowhere. */
-  readonly secrets?: SecretOrigin | readonly SecretOrigin[];
-  /** Where warnings and errors go. Default: stderr. */
-  readonly logger?: Log;
-  readonly clock?: Clock;
-  /** How often to look for work when nobody said that there is some. Default 1 s. */
-  readonly poll?: Duration;
-  /** How long finished runs are kept: 30 days, failed and cancelled ones 90. `false`: for ever. */
-  readonly retention?: { readonly succeeded?: Duration; readonly failed?: Duration } | false;
-  /**
-   * How long runs may find no worker with their version, while this process has another one of their workflow, before they are parked for somebody to
-   * decide. Default 5 min: time enough for a rolling deployment.
-   */
-  readonly versionGrace?: Duration;
-  /** Drain and hand runs back on SIGINT and SIGTERM. Default true for a process with workflows. */
-  readonly handleSignals?: boolean;
-  /** Where people are told of approvals. Give them to every process that has workflows. */
-  readonly notifiers?: readonly Notifier[];
-  /** When somebody should look at something; they are told by the notifiers, or else by the log. `false`: this process looks for nothing. */
-  readonly alerts?: AlertOptions | false;
-  /** Who watches what its runs do, such as `otel()` of pawl/otel. Default: nobody. */
-  readonly observers?: readonly Observer[];
-  /** What tokens of `ctx.callback` are made with: at least 32 characters, the same in all processes. A new one goes in front of the old one. */
-  readonly secret?: string | readonly string[];
-  /** Where people reach the server, such as "https://pawl.example": notifications of approvals then have links to decide with. Default: none. */
-  readonly publicUrl?: string;
-  /** Events that start runs, besides those that workflows declare with `on`. */
-  readonly triggers?: readonly WorkflowTrigger[];
-  /** A name for people; ownership never depends on it. Default: the host's name. */
-  readonly name?: string;
-}
 
 type StartInput<I> = undefined extends I ? [input?: I, options?: StartOptions] : [input: I, options?: StartOptions];
 

@@ -1,7 +1,7 @@
 import { toMs } from "../base/duration.ts";
 import { DEFAULTS } from "../core/limits.ts";
 import type { WorkerOptions } from "../worker/worker.ts";
-import type { PawlOptions } from "./pawl.ts";
+import type { PawlOptions } from "./pawl-options.ts";
 
 /** How long finished runs are kept; `null`: for ever. */
 export function retentionOf(given: PawlOptions["retention"]): WorkerOptions["retention"] {

@@ -5,7 +5,8 @@ import type { Handle, Store } from "../core/store.ts";
 import { workflow } from "../core/workflow.ts";
 import { memoryStore } from "../stores/memory/memory-store.ts";
 import { processIdentity } from "../worker/process-identity.ts";
-import { Pawl, type PawlOptions } from "./pawl.ts";
+import { Pawl } from "./pawl.ts";
+import type { PawlOptions } from "./pawl-options.ts";
 import { why } from "./why.ts";
 
 const silent = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };

@@ -3,7 +3,7 @@ import { toMs } from "../base/duration.ts";
 import { DEFAULTS } from "../core/limits.ts";
 import type { WorkerOptions } from "../worker/worker.ts";
 import type { Machine } from "./machine.ts";
-import type { PawlOptions } from "./pawl.ts";
+import type { PawlOptions } from "./pawl-options.ts";
 import { retentionOf } from "./retention.ts";
 import { positive } from "./run-list.ts";
 

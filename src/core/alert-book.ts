@@ -8,7 +8,6 @@
 import { formatMs } from "../base/duration.ts";
 import type {
   Alert,
-  AlertKind,
   AlertRules,
   Condition,
   DuplicatesReport,
@@ -261,13 +260,6 @@ export class AlertBook {
 export function isActive({ status }: Pick<Alert, "status">): boolean {
   return status !== "resolved";
 }
-
-/** Kinds that tell of something that has happened: only a person can say that it is over. */
-export const EVENTS: ReadonlySet<AlertKind> = new Set<AlertKind>([
-  "duplicate_effect",
-  "compensation_incomplete",
-  "orphaned_run",
-]);
 
 function byWorkflow(tallies: readonly Tally[]): Map<string, Tally[]> {
   const groups = new Map<string, Tally[]>();

@@ -144,10 +144,6 @@ export class Pass implements TurnTaker {
     return this.#seeds.chance(this.replay);
   }
 
-  get inFlight(): Batch | null {
-    return this.#outgoing.inFlight;
-  }
-
   get outgoing(): Outgoing {
     return this.#outgoing;
   }

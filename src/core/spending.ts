@@ -116,12 +116,12 @@ export function settleOpen(pass: Pass): void {
 
 /** A counter has refused the batch in flight: it is taken back and goes again without what was refused (SP2). False: there is no such batch. */
 export function takeRefusal(pass: Pass, refusal: CounterRefusal): boolean {
-  const changes = pass.inFlight?.commit.counters;
+  const changes = pass.outgoing.inFlight?.commit.counters;
   const change = changes?.[refusal.at];
   if (changes === undefined || change === undefined) return false;
   if (heedCondition(change, refusal)) return true;
   // It was about to rest: first of all it stays.
-  if (pass.inFlight?.withoutSuspension != null) {
+  if (pass.outgoing.inFlight?.withoutSuspension != null) {
     pass.overtaken("wake");
     return true;
   }

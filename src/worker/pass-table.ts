@@ -80,7 +80,7 @@ export class PassTable {
   settle(moved: ReadonlyMap<string, Mail>, readAt: number): void {
     for (const pass of this.all()) {
       const mail = moved.get(pass.id);
-      const batch = pass.inFlight;
+      const batch = pass.outgoing.inFlight;
       const start = pass.durableHead;
       const end = start + (batch?.commit.entries.length ?? 0);
       // Nothing of it was ever acknowledged. If it is there all the same, the store will say so.
@@ -119,7 +119,7 @@ class PassSource implements CommitSource {
   }
 
   get #isCreating(): boolean {
-    return this.#pass.inFlight?.commit.create !== undefined;
+    return this.#pass.outgoing.inFlight?.commit.create !== undefined;
   }
 
   get isOver(): boolean {

@@ -88,7 +88,7 @@ export class Transactor {
     const { selfFence } = this.#parts;
     // The old incarnation's answers no longer count: its successor reads what became of the batch.
     if (selfFence.isUnderWay) await selfFence.done();
-    if (pass.isOver || pass.inFlight !== sealed) return DECIDED;
+    if (pass.isOver || pass.outgoing.inFlight !== sealed) return DECIDED;
     if ("error" in answer && !hasCode(answer.error, "storage_unavailable")) return this.#cutOff(answer.error);
     if ("verdict" in answer && isFenced(answer.verdict)) return this.#cutOff(null);
     if ("verdict" in answer && answer.verdict.kind !== "failed") {

@@ -2,7 +2,8 @@
 import { onTestFinished } from "vitest";
 import type { ManualClock } from "../../src/base/clock.ts";
 import { PawlError } from "../../src/base/errors.ts";
-import { Pawl, type PawlOptions } from "../../src/client/pawl.ts";
+import { Pawl } from "../../src/client/pawl.ts";
+import type { PawlOptions } from "../../src/client/pawl-options.ts";
 import type { Log } from "../../src/core/context.ts";
 import type { Store } from "../../src/core/store.ts";
 import type { Workflows } from "../behaviour/harness.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type ManualClock, manualClock } from "../../src/base/clock.ts";
-import type { PawlOptions } from "../../src/client/pawl.ts";
+import type { PawlOptions } from "../../src/client/pawl-options.ts";
 import type { Store } from "../../src/core/store.ts";
 import { workflow } from "../../src/core/workflow.ts";
 import { processIdentity } from "../../src/worker/process-identity.ts";

@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { type ManualClock, manualClock } from "../../src/base/clock.ts";
-import type { Pawl, PawlOptions } from "../../src/client/pawl.ts";
+import type { Pawl } from "../../src/client/pawl.ts";
+import type { PawlOptions } from "../../src/client/pawl-options.ts";
 import { withStructure } from "../../src/core/structure.ts";
 import { versionMismatch } from "../../src/core/version-mismatch.ts";
 import { type Workflow, type WorkflowOptions, workflow } from "../../src/core/workflow.ts";

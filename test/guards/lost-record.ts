@@ -8,7 +8,17 @@ import type { EffectSpec } from "../../src/core/effect.ts";
 import type { UndoInfo } from "../../src/core/undoable-call.ts";
 
 export function infoOf(key: string, attempt = 1, signal: AbortSignal = new AbortController().signal): StepInfo {
-  return { key, attempt, signal, heartbeat() {}, spent() {}, async save() {}, saved: undefined, emit() {}, secret: async () => "" };
+  return {
+    key,
+    attempt,
+    signal,
+    heartbeat() {},
+    spent() {},
+    async save() {},
+    saved: undefined,
+    emit() {},
+    secret: async () => "",
+  };
 }
 
 /** What undoes the effect of this key is given. */

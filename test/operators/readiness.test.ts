@@ -40,7 +40,7 @@ beforeAll(async () => {
 });
 
 async function check(file: string, ...args: readonly string[]): Promise<Checked & { readonly code: number | null }> {
-  const options = ["--production", "--store", store, "--incidents", "incidents.json", ...args];
+  const options = ["--production", "--store", store, ...args];
   const { code, stdout, stderr } = await pawl(FIXTURES, "check", file, ...options, "--json");
   if (stdout === "") throw new Error(stderr);
   return { code, ...(JSON.parse(stdout) as Checked) };
@@ -73,7 +73,7 @@ it("S2-96 S2-97 S2-98 S2-99 S2-100 S2-101 S2-102 S2-103 S2-105 S2-106 S2-107 a w
 });
 
 it("S2-104 S2-106 the good example gives ten passes with evidence; without one of the four alerts it fails item 9 alone", async () => {
-  const options = ["--workflow", "good", "--production", "--store", store, "--incidents", "incidents.json"];
+  const options = ["--workflow", "good", "--production", "--store", store];
   const { stdout } = await pawl(FIXTURES, "check", "production.ts", ...options);
   const readiness = stdout.slice(stdout.indexOf("Readiness of good 1.0.0"));
   const passed = [...readiness.matchAll(/^ {2}(\d+) {2}pass {2}.+\n {7}\S/gm)].map(([, item]) => Number(item));

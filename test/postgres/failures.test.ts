@@ -1,6 +1,7 @@
 // What networks and servers do to a connection: nothing that was acknowledged is lost, nothing is repeated blindly, everything goes on by itself.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { Pawl, type PawlOptions } from "../../src/client/pawl.ts";
+import { Pawl } from "../../src/client/pawl.ts";
+import type { PawlOptions } from "../../src/client/pawl-options.ts";
 import type { Log } from "../../src/core/context.ts";
 import { workflow } from "../../src/core/workflow.ts";
 import { loadDriver, type PgClient } from "../../src/stores/postgres/driver.ts";

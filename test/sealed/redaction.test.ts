@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { Redacted } from "../../src/base/redacted.ts";
 import { secret } from "../../src/base/secret.ts";
 import { callbackSecrets } from "../../src/client/callback-secrets.ts";
-import type { PawlOptions } from "../../src/client/pawl.ts";
+import type { PawlOptions } from "../../src/client/pawl-options.ts";
 import { workflow } from "../../src/core/workflow.ts";
 import { errorOf, openWorld, STORES, type World } from "../behaviour/harness.ts";
 

@@ -7,7 +7,7 @@ import { jsonCodec } from "../../src/base/envelope.ts";
 import { keyOf as keyIn } from "../../src/base/sealed-text.ts";
 import { keysInUse } from "../../src/client/key-usage.ts";
 import { Keyring } from "../../src/client/keyring.ts";
-import type { PawlOptions } from "../../src/client/pawl.ts";
+import type { PawlOptions } from "../../src/client/pawl-options.ts";
 import { startSpace } from "../../src/client/start.ts";
 import { checksum } from "../../src/core/checksum.ts";
 import type { StoredEntry } from "../../src/core/journal.ts";

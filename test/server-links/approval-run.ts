@@ -1,6 +1,7 @@
 // A workflow that asks for one approval, and what is known of it once it waits.
 import type { ApprovalSummary } from "../../src/client/approvals.ts";
-import type { Pawl, PawlOptions } from "../../src/client/pawl.ts";
+import type { Pawl } from "../../src/client/pawl.ts";
+import type { PawlOptions } from "../../src/client/pawl-options.ts";
 import type { ApproveOptions } from "../../src/core/approval.ts";
 import { type Workflow, workflow } from "../../src/core/workflow.ts";
 import type { World } from "../behaviour/harness.ts";

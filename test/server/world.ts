@@ -1,6 +1,7 @@
 // A server without a socket over a memory store, and somebody of each role who may ask it.
 import { onTestFinished } from "vitest";
-import { Pawl, type PawlOptions } from "../../src/client/pawl.ts";
+import { Pawl } from "../../src/client/pawl.ts";
+import type { PawlOptions } from "../../src/client/pawl-options.ts";
 import type { Store } from "../../src/core/store.ts";
 import { type App, type AppOptions, createApp } from "../../src/server/app.ts";
 import { type Credential, newCredential, ROLES, type Role } from "../../src/server/credentials.ts";

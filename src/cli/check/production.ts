@@ -10,7 +10,6 @@ import { relativeToHere } from "../code-place.ts";
 import { countOf } from "../printable.ts";
 import { type AuditItem, GUARDS, type Judged, NOT_PLAYED } from "./audit.ts";
 import { alertFault, FOUR_ALERTS } from "./four-alerts.ts";
-import { type Incident, withoutCase } from "./incidents.ts";
 import type { PlayedWorkflow } from "./played-workflow.ts";
 import type { StoredRuns } from "./stored-runs.ts";
 import { transcriptIn } from "./transcript.ts";
@@ -24,8 +23,8 @@ export interface Examined {
   readonly stored: StoredRuns | null;
   /** What the files export as `alerts`, as `Pawl.open` takes it; absent: the usual ones. */
   readonly alerts?: unknown;
-  /** Of this workflow, or of none by name; `null`: nobody keeps any. */
-  readonly incidents: readonly Incident[] | null;
+  /** Of this workflow, and whether a case keeps them from coming back. */
+  readonly incidents: readonly { readonly id: string; readonly hasCase: boolean }[];
 }
 
 export function readinessOf(examined: Examined): AuditItem[] {
@@ -182,8 +181,8 @@ function alerted({ alerts }: Examined): Judged {
 }
 
 function learned({ incidents }: Examined): Judged {
-  if (incidents === null || incidents.length === 0) return ["pass", "no incident is on record"];
-  const open = withoutCase(incidents);
+  if (incidents.length === 0) return ["pass", "no incident is on record"];
+  const open = incidents.filter(({ hasCase }) => !hasCase);
   if (open.length > 0)
     return ["fail", `incident ${open.map(({ id }) => id).join(", ")} has no regression case: link one`];
   return ["pass", `${countOf(incidents.length, "incident")}, each with its case`];
