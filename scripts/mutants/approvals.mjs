@@ -145,7 +145,7 @@ export const approvalMutants = [
     name: "an approval may be used twice",
     changes: [{ file: "src/core/body-approvals.ts", from: "    this.#used.add(approval.id);\n", to: "" }],
     killers: [
-      { file: "test/behaviour/approvals.test.ts", title: "memory X-23 a call that is refused for another reason" },
+      { file: "test/attacks/approvals.test.ts", title: "memory X-23 a call that is refused for another reason" },
     ],
     alsoKilledBy: [SIMULATED],
   },
