@@ -575,6 +575,7 @@ const INTERFACES = [
       limits: "as below",
       workflows: "none",
       web: "the one that Pawl brings along",
+      hooks: "none",
       logger: "stderr",
     },
   },
@@ -1096,7 +1097,7 @@ function optionRow(owner, { option, type, doc, isOptional }, defaults) {
 
 /** A comment that names a figure must name the one in the code. */
 function assertAgree(what, doc, fallback) {
-  const [, said] = /\bDefault ([\d,]+(?: [a-z]+)?)\./.exec(doc) ?? [];
+  const [, said] = /\bDefault ([\d,]+(?:\.\d+)?(?: [a-z]+)?)\.(?: |$)/.exec(doc) ?? [];
   if (said === undefined || said === fallback) return;
   throw new Error(`The comment of ${what} says "${said}", the code "${fallback}".`);
 }

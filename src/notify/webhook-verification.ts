@@ -14,6 +14,7 @@ export type WebhookScheme = (typeof WEBHOOK_SCHEMES)[number];
 export type WebhookHeaders = Headers | Readonly<Record<string, string | readonly string[] | undefined>>;
 
 export interface ReceivedWebhook {
+  /** Those of the request, by lower-case name. */
   readonly headers: WebhookHeaders;
   /** The body as it came, byte for byte. */
   readonly body: Uint8Array;
@@ -21,7 +22,7 @@ export interface ReceivedWebhook {
   readonly secret: string | readonly string[];
   /** How the sender signs. Default "standard". */
   readonly scheme?: WebhookScheme;
-  /** How old it may be, and how far ahead the sender's clock. Default 5 minutes. */
+  /** How old it may be, and how far ahead the sender's clock. Default 5 min. */
   readonly tolerance?: Duration;
   /** The time to compare with. Default: now. */
   readonly now?: number;
