@@ -26,6 +26,14 @@ const LAYERS = [
   ["cli"],
 ];
 
+interface PackageFile {
+  readonly dependencies: Readonly<Record<string, string>>;
+}
+
+interface LockFile {
+  readonly packages: Readonly<Record<string, { dev?: boolean; peer?: boolean; hasInstallScript?: boolean }>>;
+}
+
 interface SourceFile {
   path: string;
   text: string;
@@ -131,18 +139,30 @@ it("no file names a machine's folders or a package registry", () => {
   expect([...machine, ...registry]).toEqual([]);
 });
 
-it("the lock file has no download addresses", () => {
+it("Q19 the lock file has no download addresses", () => {
   const lock = files.find((file) => file.path === "package-lock.json");
   expect(lock).toBeDefined();
   expect(lock?.text).not.toContain('"resolved"');
 });
 
-it("dependencies are pinned exactly", () => {
+it("Q19 dependencies are pinned exactly", () => {
   const { dependencies, devDependencies } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
   const loose = Object.entries<string>({ ...dependencies, ...devDependencies }).filter(
     ([, version]) => !/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version),
   );
   expect(loose).toEqual([]);
+});
+
+it("Q19 nothing that users install runs a script while it is installed, and it is little", () => {
+  const { dependencies } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as PackageFile;
+  const { packages } = JSON.parse(readFileSync(join(ROOT, "package-lock.json"), "utf8")) as LockFile;
+  const installed = Object.entries(packages).filter(
+    ([path, one]) => path !== "" && one.dev !== true && one.peer !== true,
+  );
+  const scripted = installed.filter(([, one]) => one.hasInstallScript === true).map(([path]) => path);
+  // Its binaries are in the package: npm is told not to run its script.
+  expect(scripted).toEqual(["node_modules/@photostructure/sqlite"]);
+  expect(Object.keys(dependencies).length).toBeLessThanOrEqual(8);
 });
 
 it("a test that is narrowed, skipped or postponed says why", () => {

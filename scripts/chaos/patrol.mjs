@@ -9,6 +9,8 @@ const OLDEST_MS = 120_000;
 /** How many of the runs under way are followed at each look. */
 const FOLLOWED = 40;
 export const UNFINISHED = ["accepted", "running", "retrying", "waiting", "compensating", "parked"];
+/** Workflows of the engine's own, whose runs need not end. */
+const OWN = ["pawl.alerts", "pawl.link", "pawl.notify", "pawl.schedule"];
 
 const pause = (ms) =>
   new Promise((resolve) => {
@@ -57,7 +59,7 @@ export class Patrol {
   }
 
   async #unfinished() {
-    const rows = await this.#there(() => this.#judge.store.runs({ states: UNFINISHED, limit: 1 }));
+    const rows = await this.#there(() => this.#judge.store.runs({ states: UNFINISHED, limit: 1, except: OWN }));
     return rows?.length ?? null;
   }
 

@@ -16,11 +16,7 @@ export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
 export const EXIT_CODES: readonly { readonly code: ExitCode; readonly meaning: string }[] = [
   { code: EXIT.ok, meaning: "done" },
-  {
-    code: EXIT.failed,
-    meaning:
-      "the run failed or was cancelled; doctor, audit, check, test, replay, eval, incident gate: faults; diff: a difference",
-  },
+  { code: EXIT.failed, meaning: "the run failed or was cancelled; a check found faults; diff: a difference" },
   { code: EXIT.usage, meaning: "bad usage or bad input: nothing was changed" },
   { code: EXIT.notFound, meaning: "no such run, workflow or approval" },
   {

@@ -26,6 +26,8 @@ export interface Found {
   readonly conditions: readonly Condition[];
   /** Kinds of which all that is there was looked at. */
   readonly complete: ReadonlySet<AlertKind>;
+  /** Why something could not be read, such as a damaged row: it hides what is read with it, and nothing else. */
+  readonly faults: readonly unknown[];
 }
 
 const OF_REASON: Readonly<Partial<Record<ParkReason, AlertKind>>> = {
@@ -41,6 +43,7 @@ const OF_REASON: Readonly<Partial<Record<ParkReason, AlertKind>>> = {
   unknown_outcome: "parked_run",
   commit_refused: "parked_run",
   secret_missing: "parked_run",
+  key_missing: "parked_run",
 };
 
 /** `null` for a park that is part of the business, such as a phase that waits for its gate. */
@@ -76,9 +79,19 @@ export class Conditions {
   }
 
   async find(): Promise<Found> {
-    const parks = await this.#waits("decision");
-    const approvals = this.#rules.stuckApproval === null ? NOTHING : await this.#waits("approval");
-    const stranded = this.#rules.strandedRun === null ? NO_RUNS : await this.#stranded(this.#rules.strandedRun.afterMs);
+    const { stuckApproval, strandedRun } = this.#rules;
+    const faults: unknown[] = [];
+    const read = async <T extends { readonly isAll: boolean }>(part: () => Promise<T>, nothing: T): Promise<T> => {
+      try {
+        return await part();
+      } catch (error) {
+        faults.push(error);
+        return { ...nothing, isAll: false };
+      }
+    };
+    const parks = await read(() => this.#waits("decision"), NOTHING);
+    const approvals = stuckApproval === null ? NOTHING : await read(() => this.#waits("approval"), NOTHING);
+    const stranded = strandedRun === null ? NO_RUNS : await read(() => this.#stranded(strandedRun.afterMs), NO_RUNS);
     const conditions = [
       ...parks.waits.flatMap((wait) => parkCondition(wait) ?? []),
       ...(await this.#stuck(approvals.waits)),
@@ -88,7 +101,11 @@ export class Conditions {
       if (kind === "stuck_approval") return approvals.isAll;
       return parks.isAll && (kind !== "stranded_run" || stranded.isAll);
     });
-    return { conditions: conditions.filter(({ kind }) => isOn(this.#rules, kind)), complete: new Set(complete) };
+    return {
+      conditions: conditions.filter(({ kind }) => isOn(this.#rules, kind)),
+      complete: new Set(complete),
+      faults,
+    };
   }
 
   async #waits(kind: WaitKind): Promise<{ readonly waits: readonly WaitRow[]; readonly isAll: boolean }> {

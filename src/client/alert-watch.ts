@@ -49,6 +49,8 @@ export class AlertWatch {
   /** What budgets may spend, by their run and unit. */
   readonly #budgets = new Map<string, Map<string, number>>();
   #forgetTimer: (() => void) | null = null;
+  /** The trouble that was told of last. */
+  #told: string | null = null;
   #sending: Promise<void> = Promise.resolve();
 
   constructor(ports: AlertWatchPorts) {
@@ -252,7 +254,7 @@ export class AlertWatch {
 
   /** Compares what the store says with the alerts there are, and reports what has come or gone. */
   async look(): Promise<void> {
-    const { conditions, complete } = await this.#conditions.find();
+    const { conditions, complete, faults } = await this.#conditions.find();
     const { kept } = await readAlerts(this.#ports);
     const active = kept.book.alerts.filter(isActive);
     const at = this.#now;
@@ -268,6 +270,7 @@ export class AlertWatch {
       if (isOver) this.#report({ kind: "over", at, alert: kind, subject });
     }
     await this.flush();
+    if (faults.length > 0) throw faults[0];
   }
 
   async #hasEnded(run: string | undefined): Promise<boolean> {
@@ -278,8 +281,13 @@ export class AlertWatch {
   async #guarded(body: () => Promise<void>): Promise<void> {
     try {
       await body();
+      this.#told = null;
     } catch (error) {
-      this.#ports.log.warn(`Alerts could not be looked for, and that is tried again. ${messageOf(error)}`);
+      const trouble = messageOf(error);
+      // Once for each: it is looked every minute, and a damaged row stays until somebody repairs it.
+      if (trouble !== this.#told)
+        this.#ports.log.warn(`Alerts could not be looked for, and that is tried again. ${trouble}`);
+      this.#told = trouble;
     }
   }
 }

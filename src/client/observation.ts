@@ -11,14 +11,13 @@ import type { StoredEntry } from "../core/journal.ts";
 import type { ObservedRun, Observer } from "../core/observer.ts";
 import type { Owners } from "../core/owners.ts";
 import type { RunCommit, Store } from "../core/store.ts";
-import { openEntry } from "../core/values.ts";
+import { openEntry, openKey } from "../core/values.ts";
 import { OperatingCounters } from "../observe/operating-counters.ts";
 import type { RunFacts } from "../observe/run-facts.ts";
 import { runLog } from "../observe/run-log.ts";
 import type { Registry } from "../worker/registry.ts";
 import type { WorkerEvents } from "../worker/worker-events.ts";
 import { AlertWatch, isRetry } from "./alert-watch.ts";
-import { harmless } from "./console-log.ts";
 import type { PawlOptions } from "./pawl-options.ts";
 
 export interface ObservationPorts {
@@ -66,7 +65,7 @@ export class Observation {
       registry.newest(workflow)?.definition.owners[MATTERS_OF[kind]] ?? null;
     this.watch = rules === null ? null : new AlertWatch({ ...ports, rules, ownerOf });
     // Without a logger only what somebody should act on is shown: the rest is not worth making.
-    this.#observers = [...observers, ...(logger === undefined ? [] : [runLog(harmless(logger))])];
+    this.#observers = [...observers, ...(logger === undefined ? [] : [runLog(ports.log)])];
     this.host = this.#hostOf(ports.host);
     const journal = async (run: string) =>
       (await ports.store.journal(run)).map((entry) => ({
@@ -116,11 +115,19 @@ export class Observation {
 
   #committed(run: ObservedRun, commit: RunCommit): void {
     const { entries, waits } = commit;
-    this.counters.committed(run.id, entries, (entry) => isRetry(entry, waits));
-    this.watch?.committed(run, commit);
+    const named = this.#named(commit);
+    this.counters.committed(run.id, named.entries, (entry) => isRetry(entry, waits));
+    this.watch?.committed(run, named);
     if (this.#observers.length === 0 || entries.length === 0) return;
     const open = (entry: StoredEntry) => openEntry(this.ports.codec, run.id, entry);
     for (const observer of this.#observers) this.#guarded(observer, () => observer.committed?.({ run, entries, open }));
+  }
+
+  /** Where names are sealed, entries have them as they are kept, and everything else as it is. */
+  #named(commit: RunCommit): RunCommit {
+    const { codec } = this.ports;
+    if (codec.names === undefined) return commit;
+    return { ...commit, entries: commit.entries.map((entry) => ({ ...entry, key: openKey(codec, entry) })) };
   }
 
   #hostOf(host: Host): Host {

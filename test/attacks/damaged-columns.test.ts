@@ -66,6 +66,10 @@ async function build(file: string): Promise<string> {
   const client = await Pawl.open(store, { logger: silent, handleSignals: false });
   for (const id of ["ready", "held"]) await client.start(done, undefined, { id });
   await store.register(newWorker("ghost", { handles: [{ workflow: "done", version: "1.0.0" }] }));
+  await store.hold("done", { who: "ada", why: "a question is open" });
+  await store.describe([{ name: "done", version: "1.0.0", facts: JSON.stringify({ owners: {}, retention: null }) }]);
+  const audit = { who: "ada", action: "run.hold", subject: "done", from: null, payload: null, detail: null } as const;
+  for (let n = 0; n < 2; n++) await store.record({ ...audit, outcome: "done" });
   await client.close();
   using(file, (db) => {
     db.exec("update runs set owner = 'ghost', state = 'running', ready_at = null, claims = 1 where id = 'held'");

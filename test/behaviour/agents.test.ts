@@ -324,6 +324,7 @@ describe("what an agent may do", () => {
             "key",
             "save",
             "saved",
+            "secret",
             "session",
             "signal",
             "spent",

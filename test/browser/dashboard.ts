@@ -77,9 +77,6 @@ export class Dashboard {
   }
 }
 
-/** What a server may not have; the page says so. */
-const NOT_SERVED = /404 .*\/api\/(alerts|metrics|audit)\b/;
-
 export class WatchedPage {
   readonly page: Page;
   readonly #complaints: string[] = [];
@@ -88,9 +85,8 @@ export class WatchedPage {
   constructor(page: Page) {
     this.page = page;
     page.on("console", (message) => {
-      const text = `${message.text()} ${message.location().url}`;
-      if ((message.type() === "error" || message.type() === "warning") && !NOT_SERVED.test(text))
-        this.#complaints.push(text);
+      if (message.type() === "error" || message.type() === "warning")
+        this.#complaints.push(`${message.text()} ${message.location().url}`);
     });
     page.on("pageerror", (error) => this.#complaints.push(String(error.stack)));
     page.on("dialog", (dialog) => {

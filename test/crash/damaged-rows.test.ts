@@ -91,7 +91,7 @@ describe("a damaged message", () => {
       it(`I14 B64 Q8 (${kind}, ${what}) parks its run with the name of the message; after a repair "retry" goes on`, async () => {
         const { file, id } = await withMessage(flow);
         const column = "update inbox set data =";
-        edit(file, `create table kept as select * from inbox; ${column} ${data} where id = '${id}'`);
+        edit(file, `create table spare as select * from inbox; ${column} ${data} where id = '${id}'`);
         const pawl = await open(file, [flow]);
         await pawl.idle();
         const run = pawl.get("r");
@@ -104,7 +104,7 @@ describe("a damaged message", () => {
         await pawl.idle();
         expect((await run.status()).state).toBe("parked");
         await pawl.close();
-        edit(file, `${column} (select data from kept where kept.id = inbox.id) where id = '${id}'; drop table kept`);
+        edit(file, `${column} (select data from spare where spare.id = inbox.id) where id = '${id}'; drop table spare`);
         const again = await open(file, [flow]);
         await again.resolve("r", "retry");
         expect(await again.get("r").result()).toEqual(["value", 1]);

@@ -31,7 +31,11 @@ wayBack.travel = async (line) => {
   await travel(line);
 };
 
-const log = (level) => (message, fields) => say("log", { level, message, run: fields?.run });
+// What the engine tells of every run in passing is not among what runs and workers say.
+const isInPassing = (level, event) => level === "info" && event !== undefined && !event.startsWith("worker.");
+const log = (level) => (message, fields) => {
+  if (!isInPassing(level, fields?.event)) say("log", { level, message, run: fields?.run });
+};
 const logger = { debug: () => {}, info: log("info"), warn: log("warn"), error: log("error") };
 
 const modules = await Promise.all(files.map((path) => import(path)));

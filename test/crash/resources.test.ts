@@ -72,7 +72,8 @@ it.each([
   // The heap, what SQLite and the driver keep beside it, and Node itself.
   expect(mostMb).toBeLessThan(400);
   await child.rest();
-  const { meta, workers: _workers, ...rest } = rowsOf(path);
+  // The row that says where the audit log ends is always there.
+  const { meta, workers: _workers, audit_head: _head, ...rest } = rowsOf(path);
   expect(meta).toBeGreaterThan(0);
   expect(rest).toEqual({});
 });

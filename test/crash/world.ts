@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach } from "vitest";
 import type { LedgerLine } from "../../examples/fakes.ts";
+import { OWN_WORKFLOWS } from "../../src/core/own-workflows.ts";
 import { type Entry, Pawl, type RunStatus, sqliteStore } from "../../src/index.ts";
 import { coldStartAll, killAll } from "./child.ts";
 import { compiled, removeCompiled } from "./compiled.ts";
@@ -85,7 +86,7 @@ export class World {
     const store = sqliteStore(join(copy, "pawl.db"));
     const pawl = await Pawl.open(store);
     try {
-      const rows = await store.runs({ limit: 100 });
+      const rows = await store.runs({ limit: 100, except: OWN_WORKFLOWS });
       const all = await Promise.all(rows.map(({ id, claims }) => remainsOf(pawl, id, claims)));
       const own = all.find(({ id }) => id === run) ?? { id: run, journal: [], status: null, claims: null };
       return { ...own, others: all.filter(({ id }) => id !== run), orphans: await store.orphans() };

@@ -14,6 +14,8 @@ import { planner } from "../../examples/07-planning-agent/workflow.ts";
 import { research } from "../../examples/08-research-agent/workflow.ts";
 import { wayBack } from "../../examples/fakes.ts";
 import type { Pawl } from "../../src/client/pawl.ts";
+import { createApp } from "../../src/server/app.ts";
+import { newCredential } from "../../src/server/credentials.ts";
 import { loadDriver } from "../../src/stores/postgres/driver.ts";
 import { exportRun } from "../../src/testing/index.ts";
 import { DAY, HOUR, openWorld, type StoreKind, type World } from "../behaviour/harness.ts";
@@ -128,8 +130,33 @@ async function toldWithoutKey(world: World): Promise<string> {
   return JSON.stringify(told);
 }
 
+const HOST = "127.0.0.1:7295";
+const VIEWS = ["", "/timeline", "/journal", "/effects", "/document", "/why", "/export"];
+
+/** Everything that the API answers about the runs of a store to somebody who may see all of it. */
+async function answersOf(pawl: Pawl): Promise<string> {
+  const { token, credential } = newCredential("admin", ["admin"]);
+  const app = createApp({ web: null, pawl, credentials: [credential] });
+  const ask = async (path: string) => {
+    const headers = { host: HOST, authorization: `Bearer ${token}` };
+    return (await app.fetch(new Request(`http://${HOST}${path}`, { headers }))).text();
+  };
+  const runs = await ask("/api/runs?limit=100");
+  const ids = (JSON.parse(runs) as { runs: { id: string }[] }).runs.map(({ id }) => id);
+  expect(ids.length).toBeGreaterThanOrEqual(8);
+  const paths = [
+    ...["approvals", "alerts", "metrics", "audit", "workers", "workflows"].map((name) => `/api/${name}`),
+    "/metrics",
+    ...ids.flatMap((id) => VIEWS.map((view) => `/api/runs/${id}${view}`)),
+  ];
+  const answers: string[] = [runs];
+  for (const path of paths) answers.push(await ask(path));
+  app.stop();
+  return answers.join("\n");
+}
+
 it.each(["sqlite", "postgres", "file"] as const)(
-  "Q13 Q14 I25 examples 01 to 08 leave no canary on %s: in no file, log or column, nor in what is told to whoever has no key",
+  "Q13 Q14 I25 examples 01 to 08 leave no canary on %s: in no file, log, column or answer of the API, nor in what is told to whoever has no key",
   async (kind) => {
     const world = await openWorld(kind);
     const encryption = { ...ENCRYPTION, names: "k1" };
@@ -140,7 +167,13 @@ it.each(["sqlite", "postgres", "file"] as const)(
     expect(
       JSON.stringify(await Promise.all((await pawl.list({ limit: 100 })).runs.map(({ id }) => pawl.get(id).journal()))),
     ).not.toContain(CARD);
-    const texts = [await bytesOf(kind, world), await toldWithoutKey(world), JSON.stringify(world.lines)];
+    expect(await answersOf(pawl)).not.toContain(CARD);
+    const texts = [
+      await bytesOf(kind, world),
+      await toldWithoutKey(world),
+      await answersOf(await world.open([])),
+      JSON.stringify(world.lines),
+    ];
     expect(texts[0]?.length).toBeGreaterThan(10_000);
     for (const text of texts)
       for (const canary of [CANARY, Buffer.from(CANARY).toString("base64").slice(0, 16), CARD, ...SAID])

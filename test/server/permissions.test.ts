@@ -61,7 +61,7 @@ it("Q3 each route is for those who have its role, and for nobody else; refused, 
   }
 });
 
-it("Q4 what belongs to another store is not there, and nothing of it changes", async () => {
+it("Q4 I24 what belongs to another store is not there, and nothing of it changes", async () => {
   const { world, ids } = await planted();
   const before = await dumpOf(world.pawl);
   for (const route of ALL_ROUTES) {
