@@ -139,9 +139,16 @@ class AgentWork<I, O> {
   #asStep(ctx: Context, request: I): Promise<AgentOutcome<O>> {
     const { durability, reserve = A_TRACE } = this.#options;
     const session = this.#newSession({ id: ctx.uuid(), createdAt: ctx.now(), request });
+    const tools = this.#allTools(request, session);
     // From the beginning, everything would be done once more.
-    const isUnsafe = durability === "whole" && this.#allTools(request, session).some(isUnsafeTool);
-    const options: StepOptions = { kind: "model", spend: reserve, ...(isUnsafe && { recovery: "ask", retry: false }) };
+    const isUnsafe = durability === "whole" && tools.some(isUnsafeTool);
+    const options: StepOptions = {
+      kind: "model",
+      spend: reserve,
+      ...(isUnsafe && { recovery: "ask", retry: false }),
+      // In a dry run its tools would act: nobody could hold one of them back.
+      ...(tools.some((tool) => tool.class !== "read") && { dry: "recorded" }),
+    };
     const work = (info: StepInfo): Promise<AgentOutcome<O>> => this.evaluate(info, request);
     return ctx.step<AgentOutcome<O>>("evaluate", work, options);
   }

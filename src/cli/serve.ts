@@ -90,16 +90,18 @@ async function serveHere(call: Call<ServeCommandOptions>, files: readonly string
   };
   try {
     const pawl = await open(url, work === null ? {} : { workflows: work.workflows, notifiers: work.notifiers });
+    const names = storeNames(stores);
+    const nameOf = (store: string) => names.get(store) ?? store;
     const tenants = Object.fromEntries(
-      await Promise.all(stores.map(async (store) => [shownUrl(store), await open(store, {})] as const)),
+      await Promise.all(stores.map(async (store) => [nameOf(store), await open(store, {})] as const)),
     );
     const { serve } = await import("../server/index.ts");
     const served = await serve({
       ...serveOptions(options),
-      hooks: withShownStores(hooks),
+      hooks: withStores(hooks, nameOf),
       pawl,
       tenants,
-      credentials: credentials.map((one) => (one.store === undefined ? one : { ...one, store: shownUrl(one.store) })),
+      credentials: credentials.map((one) => (one.store === undefined ? one : { ...one, store: nameOf(one.store) })),
       workflows: work?.workflows ?? [],
     });
     tell(call, served);
@@ -159,10 +161,23 @@ function readHooks(file: string | undefined): Hooks {
   }
 }
 
-/** Stores are named as those of credentials are: without their passwords. */
-function withShownStores(hooks: Hooks): Hooks {
-  const shown = (hook: Hooks[string]) => (hook?.store === undefined ? hook : { ...hook, store: shownUrl(hook.store) });
-  return Object.fromEntries(Object.entries(hooks).map(([name, hook]) => [name, shown(hook)]));
+/** Stores by the names that people see: without their passwords, and each with one of its own, so that nobody gets another one's. */
+export function storeNames(stores: readonly string[]): ReadonlyMap<string, string> {
+  const names = new Map<string, string>();
+  const taken = new Set(["default"]);
+  for (const store of stores) {
+    const shown = shownUrl(store);
+    let name = shown;
+    for (let n = 2; taken.has(name); n++) name = `${shown} (${n})`;
+    taken.add(name);
+    names.set(store, name);
+  }
+  return names;
+}
+
+function withStores(hooks: Hooks, nameOf: (store: string) => string): Hooks {
+  const named = (hook: Hooks[string]) => (hook?.store === undefined ? hook : { ...hook, store: nameOf(hook.store) });
+  return Object.fromEntries(Object.entries(hooks).map(([name, hook]) => [name, named(hook)]));
 }
 
 function textOf(file: string, what: string, where: string): string {

@@ -94,11 +94,11 @@ export class Conditions {
     const stranded = strandedRun === null ? NO_RUNS : await read(() => this.#stranded(strandedRun.afterMs), NO_RUNS);
     const conditions = [
       ...parks.waits.flatMap((wait) => parkCondition(wait) ?? []),
-      ...(await this.#stuck(approvals.waits)),
+      ...(await this.#stuck(approvals.waits, faults)),
       ...stranded.conditions,
     ];
     const complete = [...LOOKED_FOR].filter((kind) => {
-      if (kind === "stuck_approval") return approvals.isAll;
+      if (kind === "stuck_approval") return approvals.isAll && faults.length === 0;
       return parks.isAll && (kind !== "stranded_run" || stranded.isAll);
     });
     return {
@@ -115,12 +115,12 @@ export class Conditions {
 
   // Approvals
 
-  async #stuck(waits: readonly WaitRow[]): Promise<Condition[]> {
+  async #stuck(waits: readonly WaitRow[], faults: unknown[]): Promise<Condition[]> {
     const now = this.#store.clock.now();
     const found: Condition[] = [];
     for (const wait of waits) {
-      const times = await this.#timesOf(wait);
-      if (times === null) continue;
+      const times = await this.#timesOf(wait).catch((error: unknown) => void faults.push(error));
+      if (times == null) continue;
       const reached = this.#reached(times, now);
       if (reached > 0) found.push(stuckCondition(wait, times, reached - 1, now));
     }

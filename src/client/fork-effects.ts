@@ -25,14 +25,14 @@ export interface ForkOptions {
 }
 
 /** What a caller asks of a fork, checked; `null`: it does not say that it is to be dry. */
-export function dryPolicyOf(run: string, { effects }: ForkOptions, prefix: readonly Entry[]): DryPolicy | null {
+export function dryPolicyOf(run: string, { effects }: ForkOptions, journal: readonly Entry[]): DryPolicy | null {
   if (effects === undefined) return null;
   if (!FORK_EFFECTS.includes(effects))
     throw new PawlError("invalid_argument", `effects is "${effects}". Give one of ${FORK_EFFECTS.join(", ")}.`, {
       fields: { field: "effects", value: effects },
     });
   if (effects !== "live") return effects;
-  if (dryPolicyIn(prefix) === null) return null;
+  if (dryPolicyIn(journal) === null) return null;
   throw new PawlError(
     "invalid_argument",
     `Run ${run} is dry: what it has seen was simulated, so a fork of it cannot be live. Fork the run that it came from, or leave out effects.`,
@@ -52,6 +52,8 @@ export function copyOutcomes(draft: Draft, journal: readonly Entry[], at: number
   const digests = new Map<string | null, string | null>();
   for (const entry of generation) {
     const { type, key, payload, seq } = entry;
+    // Of a dry run: how the calls of its own source ended.
+    if (type === "outcome.recorded" && seq >= at) draft.append(now, type, key, payload);
     if (entryKind(entry) === "call") digests.set(key, (payload as StepStarted)?.digest ?? null);
     const isOutcome = isStepSuccess(type) || type === "step.failed";
     if (seq < at || !isOutcome || entryKind(entry) !== "outcome" || type === "effect.compensated") continue;

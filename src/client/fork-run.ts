@@ -17,7 +17,7 @@ export async function forkRun(ports: StartPorts, id: string, options: ForkOption
   // A fork before a damaged entry is the way out for a run that has one.
   const journal = soundStart(ports, row, stored);
   const point = forkPoint(id, journal, options.at);
-  const effects = dryPolicyOf(id, options, journal.slice(0, point.at));
+  const effects = dryPolicyOf(id, options, journal);
   const forked = options.id ?? ids.next();
   const commit = await forkCommit(row, journal, point, forked, forkPorts(ports, { isRetry: false, effects }));
   // The start key stays with the source.

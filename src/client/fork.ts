@@ -179,12 +179,12 @@ export async function forkCommit(
   const open = openCalls(prefix);
   const retries = openRetries(prefix);
   const park = openPark(prefix);
-  for (const entry of prefix)
-    if (entry !== park)
-      await inherit(draft, entry, { id, source: source.id, point, now, deadline, started, open, retries, ports });
+  // A dry run says so where it was forked, which may be behind the point: whatever comes of it is dry (DR1).
+  const effects = ports.effects ?? dryPolicyIn(journal);
+  const how = { id, source: source.id, point, now, deadline, started, open, retries, ports: { ...ports, effects } };
+  for (const entry of prefix) if (entry !== park) await inherit(draft, entry, how);
   const cost = costOf(prefix);
   if (cost.size > 0) draft.row({ cost: JSON.stringify(Object.fromEntries(cost)) });
-  const effects = ports.effects ?? dryPolicyIn(prefix);
   // Nothing is done with them here: they may be looked at.
   const leaves = effects === null ? await shareApprovals(draft, prefix, source.id, ports) : [];
   const forked: Forked = { from: source.id, at: point.at, seed: id, ...(leaves.length > 0 && { leaves }) };

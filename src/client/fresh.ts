@@ -5,10 +5,11 @@
 //   FR2. The start key follows in a second commit. Until then, whoever starts with it is led from the old run to the new one.
 import { PawlError } from "../base/errors.ts";
 import { Draft } from "../core/draft.ts";
+import { dryPolicyIn } from "../core/dry.ts";
 import { cancelWithoutBody } from "../core/endings.ts";
 import { needsOf } from "../core/flow-control.ts";
 import { generationOf } from "../core/generation.ts";
-import type { Entry, Resolved, RunStarted } from "../core/journal.ts";
+import type { DryPolicy, Entry, Resolved, RunStarted } from "../core/journal.ts";
 import { ledgerOf } from "../core/ledger.ts";
 import { pinned } from "../core/pins.ts";
 import { validate } from "../core/schema.ts";
@@ -35,7 +36,8 @@ export async function startFresh(ports: StartPorts, row: RunRow, { force }: Fres
   const version = workflow?.version ?? (await versionElsewhere(store, row.workflow));
   const { input } = generationOf(row.id, journal);
   const what = `The input of workflow "${row.workflow}" ${version}`;
-  const begun = { run: ids.next(), workflow, version, input: await validate(workflow?.definition.input, input, what) };
+  const checked = await validate(workflow?.definition.input, input, what);
+  const begun = { run: ids.next(), workflow, version, input: checked, effects: dryPolicyIn(journal) };
   const outcome = await worker.takeOver.write(row.id, (claimed) => replaced(ports, claimed, begun));
   if (outcome.kind !== "written") throw await notWritten(store, row.id, outcome);
   if (row.key !== null) await moveKey(ports, row, row.key, begun.run);
@@ -68,6 +70,8 @@ interface Begun {
   readonly workflow: Workflow | null;
   readonly version: string;
   readonly input: unknown;
+  /** What comes of a dry run is dry (DR1). */
+  readonly effects: DryPolicy | null;
 }
 
 /** The end of the old run, with the beginning of the new one in the same commit (FR1). */
@@ -87,7 +91,7 @@ function replaced({ store, host, codec }: StartPorts, claimed: ClaimedRun, begun
 
 function newRun(
   row: RunRow,
-  { run, workflow, version, input }: Begun,
+  { run, workflow, version, input, effects }: Begun,
   { host, codec }: Pick<StartPorts, "host" | "codec">,
   now: number,
 ): NewChild {
@@ -116,6 +120,7 @@ function newRun(
     seed: run,
     deadline,
     ...(workflow !== null && pinned(workflow.definition)),
+    ...(effects !== null && { effects }),
   };
   draft.append(now, "run.started", null, started);
   const [entry] = draft.take().commit.entries;

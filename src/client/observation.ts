@@ -8,7 +8,7 @@ import type { AlertKind, AlertRules } from "../core/alert.ts";
 import type { Log } from "../core/context.ts";
 import type { Frame, Host } from "../core/host.ts";
 import type { StoredEntry } from "../core/journal.ts";
-import type { ObservedRun, Observer } from "../core/observer.ts";
+import type { ObservedAttempt, ObservedRun, Observer } from "../core/observer.ts";
 import type { Owners } from "../core/owners.ts";
 import type { RunCommit, Store } from "../core/store.ts";
 import { openEntry, openKey } from "../core/values.ts";
@@ -139,19 +139,47 @@ export class Observation {
       const { row: run } = frame.pass as { readonly row: ObservedRun };
       const attempt = { run, step: step.call.key, attempt: step.attempt, start: step.call.start };
       const call = () => host.enter(frame, fn, arg as A);
-      return around.reduce<() => T>((inner, one) => () => one.around?.(attempt, inner) as T, call)();
+      return around.reduce<() => T>((inner, one) => () => this.#around(one, attempt, inner), call)();
     };
     return { ...host, enter };
+  }
+
+  /** Whatever an observer throws around a step's function, the step comes to what its function came to. */
+  #around<T>(observer: Observer, attempt: ObservedAttempt, inner: () => T): T {
+    let came: { readonly value: T } | { readonly error: unknown } | null = null;
+    const watched = (): T => {
+      try {
+        const value = inner();
+        came = { value };
+        return value;
+      } catch (error) {
+        came = { error };
+        throw error;
+      }
+    };
+    const settled = () => came;
+    try {
+      return observer.around?.(attempt, watched) as T;
+    } catch (error) {
+      const done = settled();
+      if (done !== null && "error" in done) throw done.error;
+      this.#failed(observer, error);
+      return done === null ? inner() : done.value;
+    }
   }
 
   #guarded(observer: Observer, body: () => void): void {
     try {
       body();
     } catch (error) {
-      if (this.#broken.has(observer)) return;
-      this.#broken.add(observer);
-      this.ports.log.warn(`An observer has failed; the runs go on without it. ${messageOf(error)}`);
+      this.#failed(observer, error);
     }
+  }
+
+  #failed(observer: Observer, error: unknown): void {
+    if (this.#broken.has(observer)) return;
+    this.#broken.add(observer);
+    this.ports.log.warn(`An observer has failed; the runs go on without it. ${messageOf(error)}`);
   }
 
   async #patiently(body: () => Promise<unknown>): Promise<void> {

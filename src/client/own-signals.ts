@@ -23,6 +23,18 @@ export function assertSignalName(name: unknown): asserts name is string {
   );
 }
 
+/** Votes, answers, ends of children and choices are messages, too, and a second message of one id is not delivered. */
+const OWN_IDS = /^(approval|callback|child):|^decision-\d+$|^pawl\./;
+
+/** Whether a signal may have this id: with that of another message, it would take its place. */
+export function assertSignalId(id: unknown): asserts id is string {
+  assertName("signal id", id);
+  if (!OWN_IDS.test(id)) return;
+  throw new PawlError("invalid_name", `Signal id "${id}" is of a kind that the engine uses itself. Give another one.`, {
+    fields: { what: "signal id", value: id },
+  });
+}
+
 /** Run state as it is now, by key. */
 export async function stateOf(
   { store, codec }: Pick<RunSource, "store" | "codec">,

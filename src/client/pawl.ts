@@ -41,7 +41,7 @@ import { withLinks } from "./notification-links.ts";
 import { Observation } from "./observation.ts";
 import { DEFAULT_STORE, storeOf } from "./open-store.ts";
 import { Operations } from "./operations.ts";
-import { assertSignalName, type SendPorts } from "./own-signals.ts";
+import { assertSignalId, assertSignalName, type SendPorts } from "./own-signals.ts";
 import { withOwn } from "./own-workflows.ts";
 import type { PawlOptions } from "./pawl-options.ts";
 import { type Choice, resolveRun } from "./resolve.ts";
@@ -275,7 +275,7 @@ export class Pawl {
     assertName("run id", id);
     assertSignalName(name);
     const messageId = options.id ?? this.#ids.next();
-    assertName("signal id", messageId);
+    assertSignalId(messageId);
     const text = encodePayload(payload, `signal "${name}"`);
     const clean = this.#redaction.common?.value(text) ?? text;
     const data = this.#codec.seal(clean, { run: id, seq: -1, field: `inbox:${messageId}` });

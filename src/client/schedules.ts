@@ -10,7 +10,7 @@ import { Draft, decodePayload, encodePayload } from "../core/draft.ts";
 import type { Host } from "../core/host.ts";
 import type { RunStarted } from "../core/journal.ts";
 import { DEFAULTS, LIMITS } from "../core/limits.ts";
-import { assertNotBodiless } from "../core/own-workflows.ts";
+import { assertStartable } from "../core/own-workflows.ts";
 import {
   changed,
   type Misfire,
@@ -235,7 +235,7 @@ export class Schedules {
   async #definitionOf(target: Workflow | string, options: ScheduleOptions, now: number): Promise<ScheduleDefinition> {
     const { overlap = "allow", misfire = "fireOnce", tags = [], priority = 0, deadline } = options;
     const known = this.#known(target, options);
-    assertNotBodiless(known?.name ?? target);
+    assertStartable(known?.name ?? target);
     assertNoLink(known?.name ?? target);
     const timing = timingOf(options, now);
     assertOneOf("overlap", overlap, OVERLAPS);

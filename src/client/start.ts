@@ -12,7 +12,7 @@ import type { Host } from "../core/host.ts";
 import type { Entry, RunStarted } from "../core/journal.ts";
 import { DEFAULTS } from "../core/limits.ts";
 import { ADVANCE_TAG } from "../core/outline.ts";
-import { assertNotBodiless } from "../core/own-workflows.ts";
+import { assertStartable } from "../core/own-workflows.ts";
 import { pinned } from "../core/pins.ts";
 import type { Redactors } from "../core/redactor.ts";
 import { validate, validateNow } from "../core/schema.ts";
@@ -85,7 +85,7 @@ export function startRun(
   options: StartOptions,
 ): Promise<string> {
   checkOptions(options);
-  assertNotBodiless(typeof workflow === "string" ? workflow : workflow?.name);
+  assertStartable(typeof workflow === "string" ? workflow : workflow?.name);
   assertNoLink(workflow);
   const known = typeof workflow === "string" ? ports.registry.newest(workflow) : workflow;
   if (known === undefined) return startElsewhere(ports, workflow as string, input, options);

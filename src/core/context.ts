@@ -64,8 +64,8 @@ export interface StepOptions {
   /** Refuses the step once it has had the same result this often in a row, for the same `args`. */
   readonly noProgress?: NoProgress;
   /**
-   * What the step does in a dry run: "run" if it changes nothing outside, or what it answers with instead. Default: "run" for kind "model"; any
-   * other step answers with what is recorded, or fails with `effect_not_recorded`.
+   * What the step does in a dry run: "run" if it changes nothing outside; "recorded": it answers with what is recorded, or fails with
+   * `effect_not_recorded`; or what it answers with where nothing is. Default: "run" for kind "model", else "recorded".
    */
   readonly dry?: Dry<unknown>;
 }

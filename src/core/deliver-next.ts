@@ -41,7 +41,9 @@ export function deliverNext(pass: Pass): void {
     const { call, type, text, payload } = outcome;
     if (call.spending !== null) settleSpending(pass, call);
     pass.draft.appendText(pass.ports.clock.now(), type, call.key, text);
-    const shared = type === "effect.executed" ? call.sharedAction(pass.seed) : null;
+    // In a dry run nothing was done.
+    const isReal = type === "effect.executed" && pass.dry === null;
+    const shared = isReal ? call.sharedAction(pass.seed) : null;
     if (shared !== null) pass.draft.onDurable(() => pass.ports.executed(pass, call.key, shared));
     pass.delivered(type, call.key, payload);
   } else if (wakeup !== null) {

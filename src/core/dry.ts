@@ -16,8 +16,8 @@ import type { DryPolicy, Entry, Forked, OutcomeRecorded, RunStarted, StepFailed 
 import { finalFailure } from "./recovery.ts";
 import type { Outcome } from "./steps.ts";
 
-/** What a call does in a dry run: it runs all the same, or answers with this value. */
-export type Dry<T> = "run" | { readonly value: T };
+/** What a call does in a dry run: it runs all the same, answers with what is recorded or not at all, or else with this value. */
+export type Dry<T> = "run" | "recorded" | { readonly value: T };
 
 /** How a fork treats what acts outside. */
 export type ForkEffects = DryPolicy | "live";
@@ -94,9 +94,13 @@ export function dryCallsIn(run: string, entries: readonly Entry[]): DryCalls | n
 
 /** Checks what a call says about dry runs. */
 export function assertDry(what: string, dry: unknown): void {
-  if (dry === undefined || dry === "run") return;
+  if (dry === undefined || dry === "run" || dry === "recorded") return;
   if (typeof dry === "object" && dry !== null && "value" in dry) return;
-  throw new PawlError("invalid_argument", `${what}: \`dry\` is "run", or an answer for dry runs: { value: … }.`, {
-    fields: { field: "dry" },
-  });
+  throw new PawlError(
+    "invalid_argument",
+    `${what}: \`dry\` is "run", "recorded", or an answer for dry runs: { value: … }.`,
+    {
+      fields: { field: "dry" },
+    },
+  );
 }

@@ -13,6 +13,13 @@ export function isOwnWorkflow(name: string): boolean {
   return OWN_WORKFLOWS.includes(name);
 }
 
+/** Whether anybody may start runs of it: what sends notifications would send whatever it is given, with links for those who may decide. */
+export function assertStartable(workflow: unknown): void {
+  assertNotBodiless(workflow);
+  if (workflow !== NOTIFY_WORKFLOW) return;
+  throw new PawlError("invalid_argument", "A notification is sent by the run that it is about. It cannot be started.");
+}
+
 /** Some runs are made by the engine alone. */
 export function assertNotBodiless(workflow: unknown): void {
   assertNoSchedule(workflow);

@@ -245,7 +245,7 @@ export class MachineRun {
       return outcome;
     };
     for (;;) {
-      const call = (own: string) => this.#ctx.step<unknown>(own, work, { kind: "model", ...options });
+      const call = (own: string) => this.#ctx.step<unknown>(own, work, { kind: "model", dry: "recorded", ...options });
       const given = await this.#call(planned.name, call);
       const reason = refusalOf(planned, step, given);
       if (reason === null) return this.#decide(planned, step, given as AgentOutcome<unknown>);

@@ -305,8 +305,10 @@ class Server {
   #failed(error: unknown, { req }: Context): Response {
     const note = newToken().slice(0, 8);
     const { status, body, retryAfter } = failureOf(error, note);
+    // The token of a link is worth a decision: no log has it.
+    const path = req.path.replace(/^\/approve\/[^/]+/, "/approve/:token");
     if (status >= 500)
-      this.#parts.log.error(`${note}: ${req.method} ${req.path} failed: ${messageWithCause(error)}`, { error });
+      this.#parts.log.error(`${note}: ${req.method} ${path} failed: ${messageWithCause(error)}`, { error });
     const response = json(body, status);
     if (retryAfter !== null) response.headers.set("retry-after", String(retryAfter));
     if (status === 401) response.headers.set("www-authenticate", "Bearer");

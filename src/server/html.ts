@@ -33,8 +33,8 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": "&#39;",
 };
 
-/** Controls but line breaks, separators of lines, what has no width, and what reorders text. */
-const HIDDEN = /[\p{Cc}\p{Zl}\p{Zp}\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\u{e0000}-\u{e007f}]/gu;
+/** Controls but line breaks, separators of lines, and whatever has no width, reorders text or is not drawn at all. */
+const HIDDEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/gu;
 
 function escaped(text: string): string {
   return text

@@ -1,4 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import { agent, callTools, prompt, say, scriptedModel, section, tool } from "../../src/agent/index.ts";
 import type { Run } from "../../src/client/run.ts";
 import { workflow } from "../../src/core/workflow.ts";
 import { crashEverywhere } from "../../src/testing/crash-everywhere.ts";
@@ -162,6 +164,60 @@ describe("forks with an effect policy", () => {
     expect(error).toMatchObject({ code: "invalid_argument", fields: { field: "effects" } });
     expect(did).toEqual(["ask", "look"]);
   });
+
+  it("X-25 DR1 what comes of a dry run is dry, also if it is cut where its source was still acting: retried, in bulk, forked earlier", async () => {
+    const { world, pawl, run, did } = await openShop("throw");
+    const dry = await pawl.fork(run.id, { at: "charge", effects: "dry-run" });
+    await dry.result().catch(() => {});
+    did.length = 0;
+    const heirs = [
+      await pawl.retry(dry.id),
+      await pawl.fork(dry.id, { at: "look" }),
+      await pawl.fork(dry.id, { at: 1 }),
+    ];
+    for (const heir of heirs) await heir.result().catch(() => {});
+    await pawl.operations.bulk({ action: "retry", filter: { status: "failed" }, by: "ada" });
+    await world.settle();
+    // Models and reads run; the source itself, which is live, is retried by the bulk and acts once, and takes that back.
+    const acts = did.filter((what) => what !== "ask" && what !== "look");
+    expect(acts).toEqual(["charge", "pay back"]);
+    for (const heir of heirs) {
+      const ledger = (await heir.effects()).filter(({ class: kind }) => kind !== "read");
+      expect(ledger.every((one) => one.dry === true)).toBe(true);
+    }
+  });
+
+  it.each(["snapshot", "whole"] as const)(
+    "X-25 DR2 an agent that is one step (%s) is not begun in a dry run if one of its tools acts",
+    async (durability) => {
+      const world = await openWorld("memory");
+      const did: string[] = [];
+      const post = tool({
+        name: "post",
+        description: "Posts.",
+        class: "write",
+        idempotent: true,
+        input: z.object({}),
+        run: () => did.push("post"),
+      });
+      const model = scriptedModel((request) => (request.prompt.length > 2 ? say("Done.") : callTools({ post: {} })));
+      const writer = agent({
+        name: "writer",
+        model,
+        tools: [post],
+        durability,
+        prompt: () =>
+          prompt({ namespace: "t", key: "p", sections: [section({ title: "T", key: "t", body: "Post." })] }).bind({}),
+      });
+      const pawl = await world.open([writer]);
+      const run = await pawl.start(writer, undefined);
+      const outcome = await run.result();
+      expect(did).toEqual(["post"]);
+      const dry = await pawl.fork(run.id, { at: 1, effects: "dry-run" });
+      expect(await dry.result()).toEqual(outcome);
+      expect(did).toEqual(["post"]);
+    },
+  );
 
   it("X-25 a policy that there is none of, and an id of another run, are refused", async () => {
     const { pawl, run, order } = await openShop();

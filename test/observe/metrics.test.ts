@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { ApprovalRequested } from "../../src/core/approval-request.ts";
 import type { Entry } from "../../src/core/journal.ts";
+import type { Observer } from "../../src/core/observer.ts";
 import { workflow } from "../../src/core/workflow.ts";
 import { type DuplicateCount, type KnownIncident, qualityOf } from "../../src/observe/metrics.ts";
 import { prometheusText } from "../../src/observe/prometheus.ts";
@@ -251,4 +252,32 @@ it("S2-62 S2-63 the log is told of runs and steps by stable names, after their c
   for (const fields of events)
     expect(fields).toMatchObject({ run: "r", workflow: "order", traceId: expect.any(String) });
   expect(events.at(-1)).toMatchObject({ status: "succeeded", stopReason: "completed" });
+});
+
+it("X-24 an observer that throws around a step changes nothing about it: before, behind, and where the step itself throws", async () => {
+  const world = await openWorld("memory");
+  const flow = workflow({ name: "order", retry: false }, async (ctx) => {
+    const first = await ctx.step("a", () => 1);
+    const second = await ctx
+      .step("b", () => Promise.reject(new Error("out of stock")))
+      .catch((error: Error) => error.message);
+    return [first, second];
+  });
+  let begun = 0;
+  const before: Observer = {
+    around: () => {
+      throw new Error("broken observer");
+    },
+  };
+  const behind: Observer = {
+    around: (_, call) => {
+      begun += 1;
+      call();
+      throw new Error("broken observer");
+    },
+  };
+  const pawl = await world.open([flow], { observers: [before, behind] });
+  expect(await pawl.run(flow)).toEqual([1, "out of stock"]);
+  expect(begun).toBe(2);
+  expect(world.lines.filter(({ message }) => message.includes("broken observer")).length).toBe(2);
 });

@@ -70,7 +70,10 @@ async function said(response: Promise<Response>): Promise<readonly [number, stri
 describe("the page of a link", () => {
   it("Q5 Q17 shows exactly what is approved, as text, without a script, and nobody may frame or keep it", async () => {
     const world = await askedWorld({
-      action: { tool: "mail.send", arguments: { to: "<script>alert(1)</script>", cents: 7n, note: "a\u202eb" } },
+      action: {
+        tool: "mail.send",
+        arguments: { to: "<script>alert(1)</script>", cents: 7n, note: "a\u202eb\u{e0101}c\u3164" },
+      },
       evidence: '"><img src=x onerror=alert(1)>',
     });
     const answer = await get(world, (await linkFor(world)).path);
@@ -79,7 +82,7 @@ describe("the page of a link", () => {
     expect(page).toContain("<code>mail.send</code>");
     expect(page).toContain("&lt;script&gt;alert(1)&lt;/script&gt;");
     expect(page).not.toMatch(/<script|<img|\u202e/);
-    expect(page).toContain("a\\u{202e}b");
+    expect(page).toContain("a\\u{202e}b\\u{e0101}c\\u{3164}");
     // What is not JSON is told apart from what looks like it.
     expect(page).not.toMatch(/&quot;cents&quot;: (7|&quot;7&quot;)/);
     expect(page).toContain(world.approval.hash);
@@ -92,6 +95,22 @@ describe("the page of a link", () => {
     });
     expect(headers["content-security-policy"]).toContain("default-src 'none'");
     expect((await get(world, "/approve.css")).headers.get("content-type")).toContain("text/css");
+  });
+
+  it("Q5 Q13 the token of a link is in no log, also when the store fails while its page is asked for", async () => {
+    const lines: string[] = [];
+    const note = (message: string, fields?: object) => void lines.push(message, JSON.stringify(fields ?? {}));
+    const logger = { debug: note, info: note, warn: note, error: note };
+    const engine = { workflows: [asking({}) as Workflow<never>], logger };
+    const world = await serverWorld({ engine, logger });
+    await world.pawl.start("report", undefined, { id: "r" });
+    await world.pawl.idle();
+    const [approval] = (await world.pawl.approvals.list()).approvals;
+    const { token } = await world.pawl.links.create(approval?.id ?? "", { for: "ann" });
+    world.pawl.store.key = () => Promise.reject(new Error("the database is down"));
+    expect((await get(world, `/approve/${token}`)).status).toBe(500);
+    expect(lines.join("\n")).toContain("GET /approve/:token failed: the database is down");
+    expect(lines.join("\n")).not.toContain(token);
   });
 
   it("B54 Q5 a mail scanner that looks at every link three times, with HEAD and prefetch headers, and follows all links of the page decides nothing", async () => {

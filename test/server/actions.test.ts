@@ -115,3 +115,28 @@ it("Q16 a question about the headers of an event stream leaves none open; a faul
   expect(await failed.text()).not.toContain("secret path");
   expect(logged.join()).toContain("secret path");
 });
+
+it("Q3 Q5 I15 a signal cannot take the place of a vote, nor can anybody start what sends notifications", async () => {
+  const { ask, pawl } = await serverWorld({ engine });
+  const { approval, hash, asking } = await plant(pawl);
+  const refused = async (what: string, body: object) => {
+    const response = await ask(what, { as: "operator", body });
+    return [response.status, ((await response.json()) as Failed).error.code];
+  };
+  const ids = [`approval:${approval}`, `callback:${asking}`, `child:${asking}`, "decision-3", "pawl.x"];
+  for (const id of ids)
+    expect(await refused(`POST /api/runs/${asking}/signal`, { name: "noise", id })).toEqual([400, "invalid_name"]);
+  expect(await refused("POST /api/runs", { workflow: "pawl.notify", input: { summary: "lunch" } })).toEqual([
+    400,
+    "invalid_argument",
+  ]);
+  const daily = { workflow: "pawl.notify", every: "1d" };
+  expect(await refused("PUT /api/schedules/daily", daily)).toEqual([400, "invalid_argument"]);
+  const decided = await ask(`POST /api/approvals/${approval}/decide`, {
+    as: "approver",
+    body: { decision: "denied", reason: "no", hash },
+  });
+  expect(decided.status).toBe(200);
+  await pawl.idle();
+  expect((await pawl.approvals.get(approval)).decision).toMatchObject({ decision: "denied" });
+});

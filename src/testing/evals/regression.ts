@@ -50,7 +50,7 @@ type Json = Readonly<Record<string, unknown>>;
 /** Makes a regression case from an exported run. */
 export function evalFromRun(exported: ExportedRun, options: EvalFromRunOptions = {}): EvalCase {
   const { run, entries } = exported;
-  const { case_id: id = `regression_${run.workflow}_${run.id.slice(0, 13)}`, expect, owner, expires } = options;
+  const { case_id: id = `regression_${run.workflow}_${run.id.slice(-12)}`, expect, owner, expires } = options;
   const all = [exported, ...(options.children ?? [])].flatMap((one) => eventsOf(one, options.people === true));
   const events = all.sort((a, b) => a.at - b.at).map(({ event }) => event);
   return readEvalCase({
