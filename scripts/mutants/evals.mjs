@@ -10,7 +10,7 @@ export const evalMutants = [
     changes: [
       {
         file: "src/client/fork-effects.ts",
-        from: "  if (dryPolicyIn(prefix) === null) return null;\n",
+        from: "  if (dryPolicyIn(journal) === null) return null;\n",
         to: "  return null;\n",
       },
     ],
