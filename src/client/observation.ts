@@ -98,10 +98,6 @@ export class Observation {
     for (const observer of this.#observers) await this.#patiently(async () => observer.flush?.());
   }
 
-  left(run: string): void {
-    this.counters.left(run);
-  }
-
   /** A start or a signal that had come before. */
   duplicate(run: string): void {
     this.counters.duplicate();

@@ -164,7 +164,6 @@ export class Pawl {
       ...this.#observation.events,
       changed: (run) => this.#changes.tell(run),
       left: (run, end) => {
-        this.#observation.left(run);
         this.#changes.tellLeft(run, end === null ? null : { ok: end.state === "succeeded", text: end.text });
       },
     });

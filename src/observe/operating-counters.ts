@@ -58,16 +58,16 @@ export interface ProcessMetrics {
 
 export type StepOutcome = "completed" | "failed" | "retried" | "unknown";
 
-/** Attempts under way that are remembered; of more than that, the time is not measured. */
-const MOST_OPEN = 100_000;
+/** Attempts under way that are remembered; of more than that, those that began first are not measured. */
+const MOST_OPEN = 10_000;
 
 export class OperatingCounters {
   readonly #steps: Record<StepOutcome, number> = { completed: 0, failed: 0, retried: 0, unknown: 0 };
   readonly #stepSeconds = new Histogram(STEP_SECONDS);
   readonly #commitSeconds = new Histogram(COMMIT_SECONDS);
   readonly #commitEntries = new Histogram(COMMIT_ENTRIES);
-  readonly #begun = new Map<string, Map<string, number>>();
-  #open = 0;
+  /** When attempts began, by run and step, oldest first. One map for all: a map for each run costs more than its steps. */
+  readonly #begun = new Map<string, number>();
   #claims = 0;
   #leaseMisses = 0;
   #duplicates = 0;
@@ -91,11 +91,6 @@ export class OperatingCounters {
           this.#end(run, entry, "unknown");
       }
     }
-  }
-
-  left(run: string): void {
-    this.#open -= this.#begun.get(run)?.size ?? 0;
-    this.#begun.delete(run);
   }
 
   took(entries: number, ms: number): void {
@@ -128,21 +123,16 @@ export class OperatingCounters {
   }
 
   #begin(run: string, { key, at }: StoredEntry): void {
-    if (key === null || this.#open >= MOST_OPEN) return;
-    const own = this.#begun.get(run) ?? new Map<string, number>();
-    if (own.size === 0) this.#begun.set(run, own);
-    if (!own.has(key)) this.#open++;
-    own.set(key, at);
+    if (this.#begun.size >= MOST_OPEN) this.#begun.delete(this.#begun.keys().next().value as string);
+    this.#begun.set(`${run}/${key}`, at);
   }
 
   #end(run: string, { key, at }: StoredEntry, outcome: StepOutcome): void {
     this.#steps[outcome]++;
-    const own = this.#begun.get(run);
-    const begunAt = key === null ? undefined : own?.get(key);
-    if (begunAt === undefined || own === undefined) return;
-    own.delete(key as string);
-    this.#open--;
-    if (own.size === 0) this.#begun.delete(run);
+    const attempt = `${run}/${key}`;
+    const begunAt = this.#begun.get(attempt);
+    if (begunAt === undefined) return;
+    this.#begun.delete(attempt);
     this.#stepSeconds.add((at - begunAt) / 1000);
   }
 }
