@@ -98,7 +98,10 @@ describe.each(STORES)("on %s", (kind) => {
     await parkAsOlder(world.store, "dry", 1);
     world.kill(client);
     const pawl = await world.open(shop(did));
-    await world.advance(10 * MINUTE);
+    await world.settle();
+    expect((await pawl.get("dry").status()).waits).toMatchObject([{ kind: "signal", name: "go" }]);
+    expect(await world.store.inbox("dry")).toEqual([]);
+    await world.advance(3 * MINUTE);
     expect(await pawl.get("dry").result()).toBe("done");
     expect(did).toEqual([]);
     const journal = await world.journal("dry");
