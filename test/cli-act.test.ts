@@ -31,7 +31,7 @@ describe("pawl signal", () => {
     expect(received.map(({ payload }) => payload.payload ?? null)).toEqual([{ by: "Ada" }, null]);
   });
 
-  it("refuses a run that has ended, a bad name and a bad payload", async () => {
+  it("Q5 refuses a run that has ended, a bad name, an id of another message and a bad payload", async () => {
     const folder = project();
     await seed(folder, { done: [] });
     await seed(folder, { open: ["approve"] });
@@ -41,6 +41,10 @@ describe("pawl signal", () => {
       code: 2,
       stderr: expect.stringContaining('signal name "a/b"'),
     });
+    for (const id of ["approval:a", "callback:c", "child:o1", "decision-3", "advance-1-9"]) {
+      const own = await pawl(folder, "signal", "open", "approved", "--id", id, "--json");
+      expect([own.code, errorOf(own).code], id).toEqual([2, "invalid_name"]);
+    }
     expect(await pawl(folder, "signal", "open", "approved", "yes")).toMatchObject({
       code: 2,
       stderr: expect.stringContaining("PAYLOAD is not JSON"),

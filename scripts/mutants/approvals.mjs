@@ -4,6 +4,8 @@ import { SIMULATED } from "./simulator.mjs";
 const inApprovals = (title) => [{ file: "test/behaviour/approvals.test.ts", title: `approvals on memory ${title}` }];
 const inEscalation = (title) => [{ file: "test/behaviour/escalation.test.ts", title: `escalation on memory ${title}` }];
 
+const MESSAGE_IDS = "test/behaviour/message-ids.test.ts";
+
 export const approvalMutants = [
   {
     rule: "I15",
@@ -240,5 +242,17 @@ export const approvalMutants = [
       },
     ],
     killers: inEscalation("S4-33 S4-37"),
+  },
+  {
+    rule: "Q5",
+    name: "a signal may have the id of a vote",
+    changes: [{ file: "src/client/own-signals.ts", from: "/^(approval|callback|child):|", to: "/^(callback|child):|" }],
+    killers: [{ file: MESSAGE_IDS, title: "on memory" }],
+  },
+  {
+    rule: "Q5",
+    name: "a signal may have the id of what is said about phases",
+    changes: [{ file: "src/client/own-signals.ts", from: "|^(advance|block|manual)-", to: "|^(advance|block)-" }],
+    killers: [{ file: MESSAGE_IDS, title: "on memory" }],
   },
 ];

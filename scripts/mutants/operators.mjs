@@ -36,6 +36,42 @@ export const operatorMutants = [
   },
   {
     rule: "C-20",
+    name: "SQLite lets an older process purge the journal of a run that is held",
+    changes: [
+      {
+        file: "src/stores/sqlite/schema.ts",
+        from: "before delete on journal when exists",
+        to: "before delete on journal when not exists",
+      },
+    ],
+    killers: [{ file: "src/stores/sqlite/older-purge.test.ts", title: "C-20 Q20" }],
+  },
+  {
+    rule: "Q20",
+    name: "a counter of a held run is never taken away",
+    changes: [
+      {
+        file: "src/stores/sqlite/apply.ts",
+        from: "if (key.startsWith(OF_RUNS)) db.run",
+        to: "if (key === OF_RUNS) db.run",
+      },
+    ],
+    killers: [{ file: "src/stores/sqlite/older-purge.test.ts", title: "C-20 Q20" }],
+  },
+  {
+    rule: "Q20",
+    name: "PostgreSQL lets an older worker purge what is held",
+    changes: [
+      {
+        file: "src/stores/postgres/operator-functions.ts",
+        from: "create or replace function ${s}.purge_1(",
+        to: "create function ${s}.purge_0(",
+      },
+    ],
+    killers: [{ file: "test/postgres/migrations.test.ts", title: "C-20 Q20" }],
+  },
+  {
+    rule: "C-20",
     name: "a worker purges runs of a workflow that are kept longer by its own times",
     changes: [{ file: "src/core/retention.ts", from: "...(except.length > 0 && { except })", to: "" }],
     killers: [{ file: HOLDS, title: "C-20 every worker keeps to what the workflows say" }],

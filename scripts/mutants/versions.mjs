@@ -1,4 +1,5 @@
-// Versions and adopted state (P34, P10, RW1 to RW3, VK1 to VK3, FR1, FR2; decision 0019).
+// Versions and adopted state (P34, P10, RW1 to RW3, VK1 to VK3, FR1, FR2; decision 0019), and what older builds do with what newer ones write (DM1 to
+// DM3; decision 0003).
 
 const MISMATCH = "test/behaviour/version-mismatch.test.ts";
 const REWRITE = "test/behaviour/rewrite.test.ts";
@@ -6,6 +7,7 @@ const REWRITE = "test/behaviour/rewrite.test.ts";
 /** What does not depend on the store is shown on the fastest. */
 const inMismatch = (title) => [{ file: MISMATCH, title }];
 const inRewrite = (title) => [{ file: REWRITE, title: `rewriting on memory ${title}` }];
+const inDemands = (title) => [{ file: "test/behaviour/demands.test.ts", title }];
 const inCase = (store, title) => ({ file: "test/stores.test.ts", title: `${store} store ${title}` });
 
 export const versionMutants = [
@@ -170,5 +172,91 @@ export const versionMutants = [
       },
     ],
     killers: [inCase("memory", "P34 names")],
+  },
+  {
+    rule: "DM1",
+    name: "a demand that is not known is taken for a mark",
+    changes: [
+      {
+        file: "src/core/demands.ts",
+        from: "if (!isDemand(key) || isKnownDemand(key)) return;",
+        to: "if (key !== '') return;",
+      },
+    ],
+    killers: inDemands("on memory I23 DM1"),
+  },
+  {
+    rule: "DM1",
+    name: "a run with a demand that is not known is parked as a damaged one",
+    changes: [{ file: "src/worker/load-run.ts", from: " ?? parkedForNewer(run, error)", to: "" }],
+    killers: inDemands("on memory I23 DM1"),
+  },
+  {
+    rule: "DM1",
+    name: "a run with a demand that is not known is forked",
+    changes: [
+      {
+        file: "src/client/fork.ts",
+        from: "  for (const entry of stored) assertUnderstood(row.id, entry.seq, openKey(codec, entry));\n",
+        to: "",
+      },
+    ],
+    killers: inDemands("on memory I23 DM1"),
+  },
+  {
+    rule: "DM2",
+    name: "a dry fork does not demand anything",
+    changes: [
+      {
+        file: "src/client/fork.ts",
+        from: 'else draft.append(now, "run.forked", DRY,',
+        to: 'else draft.append(now, "run.forked", null,',
+      },
+    ],
+    killers: inDemands("on memory I23 X-25 DM3"),
+  },
+  {
+    rule: "DM2",
+    name: "a run below a dry one does not demand anything",
+    changes: [{ file: "src/core/issue.ts", from: "pass.dry === null ? null : DRY", to: "null" }],
+    killers: inDemands("on memory I23 X-25 DM3"),
+  },
+  {
+    rule: "DM2",
+    name: "a run in the place of a dry one does not demand anything",
+    changes: [{ file: "src/client/fresh.ts", from: "effects === null ? null : DRY", to: "null" }],
+    killers: inDemands("I23 X-25 DM2"),
+  },
+  {
+    rule: "DM3",
+    name: "what an older worker took for damaged stays parked",
+    changes: [
+      { file: "src/worker/version-keeper.ts", from: 'if (name !== "corrupted_journal" ||', to: 'if (name !== "" ||' },
+    ],
+    killers: inDemands("on memory I23 X-25 DM3"),
+  },
+  {
+    rule: "DM3",
+    name: "a demand that is damaged is taken up again and again",
+    changes: [
+      {
+        file: "src/worker/version-keeper.ts",
+        from: "if (isIt && opensHere(ports.host, ports.codec, run, entry, before)) return",
+        to: "if (isIt) return",
+      },
+    ],
+    killers: inDemands("I23 DM3 one whose demand"),
+  },
+  {
+    rule: "DM3",
+    name: "a decision about an earlier park is left for a later one",
+    changes: [
+      {
+        file: "src/worker/load-run.ts",
+        from: 'if (row.kind === "decision" && row.name === name && row.id !== id)',
+        to: 'if (row.kind === "decision" && row.id === "")',
+      },
+    ],
+    killers: inDemands("on memory I23 X-25 DM3"),
   },
 ];

@@ -45,6 +45,7 @@ export type ErrorCode =
   | "link_refused"
   | "mailbox_full"
   | "max_retries_exceeded"
+  | "newer_journal"
   | "newer_schema"
   | "no_progress"
   | "not_a_store"

@@ -44,6 +44,7 @@ const BY_ERROR: Partial<Record<ErrorCode, ExitCode>> = {
   storage_unavailable: EXIT.unavailable,
   not_a_store: EXIT.unavailable,
   newer_schema: EXIT.unavailable,
+  newer_journal: EXIT.unavailable,
   sqlite_too_old: EXIT.unavailable,
   corrupted_journal: EXIT.unavailable,
   journal_entry_missing: EXIT.unavailable,

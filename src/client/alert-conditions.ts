@@ -44,6 +44,7 @@ const OF_REASON: Readonly<Partial<Record<ParkReason, AlertKind>>> = {
   commit_refused: "parked_run",
   secret_missing: "parked_run",
   key_missing: "parked_run",
+  newer_journal: "parked_run",
 };
 
 /** `null` for a park that is part of the business, such as a phase that waits for its gate. */

@@ -4,7 +4,7 @@
 import { formatMs } from "../base/duration.ts";
 import { checksum } from "../core/checksum.ts";
 import type { StoredEntry } from "../core/journal.ts";
-import type { OrphanRow, RunRow, Store, StoreReport } from "../core/store.ts";
+import type { OrphanRow, RunRow, Store, StoreReport, WaitRow } from "../core/store.ts";
 import { isTerminal, RUN_STATES, type RunState } from "../core/transition.ts";
 import { isHandled } from "../stores/version-line.ts";
 import { nodeHost } from "../worker/node-host.ts";
@@ -80,6 +80,7 @@ export async function doctor(store: Store, options: DoctorOptions = {}): Promise
     ...workers.flatMap(workerFinding),
     ...orphans.map(orphanFinding),
     ...stranded.map(strandedFinding),
+    ...newerFinding(await store.waits({ kind: "decision", name: "newer_journal", limit: MAX_NEWER })),
     ...journals.faults.map(({ message }): Finding => ({ severity: "fault", about: "journals", message })),
   ];
   const isHealthy = findings.every(({ severity }) => severity !== "fault");
@@ -186,6 +187,17 @@ function strandedFinding({ workflow, version, runs, example }: StrandedRuns): Fi
     `${countOf(runs, "unfinished run")} of ${workflow} ${version}: no live worker can take ${runs === 1 ? "it" : "them"} (for example ${example}). ` +
     `Start a worker that has ${neededVersion(workflow, version)}.`;
   return { severity: "fault", about: "stranded", message };
+}
+
+/** So many runs are counted that wait for a newer worker. */
+const MAX_NEWER = 1000;
+
+function newerFinding(waits: readonly WaitRow[]): Finding[] {
+  const [first] = waits;
+  if (first === undefined) return [];
+  const many = waits.length < MAX_NEWER ? countOf(waits.length, "run") : `${countOf(MAX_NEWER, "run")} or more`;
+  const message = `${many} (for example ${first.run}): a newer Pawl has written what workers here do not know. Upgrade them; the runs then go on by themselves.`;
+  return [{ severity: "fault", about: "workers", message }];
 }
 
 /** What a worker must carry to take a run of this version. */

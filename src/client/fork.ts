@@ -11,6 +11,7 @@ import { budgetsOfCopy } from "../core/budget.ts";
 import type { CallbackEnded, CallbackOpened } from "../core/callback.ts";
 import { CALLBACK_SPACE, callbackId, callbackWait } from "../core/callbacks.ts";
 import type { Cost } from "../core/context.ts";
+import { assertUnderstood, DRY } from "../core/demands.ts";
 import { Draft } from "../core/draft.ts";
 import { dryPolicyIn } from "../core/dry.ts";
 import type { Host } from "../core/host.ts";
@@ -35,7 +36,7 @@ import { entryKind } from "../core/journal.ts";
 import { generationSeed } from "../core/seeds.ts";
 import type { NewRun, RunCommit, RunRow, Store } from "../core/store.ts";
 import { UNDO_SUFFIX } from "../core/undoable-call.ts";
-import { assertSound, openEntry, sealValue } from "../core/values.ts";
+import { assertSound, openEntry, openKey, sealValue } from "../core/values.ts";
 import { copyOutcomes } from "./fork-effects.ts";
 
 export interface ForkPorts {
@@ -63,6 +64,8 @@ export function soundStart(
 ): Entry[] {
   const entries: Entry[] = [];
   let previous: StoredEntry | null = null;
+  // Also behind the point: what comes of a dry run is dry, and so may be what this build does not know.
+  for (const entry of stored) assertUnderstood(row.id, entry.seq, openKey(codec, entry));
   try {
     for (const entry of stored) {
       const isNext = entry.seq === (previous === null ? 0 : previous.seq + 1);
@@ -188,7 +191,8 @@ export async function forkCommit(
   // Nothing is done with them here: they may be looked at.
   const leaves = effects === null ? await shareApprovals(draft, prefix, source.id, ports) : [];
   const forked: Forked = { from: source.id, at: point.at, seed: id, ...(leaves.length > 0 && { leaves }) };
-  draft.append(now, "run.forked", null, { ...forked, ...(effects !== null && { effects }) } satisfies Forked);
+  if (effects === null) draft.append(now, "run.forked", null, forked);
+  else draft.append(now, "run.forked", DRY, { ...forked, effects } satisfies Forked);
   if (effects !== null) copyOutcomes(draft, journal, point.at, now);
   return draft.take().commit;
 }
@@ -352,7 +356,7 @@ async function restartChild(draft: Draft, entry: Entry, how: Inheritance): Promi
   const begun = new Draft(child, { head: 0, hash: child, at: 0 }, host, codec);
   const budgets = copied(started, how, { from: old.child, to: child });
   const dry = ports.effects === null ? {} : { effects: ports.effects };
-  begun.append(now, "run.started", null, {
+  begun.append(now, "run.started", ports.effects === null ? null : DRY, {
     ...started,
     seed: child,
     deadline,

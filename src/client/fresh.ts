@@ -4,6 +4,7 @@
 //   FR1. The end of the old run and the new run are one commit: there is never work for both, nor for none.
 //   FR2. The start key follows in a second commit. Until then, whoever starts with it is led from the old run to the new one.
 import { PawlError } from "../base/errors.ts";
+import { DRY } from "../core/demands.ts";
 import { Draft } from "../core/draft.ts";
 import { dryPolicyIn } from "../core/dry.ts";
 import { cancelWithoutBody } from "../core/endings.ts";
@@ -122,7 +123,7 @@ function newRun(
     ...(workflow !== null && pinned(workflow.definition)),
     ...(effects !== null && { effects }),
   };
-  draft.append(now, "run.started", null, started);
+  draft.append(now, "run.started", effects === null ? null : DRY, started);
   const [entry] = draft.take().commit.entries;
   if (entry === undefined) throw new Error("a draft gives back what was appended");
   return { run, create, entry };

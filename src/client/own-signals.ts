@@ -23,8 +23,11 @@ export function assertSignalName(name: unknown): asserts name is string {
   );
 }
 
-/** Votes, answers, ends of children and choices are messages, too, and a second message of one id is not delivered. */
-const OWN_IDS = /^(approval|callback|child):|^decision-\d+$|^pawl\./;
+/**
+ * Votes, answers, ends of children, choices and what is said about phases are messages, too, and a second message of one id is not delivered. Some of them
+ * are signals themselves: it would not help to tell ids apart by kind.
+ */
+const OWN_IDS = /^(approval|callback|child):|^(advance|block|manual)-\d+-|^decision-\d+$|^pawl\./;
 
 /** Whether a signal may have this id: with that of another message, it would take its place. */
 export function assertSignalId(id: unknown): asserts id is string {

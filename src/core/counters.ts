@@ -20,7 +20,10 @@ export function counterKey({ key, of }: Pick<CounterChange, "key" | "of">): stri
   return of === undefined ? key : `${countersOf(of)}${key}`;
 }
 
+/** What the keys of all counters that belong to runs begin with. */
+export const OF_RUNS = "of/";
+
 /** What the keys of all counters that belong to a run begin with. */
 export function countersOf(run: string): string {
-  return `of/${run}/`;
+  return `${OF_RUNS}${run}/`;
 }

@@ -1,5 +1,6 @@
 // The shape of entries
 // What an entry's payload must look like for replay to trust it. A checksum proves that a row is what was written, not that it makes sense.
+import { isDemand } from "./demands.ts";
 import { type Entry, isKnownType } from "./journal.ts";
 
 type Check = (payload: Record<string, unknown>) => boolean;
@@ -50,7 +51,8 @@ export function isWellFormed(entry: Entry): boolean {
   const { type, key, payload, seq } = entry;
   if ((seq === 0) !== (type === "run.started")) return false;
   if (!isKnownType(type)) return true;
-  if (KEYED.test(type) !== (key !== null) && type !== "state.patched" && type !== "patched") return false;
+  const isKeyed = key !== null && !isDemand(key);
+  if (KEYED.test(type) !== isKeyed && type !== "state.patched" && type !== "patched") return false;
   if (type === "step.started") return payload === null || (isRecord(payload) && isNumber(payload["attempt"]));
   if (type === "timer.fired") return payload === null || (isRecord(payload) && payload["wait"] === true);
   const check = SHAPES.get(type);

@@ -6,6 +6,7 @@ import { budgetPlan, budgetsFor } from "./budget.ts";
 import type { Call, ChildCall, StepCall } from "./call.ts";
 import type { CallbackOpened } from "./callback.ts";
 import { adoptCallback, recordCallback } from "./callbacks.ts";
+import { DRY } from "./demands.ts";
 import { Draft } from "./draft.ts";
 import type { Host } from "./host.ts";
 import type { CallType, ChildStarted, Entry, RunStarted, SignalAwaited, StepStarted, TimerSet } from "./journal.ts";
@@ -143,7 +144,7 @@ function firstEntry(pass: Pass, call: ChildCall, create: NewRun, at: number) {
     ...pinned(call.spec.workflow.definition),
     ...(pass.dry !== null && { effects: pass.dry.policy }),
   };
-  draft.append(at, "run.started", null, started);
+  draft.append(at, "run.started", pass.dry === null ? null : DRY, started);
   const [entry] = draft.take().commit.entries;
   if (entry === undefined) throw new Error("a draft gives back what was appended");
   return entry;

@@ -280,6 +280,7 @@ export type ParkReason =
   | "invalid_state_document"
   | "key_missing"
   | "migration_pending"
+  | "newer_journal"
   | "output_missing"
   | "phase_blocked"
   | "poisoned"
@@ -327,7 +328,7 @@ const KIND: ReadonlyMap<string, "call" | "outcome" | "note" | "mark" | "end"> = 
   ...ENDS.map((type) => [type, "end"] as const),
 ]);
 
-/** Whether this version has a meaning for entries of that type. A later one may write others: they are marks here (I23). */
+/** Whether this version has a meaning for entries of that type. A later one may write others: they are marks here (I23), unless they demand more (DM1). */
 export function isKnownType(type: string): boolean {
   return KIND.has(type);
 }

@@ -4,6 +4,7 @@ import type { Codec, FieldAddress } from "../base/envelope.ts";
 import { hasCode, messageOf, PawlError, readProperty } from "../base/errors.ts";
 import { keyMissing, keyOf } from "../base/sealed-text.ts";
 import { checksum } from "./checksum.ts";
+import { assertUnderstood } from "./demands.ts";
 import { encodePayload, encodeRecord } from "./draft.ts";
 import { isWellFormed } from "./entry-shape.ts";
 import type { Host } from "./host.ts";
@@ -89,16 +90,38 @@ export function assertSound(
   if (sum !== entry.hash || isReplaced) throw damaged(id, entry);
 }
 
+/** What another process can open as it is. */
+const LEFT_TO_OTHERS = ["key_missing", "newer_journal"] as const;
+
 /** A checksum proves that a row is what was written, not that it can be read or makes sense. */
 function openSound(codec: Codec, run: string, entry: StoredEntry): Entry {
   let opened: Entry;
   try {
+    // Before its payload, which may be of a kind that is not known here either.
+    assertUnderstood(run, entry.seq, openKey(codec, entry));
     opened = openEntry(codec, run, entry);
   } catch (cause) {
-    throw hasCode(cause, "key_missing") ? cause : malformed(run, entry, cause);
+    throw LEFT_TO_OTHERS.some((code) => hasCode(cause, code)) ? cause : malformed(run, entry, cause);
   }
   if (!isWellFormed(opened)) throw malformed(run, entry);
   return opened;
+}
+
+/** Whether this build can open an entry that another one has found damaged. `previous`: the one before it. */
+export function opensHere(
+  host: Host,
+  codec: Codec,
+  run: string,
+  entry: StoredEntry,
+  previous: StoredEntry | undefined,
+): boolean {
+  try {
+    assertSound(host, { id: run, head: 0, headHash: "" }, entry, previous?.hash ?? run);
+    openSound(codec, run, entry);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function missing(run: string, seq: number): PawlError {

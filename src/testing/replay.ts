@@ -8,6 +8,7 @@ import { jsonCodec } from "../base/envelope.ts";
 import { messageOf, PawlError } from "../base/errors.ts";
 import { REDACTED_TEXT } from "../base/redacted.ts";
 import { damaged, type ExportedRun, readExport } from "../client/export.ts";
+import { assertUnderstood } from "../core/demands.ts";
 import { describeEntry } from "../core/divergence.ts";
 import { Draft } from "../core/draft.ts";
 import { cancelWithoutBody } from "../core/endings.ts";
@@ -136,6 +137,7 @@ class Replayed {
       const path = `entries[${index}].value`;
       const name = `The value of ${entry.type}${entry.key === null ? "" : ` "${entry.key}"`} (entry ${entry.seq})`;
       let opened: Entry;
+      assertUnderstood(this.#run.run.id, entry.seq, entry.key);
       try {
         opened = { ...entry, payload: this.#redacted.open(value, name) };
       } catch (cause) {

@@ -4,6 +4,7 @@ import { readCancel } from "../base/cancel-text.ts";
 import { messageOf, PawlError, readProperty } from "../base/errors.ts";
 import { withoutOldCheckpoints } from "../core/checkpoints.ts";
 import { leftUndone } from "../core/compensation.ts";
+import { parkedForNewer } from "../core/demands.ts";
 import { type Chain, Draft } from "../core/draft.ts";
 import { cancelError, cancelWithoutBody, parkFields, recordableCancel, writePark } from "../core/endings.ts";
 import { needsOf } from "../core/flow-control.ts";
@@ -167,9 +168,9 @@ type Decision = { readonly row: InboxRow } & ReturnType<typeof readMail>;
 /** Decided later, when replay has reached the steps in question. */
 const ABOUT_STEPS: readonly string[] = ["unknown_outcome", "budget_exceeded"];
 
-/** What a person has said about an open park. */
+/** What a person has said about an open park: the last word, since there is one for each park, and it may have been parked again before anybody read it. */
 function decisionOf(claimed: ClaimedRun, ports: PassPorts, wasParked: Parked | null): Decision | undefined {
-  const row = claimed.inbox.find(({ kind }) => kind === "decision");
+  const row = claimed.inbox.findLast(({ kind }) => kind === "decision");
   if (row === undefined || wasParked === null) return undefined;
   if (ABOUT_STEPS.includes(wasParked.reason)) return { row, value: null };
   return { row, ...readMail(ports.codec, claimed.run, row) };
@@ -248,7 +249,12 @@ function passOf(
     ports,
   );
   // A park is over once a person says "retry"; one about steps has no value here yet.
-  if (decision?.error === undefined && decision?.value != null) pass.resolved(decision.row, decision.value as Resolved);
+  if (decision?.error !== undefined || decision?.value == null) return pass;
+  // Those about earlier parks of the kind are used up with it: the next park must not be over by one of them.
+  const { id, name } = decision.row;
+  for (const row of inbox)
+    if (row.kind === "decision" && row.name === name && row.id !== id) pass.mailbox.consume(row, draft);
+  pass.resolved(decision.row, decision.value as Resolved);
   return pass;
 }
 
@@ -314,8 +320,8 @@ export function parkRefused(claimed: ClaimedRun, ports: PassPorts, error: unknow
 }
 
 function corrupted(run: string, error: unknown): Parked {
-  const forKey = parkedForKey(run, error);
-  if (forKey !== null) return forKey;
+  const forOthers = parkedForKey(run, error) ?? parkedForNewer(run, error);
+  if (forOthers !== null) return forOthers;
   const message = messageOf(error);
   const fields = readProperty(error, "fields");
   return {

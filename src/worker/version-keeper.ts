@@ -1,12 +1,13 @@
 // The version keeper
 // Looks after runs whose version no worker has: parks them for somebody to decide, takes up parked ones whose version is back, and migrates those
-// that somebody wants migrated. Runs that wait for a key which this worker has are taken up, too.
+// that somebody wants migrated. Runs that wait for a key which this worker has, or for a build that understands them, are taken up, too.
 //
 //   VK1. A version counts as missing only after this worker has found no live worker for it for a whole grace time: a rolling deployment is no
 //        mismatch. What it has seen is forgotten with the process.
 //   VK2. Only runs that nobody owns are written to, each in one commit, by whoever has taken it (P18, P19).
 //   VK3. No code of another version is called but migrations, and those only if somebody has decided so.
 import { messageOf, PawlError } from "../base/errors.ts";
+import { isKnownDemand } from "../core/demands.ts";
 import { Draft, encodeRecord } from "../core/draft.ts";
 import { writePark } from "../core/endings.ts";
 import type { Entry, Parked, Resolved } from "../core/journal.ts";
@@ -18,7 +19,7 @@ import { pinned } from "../core/pins.ts";
 import { rewriteCommit } from "../core/rewrite.ts";
 import { validateNow } from "../core/schema.ts";
 import type { ClaimedRun, RunCommit, Store, UnclaimedRow, WaitRow } from "../core/store.ts";
-import { openJournal } from "../core/values.ts";
+import { openJournal, openKey, opensHere } from "../core/values.ts";
 import { isHandled } from "../core/version-line.ts";
 import { type Mismatch, parkedMismatch } from "../core/version-mismatch.ts";
 import { openPark } from "./load-run.ts";
@@ -38,6 +39,8 @@ export class VersionKeeper {
   readonly #parts: VersionKeeperParts;
   /** Since when no live worker was found for a version of a workflow, on the lease clock. */
   readonly #missingSince = new Map<string, number>();
+  /** Entries that nobody can open, by run and position: looked at once. */
+  readonly #damaged = new Set<string>();
   #lookedAt = Number.NEGATIVE_INFINITY;
   /** Where the last look at parked runs has ended, if there were more than one look takes. */
   #after: Pick<WaitRow, "run" | "key"> | null = null;
@@ -121,6 +124,7 @@ export class VersionKeeper {
       if (wait.name === "migration_pending") await this.#migratePending(wait);
       else if (this.#canGoOn(wait)) await this.#takeUp(wait.run, { choice: "old", value: WITH_DEFINITION });
       else if (this.#hasKey(wait)) await this.#takeUp(wait.run, { choice: "retry", value: WITH_KEY });
+      else if (await this.#understands(wait)) await this.#takeUp(wait.run, { choice: "retry", value: NEWER });
     }
   }
 
@@ -138,6 +142,22 @@ export class VersionKeeper {
   #hasKey({ name, detail }: WaitRow): boolean {
     const { key } = detailOf(detail);
     return name === "key_missing" && key !== null && this.#parts.ports.codec.holds?.(key) === true;
+  }
+
+  /** Another build could not follow its journal, and this one can: that build has said so, or has taken the entry for damaged (DM3). */
+  async #understands({ run, name, detail }: WaitRow): Promise<boolean> {
+    const { store, ports } = this.#parts;
+    const { demand, seq } = detailOf(detail);
+    if (name === "newer_journal") return isKnownDemand(demand);
+    if (name !== "corrupted_journal" || seq === null || this.#damaged.has(`${run} ${seq}`)) return false;
+    const entries = await store.journal(run, { from: Math.max(0, seq - 1), limit: 2 });
+    const entry = entries.find((one) => one.seq === seq);
+    const before = entries.find((one) => one.seq === seq - 1);
+    // One that is damaged indeed would be parked again, each time.
+    const isIt = entry !== undefined && isKnownDemand(openKey(ports.codec, entry));
+    if (isIt && opensHere(ports.host, ports.codec, run, entry, before)) return true;
+    this.#damaged.add(`${run} ${seq}`);
+    return false;
   }
 
   /** As if somebody had decided so; whoever has decided before is first. */
@@ -229,23 +249,34 @@ function nameOf({ workflow, version }: UnclaimedRow): string {
 
 const WITH_DEFINITION = { by: "a worker that has its definition" };
 const WITH_KEY = { by: "a worker that has its key" };
+const NEWER = { by: "a newer worker" };
 
 interface ParkDetail {
   readonly saved: string | null;
   readonly version: string | null;
   readonly by: string | null;
   readonly key: string | null;
+  readonly demand: string | null;
+  readonly seq: number | null;
 }
+
+const NO_DETAIL: ParkDetail = { saved: null, version: null, by: null, key: null, demand: null, seq: null };
 
 /** What a wait says of its park; nothing where that cannot be read. */
 function detailOf(text: string | null): ParkDetail {
-  const textAt = (record: Record<string, unknown>, key: string) =>
-    typeof record[key] === "string" ? (record[key] as string) : null;
   try {
     const { detail } = JSON.parse(text ?? "null") as { readonly detail: Record<string, unknown> };
-    const [saved, version] = [textAt(detail, "saved"), textAt(detail, "version")];
-    return { saved, version, by: textAt(detail, "by"), key: textAt(detail, "key") };
+    const textAt = (key: string) => (typeof detail[key] === "string" ? (detail[key] as string) : null);
+    const { seq } = detail;
+    return {
+      saved: textAt("saved"),
+      version: textAt("version"),
+      by: textAt("by"),
+      key: textAt("key"),
+      demand: textAt("demand"),
+      seq: typeof seq === "number" ? seq : null,
+    };
   } catch {
-    return { saved: null, version: null, by: null, key: null };
+    return NO_DETAIL;
   }
 }

@@ -2,8 +2,9 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { manualClock } from "../../src/base/clock.ts";
+import { Pawl } from "../../src/client/pawl.ts";
 import { fileStore } from "../../src/stores/file/file-store.ts";
 import {
   appending,
@@ -92,6 +93,27 @@ describe("one owner", () => {
     writeFileSync(join(path, "mail", letter), saved);
     expect((await store.owned("w1", { news: true }))[0]).toMatchObject({ wake: 1, inbox: [{ id: "m1" }] });
     expect(await other.deliver(signal("r1", "m1"))).toBe("duplicate");
+  });
+
+  it("Q5 I15 a signal with the id of a vote, an answer, an end or a choice is refused before a letter is written", async () => {
+    const path = newFolder();
+    const store = await working(path);
+    await apply(store, creation("r1", { claimed: true }));
+    const beside = await Pawl.open(await open(path), { handleSignals: false });
+    onTestFinished(() => beside.close());
+    for (const id of [
+      "approval:a",
+      "callback:c",
+      "child:r2",
+      "decision-3",
+      "advance-1-9",
+      "block-1-9",
+      "manual-1-9-end",
+    ])
+      await expect(beside.signal("r1", "noise", null, { id })).rejects.toMatchObject({ code: "invalid_name" });
+    expect(existsSync(join(path, "mail"))).toBe(false);
+    await beside.signal("r1", "noise", null, { id: "mine" });
+    expect(readdirSync(join(path, "mail"))).toHaveLength(1);
   });
 
   it("P5 P18 a letter that was acknowledged comes before whatever the owner does next", async () => {

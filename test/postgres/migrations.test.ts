@@ -8,7 +8,7 @@ import { migrate } from "../../src/stores/postgres/migrate.ts";
 import type { PgPool } from "../../src/stores/postgres/pooled-client.ts";
 import { postgresStore } from "../../src/stores/postgres/postgres-store.ts";
 import { LATEST_SCHEMA, MIGRATIONS, type Migration } from "../../src/stores/postgres/schema.ts";
-import { apply, creation, newWorker } from "../../src/testing/store-cases/case.ts";
+import { apply, creation, ending, newWorker } from "../../src/testing/store-cases/case.ts";
 
 const PATIENCE = { timeout: 20_000 };
 
@@ -235,5 +235,21 @@ it("a database whose isolation would freeze what a commit sees is refused, with 
   url.password = "secret";
   const store = postgresStore(url.href, { schema: newSchema() });
   await expect(store.open()).rejects.toMatchObject({ message: expect.stringContaining('needs "read committed"') });
+  await store.close();
+});
+
+it("C-20 Q20 what is held outlives the purge that workers of an older release call", async () => {
+  const schema = newSchema();
+  const store = postgresStore(inject("postgresUrl"), { schema });
+  await store.open();
+  await store.register(newWorker("w1"));
+  for (const run of ["a", "held"]) {
+    await apply(store, creation(run, { claimed: true, tags: ["vip"] }));
+    await apply(store, ending(run, 1));
+  }
+  await store.hold("held", { who: "ada", why: "complaint 4711" });
+  const { rows } = await admin.query({ text: `select ${schema}.purge_1(9e15, 9e15, 9, null) as gone` });
+  expect([Number(rows[0]?.["gone"]), (await store.runs({ limit: 9 })).map(({ id }) => id)]).toEqual([1, ["held"]]);
+  expect(await store.journal("held")).toHaveLength(2);
   await store.close();
 });

@@ -124,6 +124,7 @@ it("Q3 Q5 I15 a signal cannot take the place of a vote, nor can anybody start wh
     return [response.status, ((await response.json()) as Failed).error.code];
   };
   const ids = [`approval:${approval}`, `callback:${asking}`, `child:${asking}`, "decision-3", "pawl.x"];
+  ids.push("advance-1-9", "block-1-9", "manual-1-9-end");
   for (const id of ids)
     expect(await refused(`POST /api/runs/${asking}/signal`, { name: "noise", id })).toEqual([400, "invalid_name"]);
   expect(await refused("POST /api/runs", { workflow: "pawl.notify", input: { summary: "lunch" } })).toEqual([

@@ -1,6 +1,6 @@
 // Writing a run's part, once its conditions hold.
 import { PawlError } from "../../base/errors.ts";
-import { counterKey } from "../../core/counters.ts";
+import { counterKey, OF_RUNS } from "../../core/counters.ts";
 import type { StoredEntry } from "../../core/journal.ts";
 import type { CounterChange, NewChild, NewRun, RowPatch, RunCommit, WaitChange } from "../../core/store.ts";
 import { counted } from "../counters.ts";
@@ -157,8 +157,10 @@ function count(db: Connection, n: number, change: CounterChange): void {
 }
 
 function setCounter(db: Connection, key: string, value: number): void {
-  if (value > 0) db.run(SET_COUNTER, key, value);
-  else db.run(DELETE_COUNTER, key);
+  if (value > 0) return void db.run(SET_COUNTER, key, value);
+  // One of a run that is held is deleted only as nothing: by that it is told from a purge (schema 6).
+  if (key.startsWith(OF_RUNS)) db.run(SET_COUNTER, key, 0);
+  db.run(DELETE_COUNTER, key);
 }
 
 // The order here is the order of the values; a column that a patch does not name keeps its value.

@@ -242,6 +242,28 @@ export const MIGRATIONS: readonly Migration[] = [
       create index runs_counted on runs (workflow, state);
     `,
   },
+  {
+    // A process of an older release that has had the file open goes on, and its purges do not look at holds: what is held does not go with them, and all
+    // else does. Nothing but a purge deletes from these tables, except counters that have come down to nothing.
+    version: 6,
+    sql: `
+      create trigger kept_runs before delete on runs when exists (select 1 from kept where run = old.n)
+        begin select raise(ignore); end;
+      create trigger kept_journal before delete on journal when exists (select 1 from kept where run = old.run)
+        begin select raise(ignore); end;
+      create trigger kept_state before delete on state when exists (select 1 from kept where run = old.run)
+        begin select raise(ignore); end;
+      create trigger kept_keys before delete on keys when exists (select 1 from kept where run = old.run)
+        begin select raise(ignore); end;
+      create trigger kept_tags before delete on tags when exists (select 1 from kept where run = old.run)
+        begin select raise(ignore); end;
+      create trigger kept_chunks before delete on chunks when exists (select 1 from kept where run = old.run)
+        begin select raise(ignore); end;
+      create trigger kept_counters before delete on counters when old.value <> 0 and old.key glob 'of/*' and exists (
+          select 1 from runs join kept on kept.run = runs.n where runs.id = substr(old.key, 4, instr(substr(old.key, 4), '/') - 1))
+        begin select raise(ignore); end;
+    `,
+  },
 ];
 
 export const LATEST_SCHEMA: number = MIGRATIONS.at(-1)?.version ?? 0;

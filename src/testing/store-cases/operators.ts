@@ -61,6 +61,8 @@ export const operatorCases: readonly StoreCase[] = [
       clock.advance(1000);
       assert.deepEqual(await store.hold("b", { who: "bob", why: "another" }), hold);
       assert.equal(await purged(store), "b");
+      // It takes no place of another either, nor is it counted as gone.
+      assert.equal(await store.purge({ succeededBefore: 9e15, failedBefore: 9e15, limit: 1 }), 0);
       assert.deepEqual(await store.holds({ limit: 9 }), [hold]);
       assert.deepEqual(await store.releaseHold("b"), hold);
       assert.equal(await store.releaseHold("b"), null);
