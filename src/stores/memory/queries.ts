@@ -67,12 +67,13 @@ function textsOf({ id, workflow, key, tags }: RunRow): string[] {
   return [id, workflow, ...(key === null ? [] : [key]), ...tags];
 }
 
-/** Versions by line and patch, runs by age. */
+/** Workflows as they are asked for, or else by name; versions by line and patch, runs by age. */
 export function listUnclaimed(tables: Tables, { workflows, limit }: UnclaimedQuery): UnclaimedRow[] {
   const free = [...tables.runs.values()].sort(inCreationOrder).filter((run) => {
     return run.row.owner === null && run.row.state !== "parked" && !isOver(run);
   });
-  return [...new Set(workflows)].flatMap((workflow) => {
+  const meant = workflows ?? free.map(({ row }) => row.workflow).sort(byText);
+  return [...new Set(meant)].flatMap((workflow) => {
     const versions = new Map<string, string[]>();
     for (const { row } of free)
       if (row.workflow === workflow) versions.set(row.version, [...(versions.get(row.version) ?? []), row.id]);
