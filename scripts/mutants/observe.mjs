@@ -197,7 +197,13 @@ export const observeMutants = [
   {
     rule: "S2-108",
     name: "the end of a storm is kept to itself",
-    changes: [{ file: "src/client/alert-watch.ts", from: "this.#loud.has(workflow) || ", to: "" }],
+    changes: [
+      {
+        file: "src/client/alert-watch.ts",
+        from: "filter(([, { workflow }]) => this.#loud.has(workflow))",
+        to: "filter(([, { workflow }]) => (counts.get(workflow) ?? 0) >= least)",
+      },
+    ],
     killers: inBounds("S2-108 the end of a storm"),
   },
   {

@@ -37,7 +37,9 @@ export const operatorMutants = [
   {
     rule: "C-20",
     name: "a worker purges runs of a workflow that are kept longer by its own times",
-    changes: [{ file: "src/core/retention.ts", from: "{ ...endedBefore(usual, now), except }", to: "endedBefore(usual, now)" }],
+    changes: [
+      { file: "src/core/retention.ts", from: "{ ...endedBefore(usual, now), except }", to: "endedBefore(usual, now)" },
+    ],
     killers: [{ file: HOLDS, title: "C-20 every worker keeps to what the workflows say" }],
   },
   {

@@ -54,7 +54,7 @@ export class AlertWatch {
   readonly #look: Loop;
   #reports: Report[] = [];
   readonly #retries = new Map<string, RetriesReport>();
-  /** Workflows whose retries were reported, and when last: the rest of a storm belongs to it, however few they are. */
+  /** Workflows that were loud enough, and when last: the rest of a storm belongs to it, however few they are. */
   readonly #loud = new Map<string, number>();
   readonly #duplicates = new Map<string, DuplicatesReport>();
   /** What budgets may spend, by their run and unit. */
@@ -248,12 +248,9 @@ export class AlertWatch {
     }
     for (const [workflow, at] of this.#loud) if (this.#now - at >= retryStorm.perMs) this.#loud.delete(workflow);
     const least = Math.ceil(retryStorm.retries / QUIET_PART);
-    const isLoud = (workflow: string) => this.#loud.has(workflow) || (counts.get(workflow) ?? 0) >= least;
-    const loud = [...this.#retries].filter(([, { workflow }]) => isLoud(workflow));
-    for (const [slot, { workflow }] of loud) {
-      this.#retries.delete(slot);
-      this.#loud.set(workflow, this.#now);
-    }
+    for (const [workflow, count] of counts) if (count >= least) this.#loud.set(workflow, this.#now);
+    const loud = [...this.#retries].filter(([, { workflow }]) => this.#loud.has(workflow));
+    for (const [slot] of loud) this.#retries.delete(slot);
     return loud.map(([, report]) => report);
   }
 

@@ -86,10 +86,14 @@ async function newest(
 /** What the newest runs have come to, as many as one look for alerts goes through, without those that had ended by then. */
 export async function recentFacts(observation: Observation, endedBy: number): Promise<RunFacts[]> {
   const { rows } = await newest(observation.ports.store, {}, LIMITS.alertLook);
-  return factsOfAll(
-    observation,
-    rows.filter(({ endedAt }) => endedAt === null || endedAt >= endedBy),
-  );
+  let entries = 0;
+  const some = rows
+    .filter(({ endedAt }) => endedAt === null || endedAt >= endedBy)
+    .filter(({ head }) => {
+      entries += head;
+      return entries <= LIMITS.lookBackEntries;
+    });
+  return factsOfAll(observation, some);
 }
 
 async function factsOfAll(observation: Observation, rows: readonly RunRow[]): Promise<RunFacts[]> {

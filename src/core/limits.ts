@@ -85,6 +85,8 @@ export const LIMITS = {
   reportEveryMs: 1000,
   /** How far back a look for alerts goes through journals for what a process may have left untold. A day. */
   lookBackMs: 86_400_000,
+  /** How many entries it reads for that. */
+  lookBackEntries: 50_000,
   /** Open waits that one look for alerts goes through. */
   alertLook: 1000,
 } as const;
