@@ -73,7 +73,9 @@ export const operatorMutants = [
   {
     rule: "C-20",
     name: "a worker purges runs of a workflow that are kept longer by its own times",
-    changes: [{ file: "src/core/retention.ts", from: "...(except.length > 0 && { except })", to: "" }],
+    changes: [
+      { file: "src/core/retention.ts", from: "{ ...endedBefore(usual, now), except }", to: "endedBefore(usual, now)" },
+    ],
     killers: [{ file: HOLDS, title: "C-20 every worker keeps to what the workflows say" }],
   },
   {

@@ -8,8 +8,7 @@ import type { ApprovalRequested } from "../core/approval-request.ts";
 import type { Parked, ParkReason } from "../core/journal.ts";
 import { LIMITS } from "../core/limits.ts";
 import { isOwnWorkflow } from "../core/own-workflows.ts";
-import type { Store, WaitKind, WaitRow } from "../core/store.ts";
-import { isTerminal, RUN_STATES } from "../core/transition.ts";
+import type { Store, UnclaimedRow, WaitKind, WaitRow } from "../core/store.ts";
 import { openEntry } from "../core/values.ts";
 import { isHandled } from "../stores/version-line.ts";
 
@@ -92,7 +91,8 @@ export class Conditions {
     };
     const parks = await read(() => this.#waits("decision"), NOTHING);
     const approvals = stuckApproval === null ? NOTHING : await read(() => this.#waits("approval"), NOTHING);
-    const stranded = strandedRun === null ? NO_RUNS : await read(() => this.#stranded(strandedRun.afterMs), NO_RUNS);
+    const stranded =
+      strandedRun === null ? NO_RUNS : await read(() => this.#stranded(strandedRun.afterMs, faults), NO_RUNS);
     const conditions = [
       ...parks.waits.flatMap((wait) => parkCondition(wait) ?? []),
       ...(await this.#stuck(approvals.waits, faults)),
@@ -100,7 +100,7 @@ export class Conditions {
     ];
     const complete = [...LOOKED_FOR].filter((kind) => {
       if (kind === "stuck_approval") return approvals.isAll && faults.length === 0;
-      return parks.isAll && (kind !== "stranded_run" || stranded.isAll);
+      return parks.isAll && (kind !== "stranded_run" || (stranded.isAll && faults.length === 0));
     });
     return {
       conditions: conditions.filter(({ kind }) => isOn(this.#rules, kind)),
@@ -151,30 +151,40 @@ export class Conditions {
 
   // Runs that nobody can take
 
-  async #stranded(afterMs: number): Promise<{ readonly conditions: readonly Condition[]; readonly isAll: boolean }> {
-    const limit = LIMITS.alertLook;
-    const rows = await this.#store.runs({ states: UNFINISHED, limit });
+  /** Asked for by version: however many others there are, those that nobody can take are found. */
+  async #stranded(afterMs: number, faults: unknown[]): Promise<Runs> {
+    const rows = await this.#store.unclaimed({ limit: STRANDED_RUNS });
     const live = (await this.#store.workers()).filter(({ leaseLeftMs }) => leaseLeftMs > 0);
-    const since = this.#store.clock.now() - afterMs;
-    const groups = new Map<string, string[]>();
-    for (const { id, workflow, version, createdAt, readyAt } of rows) {
-      const isOld = Math.max(createdAt, readyAt ?? createdAt) <= since;
-      if (!isOld || isOwnWorkflow(workflow)) continue;
-      if (live.some(({ handles }) => isHandled(handles, workflow, version))) continue;
-      const key = JSON.stringify([workflow, version]);
-      groups.set(key, [...(groups.get(key) ?? []), id]);
+    const isTaken = ({ workflow, version }: UnclaimedRow) =>
+      isOwnWorkflow(workflow) || live.some(({ handles }) => isHandled(handles, workflow, version));
+    const conditions: Condition[] = [];
+    for (const row of rows.filter((one) => !isTaken(one))) {
+      const runs = await this.#oldOf(row, this.#store.clock.now() - afterMs, faults);
+      if (runs.length > 0) conditions.push(strandedCondition(row, runs));
     }
-    const conditions = [...groups].map(([key, runs]) => {
-      const [workflow = "", version = ""] = JSON.parse(key) as string[];
-      return strandedCondition(workflow, version, runs);
-    });
-    return { conditions, isAll: rows.length < limit };
+    return { conditions, isAll: true };
+  }
+
+  /** Those that have been there, or ready, since then. */
+  async #oldOf({ runs }: UnclaimedRow, since: number, faults: unknown[]): Promise<string[]> {
+    const old: string[] = [];
+    for (const id of runs) {
+      const row = await this.#store.run(id).catch((error: unknown) => void faults.push(error));
+      if (row != null && Math.max(row.createdAt, row.readyAt ?? row.createdAt) <= since) old.push(id);
+    }
+    return old;
   }
 }
 
-const UNFINISHED = RUN_STATES.filter((state) => !isTerminal(state) && state !== "parked");
+interface Runs {
+  readonly conditions: readonly Condition[];
+  readonly isAll: boolean;
+}
+
+/** Of one version, the oldest: more would tell nobody more. */
+const STRANDED_RUNS = 100;
 const NOTHING = { waits: [], isAll: true } as const;
-const NO_RUNS = { conditions: [], isAll: true } as const;
+const NO_RUNS: Runs = { conditions: [], isAll: true };
 
 function stuckCondition(wait: WaitRow, { at, name, expiresAt }: Times, level: number, now: number): Condition {
   const { run, workflow, name: approval } = wait;
@@ -190,14 +200,15 @@ function stuckCondition(wait: WaitRow, { at, name, expiresAt }: Times, level: nu
   };
 }
 
-function strandedCondition(workflow: string, version: string, runs: readonly string[]): Condition {
+function strandedCondition({ workflow, version }: UnclaimedRow, runs: readonly string[]): Condition {
+  const count = runs.length < STRANDED_RUNS ? String(runs.length) : `${STRANDED_RUNS} or more`;
   return {
     kind: "stranded_run",
     subject: `${workflow}@${version}`,
     level: 0,
     workflow,
     runs,
-    summary: `${runs.length} runs of ${workflow} ${version} wait, and no live worker can take them`,
+    summary: `${count} runs of ${workflow} ${version} wait, and no live worker can take them`,
     detail: { version, runs: runs.length },
   };
 }

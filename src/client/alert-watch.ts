@@ -4,9 +4,13 @@
 //   AW1. Nothing here makes a run wait: reports are gathered, and sent by themselves.
 //   AW2. It decides nothing about alerts: the same report from every worker fires once (AK2).
 //   AW3. A quiet store has no run of alerts: what is not worth a report is not reported.
+//   AW4. A process that keeps no alerts counts for itself, and tells what it has counted once in a while, and only if somebody is there to take it
+//        in: messages that nobody reads would only grow.
+//   AW5. One damaged row hides what is read with it, and nothing else: that is told once.
 import type { Clock } from "../base/clock.ts";
-import { messageOf } from "../base/errors.ts";
+import { hasCode, messageOf } from "../base/errors.ts";
 import {
+  ALERTS_WORKFLOW,
   type AlertKind,
   type Condition,
   type DuplicatesReport,
@@ -14,9 +18,8 @@ import {
   type Report,
   type RetriesReport,
 } from "../core/alert.ts";
-import { isActive } from "../core/alert-book.ts";
+import { isActive, type KnownEffect } from "../core/alert-book.ts";
 import { COUNTERS, fromCount } from "../core/budget.ts";
-import type { Log } from "../core/context.ts";
 import { countersOf } from "../core/counters.ts";
 import type { StoredEntry } from "../core/journal.ts";
 import { LIMITS } from "../core/limits.ts";
@@ -24,12 +27,18 @@ import type { ObservedRun } from "../core/observer.ts";
 import { isOwnWorkflow } from "../core/own-workflows.ts";
 import type { CounterChange, RunCommit } from "../core/store.ts";
 import { isTerminal } from "../core/transition.ts";
+import type { RunFacts } from "../observe/run-facts.ts";
+import type { KeptAlerts } from "../worker/alert-records.ts";
 import { Loop } from "../worker/loop.ts";
 import { Conditions, LOOKED_FOR, parkCondition } from "./alert-conditions.ts";
-import { type AlertsRunPorts, readAlerts, sendReports } from "./alerts-run.ts";
+import { type AlertReader, type AlertsRunPorts, sendReports } from "./alerts-run.ts";
 
 export interface AlertWatchPorts extends AlertsRunPorts {
-  readonly log: Log;
+  readonly reader: AlertReader;
+  /** Whether this process takes the run of the alerts. */
+  readonly isKeeper: boolean;
+  /** What the newest runs have come to that had not ended by then. */
+  factsSince(time: number): Promise<readonly RunFacts[]>;
   /** Of a workflow that this process has. */
   ownerOf(workflow: string, kind: AlertKind): string | null;
 }
@@ -45,6 +54,8 @@ export class AlertWatch {
   readonly #look: Loop;
   #reports: Report[] = [];
   readonly #retries = new Map<string, RetriesReport>();
+  /** Workflows that were loud enough, and when last: the rest of a storm belongs to it, however few they are. */
+  readonly #loud = new Map<string, number>();
   readonly #duplicates = new Map<string, DuplicatesReport>();
   /** What budgets may spend, by their run and unit. */
   readonly #budgets = new Map<string, Map<string, number>>();
@@ -52,11 +63,18 @@ export class AlertWatch {
   /** The trouble that was told of last. */
   #told: string | null = null;
   #sending: Promise<void> = Promise.resolve();
+  /** Some process may have died before it had told what its runs have done. */
+  #mayLack: boolean;
 
   constructor(ports: AlertWatchPorts) {
     this.#ports = ports;
+    this.#mayLack = ports.isKeeper;
     this.#conditions = new Conditions(ports.store, ports.codec, ports.rules);
     this.#look = new Loop(ports.store.leaseClock, ports.rules.everyMs, () => this.#guarded(() => this.look()));
+  }
+
+  get isKeeper(): boolean {
+    return this.#ports.isKeeper;
   }
 
   start(): void {
@@ -79,17 +97,17 @@ export class AlertWatch {
   }
 
   executed(run: ObservedRun, effect: string, action: string): void {
-    const { id, workflow } = run;
-    if (!this.#ports.rules.duplicateEffect) return;
-    const record = { run: id, effect };
-    this.#report({
-      kind: "effect",
-      at: this.#now,
-      action,
-      workflow,
-      record,
-      owner: this.#ports.ownerOf(workflow, "duplicate_effect"),
-    });
+    if (this.#ports.rules.duplicateEffect) this.#did(run.workflow, { action, at: this.#now, run: run.id, effect });
+  }
+
+  #did(workflow: string, { action, at, run, effect }: KnownEffect): void {
+    const owner = this.#ports.ownerOf(workflow, "duplicate_effect");
+    this.#report({ kind: "effect", at, action, workflow, record: { run, effect }, owner });
+  }
+
+  /** Whoever comes first after a death may be the one to find it, so that a process looks back once when it begins as well. */
+  died(): void {
+    this.#mayLack = true;
   }
 
   orphaned(runs: readonly string[]): void {
@@ -177,8 +195,10 @@ export class AlertWatch {
   // Telling
 
   #sendSoon(): void {
-    const clock: Clock = this.#ports.store.leaseClock;
-    this.#forgetTimer ??= clock.after(LIMITS.reportEveryMs, () => void this.#guarded(() => this.flush()));
+    const { store, isKeeper, rules } = this.#ports;
+    const clock: Clock = store.leaseClock;
+    const inMs = isKeeper ? LIMITS.reportEveryMs : rules.everyMs;
+    this.#forgetTimer ??= clock.after(inMs, () => void this.#guarded(() => this.flush()));
   }
 
   /** Sends what was gathered; resolves when it is durable. One at a time. */
@@ -192,8 +212,8 @@ export class AlertWatch {
 
   async #flush(): Promise<void> {
     const budgets = await this.#nearBudgets();
-    const reports = [...this.#reports.splice(0), ...this.#takeRetries(), ...this.#duplicates.values(), ...budgets];
-    this.#duplicates.clear();
+    const duplicates = await this.#takeDuplicates();
+    const reports = [...this.#reports.splice(0), ...this.#takeRetries(), ...duplicates, ...budgets];
     if (reports.length === 0) return;
     try {
       await sendReports(this.#ports, reports);
@@ -201,6 +221,20 @@ export class AlertWatch {
       this.#reports = [...reports, ...this.#reports].slice(-LIMITS.reportsPerMessage);
       throw error;
     }
+  }
+
+  /** None while there is nobody to take them in: they stay counted (AW4). */
+  async #takeDuplicates(): Promise<DuplicatesReport[]> {
+    if (this.#duplicates.size === 0) return [];
+    if (!this.#ports.isKeeper && !(await this.#hasKeeper())) return [];
+    const taken = [...this.#duplicates.values()];
+    this.#duplicates.clear();
+    return taken;
+  }
+
+  async #hasKeeper(): Promise<boolean> {
+    const live = (await this.#ports.store.workers()).filter(({ leaseLeftMs }) => leaseLeftMs > 0);
+    return live.some(({ handles }) => handles.some(({ workflow }) => workflow === ALERTS_WORKFLOW));
   }
 
   /** Those of workflows that are loud enough here. What is too old for a storm is forgotten. */
@@ -212,29 +246,35 @@ export class AlertWatch {
       if (this.#now - at >= retryStorm.perMs) this.#retries.delete(slot);
       else counts.set(workflow, (counts.get(workflow) ?? 0) + count);
     }
+    for (const [workflow, at] of this.#loud) if (this.#now - at >= retryStorm.perMs) this.#loud.delete(workflow);
     const least = Math.ceil(retryStorm.retries / QUIET_PART);
-    const loud = [...this.#retries].filter(([, { workflow }]) => (counts.get(workflow) ?? 0) >= least);
+    for (const [workflow, count] of counts) if (count >= least) this.#loud.set(workflow, this.#now);
+    const loud = [...this.#retries].filter(([, { workflow }]) => this.#loud.has(workflow));
     for (const [slot] of loud) this.#retries.delete(slot);
     return loud.map(([, report]) => report);
   }
 
   async #nearBudgets(): Promise<Report[]> {
-    const { store, rules } = this.#ports;
     const found: Report[] = [];
     for (const [run, units] of this.#budgets) {
       this.#budgets.delete(run);
-      const prefix = countersOf(run);
-      const counts = new Map((await store.counters(prefix)).map(({ key, value }) => [key.slice(prefix.length), value]));
-      const row = await store.run(run);
-      if (row === null || isTerminal(row.state)) continue;
-      for (const [unit, max] of units) {
-        const limit = Math.max(max, counts.get(COUNTERS.limit(unit)) ?? 0);
-        const used = counts.get(COUNTERS.used(unit)) ?? 0;
-        if (limit > 0 && used / limit >= (rules.budget?.near ?? 1))
-          found.push(this.#nearBudget(run, row.workflow, unit, fromCount(unit, used), fromCount(unit, limit)));
-      }
+      found.push(...(await this.#unlessDamaged(() => this.#nearBudgetsOf(run, units), [])));
     }
     return found;
+  }
+
+  async #nearBudgetsOf(run: string, units: ReadonlyMap<string, number>): Promise<Report[]> {
+    const { store, rules } = this.#ports;
+    const prefix = countersOf(run);
+    const counts = new Map((await store.counters(prefix)).map(({ key, value }) => [key.slice(prefix.length), value]));
+    const row = await store.run(run);
+    if (row === null || isTerminal(row.state)) return [];
+    return [...units].flatMap(([unit, max]) => {
+      const limit = Math.max(max, counts.get(COUNTERS.limit(unit)) ?? 0);
+      const used = counts.get(COUNTERS.used(unit)) ?? 0;
+      if (limit <= 0 || used / limit < (rules.budget?.near ?? 1)) return [];
+      return [this.#nearBudget(run, row.workflow, unit, fromCount(unit, used), fromCount(unit, limit))];
+    });
   }
 
   #nearBudget(run: string, workflow: string, unit: string, used: number, limit: number): Report {
@@ -254,8 +294,9 @@ export class AlertWatch {
 
   /** Compares what the store says with the alerts there are, and reports what has come or gone. */
   async look(): Promise<void> {
+    await this.flush();
     const { conditions, complete, faults } = await this.#conditions.find();
-    const { kept } = await readAlerts(this.#ports);
+    const kept = await this.#ports.reader.read();
     const active = kept.book.alerts.filter(isActive);
     const at = this.#now;
     for (const condition of conditions) {
@@ -266,11 +307,30 @@ export class AlertWatch {
     for (const { kind, subject, runs } of active) {
       const isOver = LOOKED_FOR.has(kind)
         ? complete.has(kind) && !conditions.some((one) => one.kind === kind && one.subject === subject)
-        : kind === "budget_near" && (await this.#hasEnded(runs[0]));
+        : kind === "budget_near" && (await this.#unlessDamaged(() => this.#hasEnded(runs[0]), false));
       if (isOver) this.#report({ kind: "over", at, alert: kind, subject });
     }
+    await this.#lookBack(kept);
     await this.flush();
-    if (faults.length > 0) throw faults[0];
+    this.#tell(faults.length === 0 ? null : messageOf(faults[0]));
+  }
+
+  /** Reports what journals say was done lately and nobody has told: a process tells it within a second, and may not live that long. */
+  async #lookBack({ book, effects }: KeptAlerts): Promise<void> {
+    if (!this.#mayLack || !this.#ports.rules.duplicateEffect) return;
+    const since = this.#now - LIMITS.lookBackMs;
+    const facts = await this.#unlessDamaged(() => this.#ports.factsSince(since), null);
+    if (facts === null) return;
+    this.#mayLack = false;
+    const known = new Set(Object.values(effects).flatMap((part) => part.map(nameOf)));
+    const wasSeen = ({ action, at }: KnownEffect) =>
+      book.alerts.some(
+        ({ kind, subject, lastAt }) => kind === "duplicate_effect" && subject === action && lastAt >= at,
+      );
+    // Oldest first, as they were done.
+    for (const { run, workflow, actions } of [...facts].reverse())
+      for (const one of actions.map((action) => ({ ...action, run })))
+        if (one.at >= since && !known.has(nameOf(one)) && !wasSeen(one)) this.#did(workflow, one);
   }
 
   async #hasEnded(run: string | undefined): Promise<boolean> {
@@ -278,18 +338,34 @@ export class AlertWatch {
     return row === null || isTerminal(row.state);
   }
 
+  /** What is read of one run, or else `nothing` (AW5). */
+  async #unlessDamaged<T>(read: () => Promise<T>, nothing: T): Promise<T> {
+    try {
+      return await read();
+    } catch (error) {
+      if (hasCode(error, "storage_unavailable")) throw error;
+      return nothing;
+    }
+  }
+
   async #guarded(body: () => Promise<void>): Promise<void> {
     try {
       await body();
-      this.#told = null;
     } catch (error) {
-      const trouble = messageOf(error);
-      // Once for each: it is looked every minute, and a damaged row stays until somebody repairs it.
-      if (trouble !== this.#told)
-        this.#ports.log.warn(`Alerts could not be looked for, and that is tried again. ${trouble}`);
-      this.#told = trouble;
+      this.#tell(messageOf(error));
     }
   }
+
+  /** Once for each: it is looked every minute, and a damaged row stays until somebody repairs it. */
+  #tell(trouble: string | null): void {
+    if (trouble !== null && trouble !== this.#told)
+      this.#ports.log.warn(`Alerts could not be looked for, and that is tried again. ${trouble}`);
+    this.#told = trouble;
+  }
+}
+
+function nameOf({ action, run, effect }: KnownEffect): string {
+  return JSON.stringify([action, run, effect]);
 }
 
 /** A failure that another attempt follows opens a wait for it. */

@@ -5,8 +5,7 @@ import { assertName } from "../base/ids.ts";
 import type { Alert, Report } from "../core/alert.ts";
 import { isActive } from "../core/alert-book.ts";
 import type { AlertState } from "../core/state-machines.ts";
-import { alertRules } from "./alert-options.ts";
-import { type AlertsRunPorts, readAlerts, sendReports } from "./alerts-run.ts";
+import { type AlertsRunPorts, sendReports } from "./alerts-run.ts";
 import type { Observation } from "./observation.ts";
 
 export interface AlertQuery {
@@ -31,8 +30,7 @@ export class Alerts {
 
   constructor(observation: Observation, { assertOpen }: { assertOpen(): void }) {
     this.#observation = observation;
-    const { rules, ...ports } = observation.ports;
-    this.#ports = { ...ports, rules: rules ?? (alertRules() as NonNullable<typeof rules>) };
+    this.#ports = { ...observation.ports, rules: observation.rules };
     this.#assertOpen = assertOpen;
   }
 
@@ -43,10 +41,10 @@ export class Alerts {
       throw new PawlError("invalid_argument", `\`status\` is "${status}". Give one of: ${STATES.join(", ")}.`, {
         fields: { field: "status" },
       });
-    const { kept } = await readAlerts(this.#ports);
+    const { book } = await this.#observation.reader.read();
     const isMeant = (alert: Alert) =>
       status === "all" || (status === undefined ? isActive(alert) : alert.status === status);
-    return kept.book.alerts.filter(isMeant).map(summaryOf).reverse();
+    return book.alerts.filter(isMeant).map(summaryOf).reverse();
   }
 
   /** Somebody has it: it stays quiet until it is over. */

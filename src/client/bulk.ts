@@ -8,6 +8,7 @@
 //   BK3. The audit log has a record before the first run is touched and one after the last. A bulk that was cut off has the first alone.
 import { cancelText } from "../base/cancel-text.ts";
 import { hasCode, messageOf, PawlError } from "../base/errors.ts";
+import { assertNotAlerts } from "../core/own-workflows.ts";
 import type { RunFilter } from "../core/run-query.ts";
 import type { Delivery, Message, RunRow, Store } from "../core/store.ts";
 import { isTerminal, RUN_STATES, type RunState } from "../core/transition.ts";
@@ -109,6 +110,7 @@ const IS_CANCELLED: Readonly<Record<Delivery, boolean>> = {
 };
 
 async function cancelOne(ports: BulkPorts, request: BulkRequest, run: string): Promise<boolean> {
+  assertNotAlerts(run);
   const data = cancelText({ reason: request.reason ?? "", compensate: request.compensate === true });
   const message: Message = { to: run, id: ports.newId(), kind: "cancel", name: "", data };
   return IS_CANCELLED[await ports.store.deliver(message)];

@@ -1,7 +1,7 @@
 // New runs that inherit the journal of another one: forks and retries.
 import { assertName } from "../base/ids.ts";
 import type { StoredEntry } from "../core/journal.ts";
-import { assertNotBodiless } from "../core/own-workflows.ts";
+import { assertNotAlerts, assertNotBodiless } from "../core/own-workflows.ts";
 import type { CounterChange, NewKey, NewRun, RunCommit, RunRow } from "../core/store.ts";
 import { openJournal } from "../core/values.ts";
 import { type ForkPorts, forkCommit, forkPoint, retryPoint, soundStart } from "./fork.ts";
@@ -13,6 +13,7 @@ import { type StartPorts, startSpace } from "./start.ts";
 export async function forkRun(ports: StartPorts, id: string, options: ForkOptions): Promise<string> {
   const { ids, worker } = ports;
   if (options.id !== undefined) assertName("run id", options.id);
+  assertNotAlerts(options.id);
   const { row, stored } = await sourceOf(ports, id);
   // A fork before a damaged entry is the way out for a run that has one.
   const journal = soundStart(ports, row, stored);

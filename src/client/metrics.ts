@@ -1,6 +1,6 @@
 // Metrics, read from the store
 // Rows of the time asked for, and of each run what its journal comes to. What has ended never changes, and is read once.
-import { PawlError } from "../base/errors.ts";
+import { hasCode, PawlError } from "../base/errors.ts";
 import { LIMITS } from "../core/limits.ts";
 import { isOwnWorkflow } from "../core/own-workflows.ts";
 import type { RunQuery } from "../core/run-query.ts";
@@ -15,8 +15,6 @@ import {
   type StoreMetrics,
 } from "../observe/metrics.ts";
 import { factsOf, type RunFacts } from "../observe/run-facts.ts";
-import { alertRules } from "./alert-options.ts";
-import { readAlerts } from "./alerts-run.ts";
 import type { Observation } from "./observation.ts";
 import { positive } from "./run-list.ts";
 
@@ -85,6 +83,19 @@ async function newest(
   }
 }
 
+/** What the newest runs have come to, as many as one look for alerts goes through, without those that had ended by then. */
+export async function recentFacts(observation: Observation, endedBy: number): Promise<RunFacts[]> {
+  const { rows } = await newest(observation.ports.store, {}, LIMITS.alertLook);
+  let entries = 0;
+  const some = rows
+    .filter(({ endedAt }) => endedAt === null || endedAt >= endedBy)
+    .filter(({ head }) => {
+      entries += head;
+      return entries <= LIMITS.lookBackEntries;
+    });
+  return factsOfAll(observation, some);
+}
+
 async function factsOfAll(observation: Observation, rows: readonly RunRow[]): Promise<RunFacts[]> {
   const facts: (RunFacts | null)[] = [];
   for (let from = 0; from < rows.length; from += AT_ONCE)
@@ -95,37 +106,35 @@ async function factsOfAll(observation: Observation, rows: readonly RunRow[]): Pr
 async function factsOfRun({ ports: { store, codec }, facts }: Observation, row: RunRow): Promise<RunFacts | null> {
   const known = facts.get(row.id);
   if (known !== undefined) return known;
-  const entries = await store.journal(row.id);
-  // Deleted since it was listed.
-  if (entries.length === 0) return null;
-  const found = factsOf(
-    row,
-    readable(() => entries.map((entry) => openEntry(codec, row.id, entry))),
+  const entries = await readable(async () =>
+    (await store.journal(row.id)).map((entry) => openEntry(codec, row.id, entry)),
   );
+  // Deleted since it was listed.
+  if (entries?.length === 0) return null;
+  const found = factsOf(row, entries ?? []);
   if (!isTerminal(row.state)) return found;
   if (facts.size >= KEPT_FACTS) facts.delete(facts.keys().next().value as string);
   facts.set(row.id, found);
   return found;
 }
 
-/** A damaged journal must not keep the others from being counted: its row still counts. */
-function readable<T>(read: () => T[]): T[] {
+/** `null` for a damaged journal: it must not keep the others from being counted, and its row still counts. */
+async function readable<T>(read: () => Promise<T>): Promise<T | null> {
   try {
-    return read();
-  } catch {
-    return [];
+    return await read();
+  } catch (error) {
+    if (hasCode(error, "storage_unavailable")) throw error;
+    return null;
   }
 }
 
 async function duplicatesSince(
-  { ports }: Observation,
+  { reader }: Observation,
   since: number,
   workflow: string | undefined,
 ): Promise<DuplicateCount> {
-  const rules = ports.rules ?? alertRules();
-  if (rules === null) return { count: 0, runs: [] };
-  const { kept } = await readAlerts({ ...ports, rules });
-  const days = kept.book.duplicates.filter(
+  const { book } = await reader.read();
+  const days = book.duplicates.filter(
     (one) => one.day + DAY_MS > since && (workflow === undefined || one.workflow === workflow),
   );
   return { count: days.reduce((sum, { count }) => sum + count, 0), runs: days.flatMap(({ runs }) => runs) };

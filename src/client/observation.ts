@@ -4,7 +4,7 @@
 import type { Codec } from "../base/envelope.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Ids } from "../base/ids.ts";
-import type { AlertKind, AlertRules } from "../core/alert.ts";
+import { ALERTS_WORKFLOW, type AlertKind, type AlertRules } from "../core/alert.ts";
 import type { Log } from "../core/context.ts";
 import type { Frame, Host } from "../core/host.ts";
 import type { StoredEntry } from "../core/journal.ts";
@@ -17,7 +17,10 @@ import type { RunFacts } from "../observe/run-facts.ts";
 import { runLog } from "../observe/run-log.ts";
 import type { Registry } from "../worker/registry.ts";
 import type { WorkerEvents } from "../worker/worker-events.ts";
+import { alertRules } from "./alert-options.ts";
 import { AlertWatch, isRetry } from "./alert-watch.ts";
+import { AlertReader } from "./alerts-run.ts";
+import { recentFacts } from "./metrics.ts";
 import type { PawlOptions } from "./pawl-options.ts";
 
 export interface ObservationPorts {
@@ -50,6 +53,9 @@ export class Observation {
   readonly ports: ObservationPorts;
   readonly counters: OperatingCounters = new OperatingCounters();
   readonly watch: AlertWatch | null;
+  /** Whoever looks for none here can still ask for those that others have found. */
+  readonly rules: AlertRules;
+  readonly reader: AlertReader;
   /** The machine as runs see it: observers may be around what their steps do. */
   readonly host: Host;
   /** What runs that have ended have come to, for metrics. */
@@ -63,7 +69,15 @@ export class Observation {
     const { rules, registry } = ports;
     const ownerOf = (workflow: string, kind: AlertKind) =>
       registry.newest(workflow)?.definition.owners[MATTERS_OF[kind]] ?? null;
-    this.watch = rules === null ? null : new AlertWatch({ ...ports, rules, ownerOf });
+    this.rules = rules ?? (alertRules() as AlertRules);
+    this.reader = new AlertReader({ ...ports, rules: this.rules });
+    const own = {
+      ownerOf,
+      reader: this.reader,
+      isKeeper: registry.names.includes(ALERTS_WORKFLOW),
+      factsSince: (time: number) => recentFacts(this, time),
+    };
+    this.watch = rules === null ? null : new AlertWatch({ ...ports, rules, ...own });
     // Without a logger only what somebody should act on is shown: the rest is not worth making.
     this.#observers = [...observers, ...(logger === undefined ? [] : [runLog(ports.log)])];
     this.host = this.#hostOf(ports.host);
@@ -75,21 +89,22 @@ export class Observation {
     for (const observer of this.#observers) this.#guarded(observer, () => observer.watch?.({ journal }));
   }
 
-  get events(): Pick<WorkerEvents, "committed" | "executed" | "orphaned" | "took" | "claimed" | "renewed"> {
+  get events(): Pick<WorkerEvents, "committed" | "executed" | "orphaned" | "died" | "took" | "claimed" | "renewed"> {
     const { counters, watch } = this;
     return {
       committed: (run, commit) => this.#committed(run, commit),
       executed: (run, effect, action) => watch?.executed(run, effect, action),
       orphaned: (runs) => watch?.orphaned(runs),
+      died: () => watch?.died(),
       took: ({ entries, ms }) => counters.took(entries, ms),
       claimed: (runs) => counters.claimed(runs),
       renewed: () => counters.missedLease(),
     };
   }
 
-  /** Only a process that works looks through the store; all others tell what they see themselves. */
+  /** Only a process that keeps alerts looks through the store by itself; all others tell what they see. */
   start(): void {
-    this.watch?.start();
+    if (this.watch?.isKeeper) this.watch.start();
   }
 
   async stop(): Promise<void> {

@@ -4,7 +4,10 @@ import { assertName } from "../base/ids.ts";
 import { encodePayload } from "../core/draft.ts";
 import type { SignalReceived } from "../core/journal.ts";
 import { OWN } from "../core/outline.ts";
+import { assertNotAlerts, assertNotBodiless } from "../core/own-workflows.ts";
+import type { Store } from "../core/store.ts";
 import { asKept, openEntry, openValue, sealValue } from "../core/values.ts";
+import { CHANGE } from "../worker/schedule-keeper.ts";
 import { type RunSource, runHasEnded, runNotFound } from "./run.ts";
 
 export interface SendPorts extends RunSource {
@@ -21,6 +24,14 @@ export function assertSignalName(name: unknown): asserts name is string {
     `Signal "${name}" is not sent by hand: names that begin with "${OWN}" are the engine's own. Say it with pawl.advance, pawl.report or pawl.resolve, or give your signal another name.`,
     { fields: { what: "signal name", value: name } },
   );
+}
+
+/** Whether anybody may send such a signal to this run: what is said to the engine's own has methods of its own. */
+export async function assertReceiver(store: Store, run: string, name: string): Promise<void> {
+  assertNotAlerts(run);
+  if (name !== CHANGE) return;
+  const row = await store.run(run);
+  if (row !== null) assertNotBodiless(row.workflow);
 }
 
 /**

@@ -7,6 +7,7 @@ import type { Log } from "../core/context.ts";
 import { encodePayload } from "../core/draft.ts";
 import { ENDS } from "../core/journal.ts";
 import { DEFAULTS } from "../core/limits.ts";
+import { assertNotAlerts } from "../core/own-workflows.ts";
 import { Redactors } from "../core/redactor.ts";
 import type { Store } from "../core/store.ts";
 import { isTerminal, publicStatus } from "../core/transition.ts";
@@ -41,7 +42,7 @@ import { withLinks } from "./notification-links.ts";
 import { Observation } from "./observation.ts";
 import { DEFAULT_STORE, storeOf } from "./open-store.ts";
 import { Operations } from "./operations.ts";
-import { assertSignalId, assertSignalName, type SendPorts } from "./own-signals.ts";
+import { assertReceiver, assertSignalId, assertSignalName, type SendPorts } from "./own-signals.ts";
 import { withOwn } from "./own-workflows.ts";
 import type { PawlOptions } from "./pawl-options.ts";
 import { type Choice, resolveRun } from "./resolve.ts";
@@ -275,6 +276,7 @@ export class Pawl {
     assertSignalName(name);
     const messageId = options.id ?? this.#ids.next();
     assertSignalId(messageId);
+    await assertReceiver(this.store, id, name);
     const text = encodePayload(payload, `signal "${name}"`);
     const clean = this.#redaction.common?.value(text) ?? text;
     const data = this.#codec.seal(clean, { run: id, seq: -1, field: `inbox:${messageId}` });
@@ -295,6 +297,7 @@ export class Pawl {
   async cancel(id: string, options: CancelOptions = {}): Promise<CancelOutcome> {
     this.#assertOpen();
     assertName("run id", id);
+    assertNotAlerts(id);
     const given = reasonOf(options);
     const reason = this.#redaction.common?.text(given) ?? given;
     const listener = this.#changes.listen(id);
@@ -348,6 +351,7 @@ export class Pawl {
   /** Decides about a parked run; `run.status()` lists the choices. */
   async resolve(id: string, choice: Choice): Promise<void> {
     this.#assertOpen();
+    assertNotAlerts(id);
     await resolveRun({ ...this.#sending, starting: this.#ports }, id, choice);
   }
 

@@ -12,7 +12,7 @@ import type { Host } from "../core/host.ts";
 import type { Entry, RunStarted } from "../core/journal.ts";
 import { DEFAULTS } from "../core/limits.ts";
 import { ADVANCE_TAG } from "../core/outline.ts";
-import { assertStartable } from "../core/own-workflows.ts";
+import { assertNotAlerts, assertStartable } from "../core/own-workflows.ts";
 import { pinned } from "../core/pins.ts";
 import type { Redactors } from "../core/redactor.ts";
 import { validate, validateNow } from "../core/schema.ts";
@@ -259,6 +259,7 @@ function checkOptions({ id, key, tags, priority, delay, debounce, transaction }:
       "debounce cannot be used with id, key, delay or transaction: it says by itself which run this is and when it begins. Leave those out.",
     );
   if (id !== undefined) assertName("run id", id);
+  assertNotAlerts(id);
   if (key !== undefined) assertName("start key", key);
   for (const tag of tags ?? []) assertName("tag", tag);
   if (priority !== undefined && !Number.isInteger(priority)) {

@@ -4,7 +4,7 @@
 //   AB1. Of one subject at one level there is at most one alert that is not resolved: what is seen again is counted, and nobody is told.
 //   AB2. What comes again within the quiet time after its end is an alert of its own, of which nobody is told either.
 //   AB3. Reports may come twice and late: times are those of the reports, and what is resolved stays so.
-//   AB4. Everything is bounded: the oldest goes first, of what is not resolved last.
+//   AB4. Everything is bounded: the oldest goes first, of what is not resolved last. What was resolved is forgotten after a month.
 import { formatMs } from "../base/duration.ts";
 import type {
   Alert,
@@ -17,6 +17,7 @@ import type {
   RetriesReport,
 } from "./alert.ts";
 import { isOn } from "./alert.ts";
+import { LIMITS } from "./limits.ts";
 import { move } from "./state-machine.ts";
 import { ALERT, type AlertState } from "./state-machines.ts";
 
@@ -59,6 +60,7 @@ const KEPT_RUNS = 20;
 const KEPT_TALLIES = 500;
 const KEPT_DAYS = 400;
 const KEPT_EFFECTS = 128;
+const KEPT_RESOLVED_DAYS = 30;
 const DAY_MS = 86_400_000;
 
 export const EMPTY_BOOK: AlertBookState = { alerts: [], tallies: [], duplicates: [] };
@@ -125,6 +127,8 @@ export class AlertBook {
   settle(now: number): void {
     this.#settleStorms(now);
     this.#duplicates = this.#duplicates.filter(({ day }) => now - day < KEPT_DAYS * DAY_MS).slice(-KEPT_TALLIES);
+    const resolvedMs = Math.max(KEPT_RESOLVED_DAYS * DAY_MS, this.#rules.quietMs);
+    this.#alerts = this.#alerts.filter(({ resolvedAt }) => resolvedAt === null || now - resolvedAt < resolvedMs);
     const excess = this.#alerts.length - KEPT_ALERTS;
     if (excess <= 0) return;
     const oldest = [...this.#alerts].sort((a, b) => Number(isActive(a)) - Number(isActive(b)) || a.lastAt - b.lastAt);
@@ -255,6 +259,23 @@ export class AlertBook {
     };
     this.#duplicates = [...this.#duplicates.filter((one) => one !== known), sum];
   }
+}
+
+/** The newest actions of the index, in their parts. */
+export function newestEffects(
+  effects: Readonly<Record<string, readonly KnownEffect[]>>,
+): Readonly<Record<string, readonly KnownEffect[]>> {
+  const all = Object.entries(effects).flatMap(([bucket, known]) => known.map((one) => ({ bucket, one })));
+  const newest = new Set(
+    all
+      .sort((a, b) => b.one.at - a.one.at)
+      .slice(0, LIMITS.alertActions)
+      .map(({ one }) => one),
+  );
+  const parts = Object.entries(effects).map(
+    ([bucket, known]) => [bucket, known.filter((one) => newest.has(one))] as const,
+  );
+  return Object.fromEntries(parts.filter(([, known]) => known.length > 0));
 }
 
 export function isActive({ status }: Pick<Alert, "status">): boolean {

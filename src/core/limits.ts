@@ -73,11 +73,21 @@ export const LIMITS = {
   scheduleRetryMs: 30_000,
   /** Messages that one run of the alerts takes: the store remembers the ids of all of them until it ends. */
   alertMessages: 500,
+  /** Actions that the next run of the alerts is told of, the newest: it begins with a copy of them. */
+  alertActions: 2000,
+  /** How long what one worker has no key for is left to others, before it is given up. An hour. */
+  alertPatienceMs: 3_600_000,
+  /** How long runs of the alerts are kept that have ended: the next one knows what they knew. An hour. */
+  alertKeptMs: 3_600_000,
   /** Reports in one message: bounds what a worker has in memory while the store is away, too. */
   reportsPerMessage: 500,
   /** How long reports are gathered before they are sent. */
   reportEveryMs: 1000,
-  /** Open waits that one look for alerts goes through, and the unfinished runs. */
+  /** How far back a look for alerts goes through journals for what a process may have left untold. A day. */
+  lookBackMs: 86_400_000,
+  /** How many entries it reads for that. */
+  lookBackEntries: 50_000,
+  /** Open waits that one look for alerts goes through. */
   alertLook: 1000,
 } as const;
 

@@ -26,3 +26,13 @@ export function assertNotBodiless(workflow: unknown): void {
   if (workflow !== ALERTS_WORKFLOW) return;
   throw new PawlError("invalid_argument", "Alerts are no workflow. Use pawl.alerts.");
 }
+
+/** Whether anybody may act on a run with this id, or begin one: those that keep alerts go on by themselves, whatever becomes of one of them. */
+export function assertNotAlerts(run: unknown): void {
+  if (typeof run !== "string" || !run.startsWith(`${ALERTS_WORKFLOW}.`)) return;
+  throw new PawlError(
+    "invalid_argument",
+    `Run "${run}" keeps the alerts of its store, and nobody else has an id that begins like it. What is to be said to alerts is said with pawl.alerts or \`pawl alerts\`.`,
+    { fields: { run } },
+  );
+}

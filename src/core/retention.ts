@@ -1,3 +1,5 @@
+import { ALERTS_WORKFLOW } from "./alert.ts";
+import { LIMITS } from "./limits.ts";
 import type { PurgeRequest } from "./run-query.ts";
 
 /** How long finished runs are kept. */
@@ -13,16 +15,25 @@ interface OwnRetention {
   readonly retention: RetentionMs | null;
 }
 
-/** What to purge, so that workflows with a retention of their own keep to that and all others to the usual one. */
+/** What the next run of the alerts knows is of no use to anybody. */
+const ALERTS_KEPT: KeptFor = { succeededMs: LIMITS.alertKeptMs, failedMs: LIMITS.alertKeptMs };
+
+/**
+ * What to purge, so that workflows with a retention of their own keep to that and all others to the usual one; `null`: nothing of users' runs. Those of the
+ * alerts go soon in any case.
+ */
 export function purgesFor(
-  usual: KeptFor,
+  usual: KeptFor | null,
   facts: ReadonlyMap<string, OwnRetention>,
   now: number,
 ): Omit<PurgeRequest, "limit">[] {
+  const alerts = { ...endedBefore(ALERTS_KEPT, now), workflow: ALERTS_WORKFLOW };
+  if (usual === null) return [alerts];
   const own = [...facts].flatMap(([workflow, { retention }]) => (retention === null ? [] : [{ workflow, retention }]));
-  const except = own.map(({ workflow }) => workflow);
+  const except = [ALERTS_WORKFLOW, ...own.map(({ workflow }) => workflow)];
   return [
-    { ...endedBefore(usual, now), ...(except.length > 0 && { except }) },
+    { ...endedBefore(usual, now), except },
+    alerts,
     ...own.flatMap(({ workflow, retention }) =>
       retention === false ? [] : [{ ...endedBefore(retention, now), workflow }],
     ),

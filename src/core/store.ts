@@ -458,7 +458,8 @@ export type Verdict =
   | { readonly run: string; readonly kind: "failed"; readonly error: unknown };
 
 export interface UnclaimedQuery {
-  readonly workflows: readonly string[];
+  /** Absent: all that such runs have. */
+  readonly workflows?: readonly string[];
   /** How many runs of each version are named at most. */
   readonly limit: number;
 }

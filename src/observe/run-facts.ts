@@ -26,6 +26,7 @@ export interface ApprovalFact {
 export interface ActionFact {
   readonly action: string;
   readonly effect: string;
+  readonly at: number;
 }
 
 export interface RunFacts {
@@ -83,13 +84,13 @@ class FactFold {
   }
 
   take(entry: Entry): void {
-    const { type, key, payload } = entry;
+    const { type, key, payload, at } = entry;
     switch (type) {
       case "run.started":
         this.#seed = (payload as RunStarted).seed;
         return;
       case "run.forked":
-        this.#seed = (payload as Forked).seed;
+        this.#inherited(payload as Forked);
         return;
       case "run.continued":
         return this.#continued(payload as Continued);
@@ -104,8 +105,19 @@ class FactFold {
         this.#isCancelled = true;
         return;
       default:
-        if (key !== null) this.#takeCall(type, key, payload);
+        if (key !== null) this.#takeCall(type, key, payload, at);
     }
+  }
+
+  /** What came before was copied: the run that it was forked from counts it. */
+  #inherited({ seed }: Forked): void {
+    this.#seed = seed;
+    this.#crashes = this.#parks = this.#repairs = this.#failedReplays = this.#undosDone = 0;
+    this.#isCancelled = this.#isLate = false;
+    this.#undosStarted.clear();
+    this.#retried.clear();
+    this.#approvals.length = 0;
+    this.#actions.length = 0;
   }
 
   #continued({ cause }: Continued): void {
@@ -114,7 +126,7 @@ class FactFold {
     this.#asked.clear();
   }
 
-  #takeCall(type: Entry["type"], key: string, payload: unknown): void {
+  #takeCall(type: Entry["type"], key: string, payload: unknown, at: number): void {
     switch (type) {
       case "effect.planned":
         this.#planned.set(key, payload as EffectPlanned);
@@ -130,7 +142,7 @@ class FactFold {
       case "effect.executed":
         this.#succeeded(key);
         this.#isLate ||= this.#isCancelled;
-        return this.#executed(key);
+        return this.#executed(key, at);
       case "effect.compensated":
         this.#succeeded(key);
         this.#undosDone++;
@@ -155,12 +167,13 @@ class FactFold {
     if (this.#retried.has(key)) this.#retried.set(key, true);
   }
 
-  #executed(key: string): void {
+  #executed(key: string, at: number): void {
     const planned = this.#planned.get(key);
-    if (planned === undefined) return;
+    // In a dry run nothing was done.
+    if (planned === undefined || planned.dry === true) return;
     const name = key.replace(/#\d+$/, "");
     const action = sharedActionOf(name, { ...planned, key: this.#isDerived(planned.key, key) ? null : planned.key });
-    if (action !== null) this.#actions.push({ action, effect: key });
+    if (action !== null) this.#actions.push({ action, effect: key, at });
   }
 
   /** A key of the business is a name, and so has none of what joins the parts of the others. */

@@ -9,6 +9,7 @@ import type { Lease } from "./lease.ts";
 import { Loop } from "./loop.ts";
 import { isPlainlyDead } from "./process-identity.ts";
 
+const NO_FACTS: ReturnType<typeof readFacts> = new Map();
 /** How many runs leave at once. */
 const PURGE_LIMIT = 500;
 
@@ -27,6 +28,8 @@ export interface SweeperDuties {
   released(): void;
   /** These had nothing that would have woken them, and are claimed again. */
   orphaned(runs: readonly string[]): void;
+  /** Some workers are dead, and fenced. */
+  died(): void;
   swept(): Promise<void>;
 }
 
@@ -78,12 +81,13 @@ export class Sweeper {
     if (workers.length === 0) return 0;
     const { released } = await this.#store.fence({ workers: workers.map((worker) => worker.id), ifExpired });
     const left = new Set((await this.#store.workers()).map(({ id }) => id));
-    for (const { id, name } of workers)
-      if (!left.has(id))
-        this.#options.log.info(`Worker ${id} (${name}) is dead; its runs are taken over.`, {
-          event: "worker.dead",
-          worker: id,
-        });
+    const dead = workers.filter(({ id }) => !left.has(id));
+    for (const { id, name } of dead)
+      this.#options.log.info(`Worker ${id} (${name}) is dead; its runs are taken over.`, {
+        event: "worker.dead",
+        worker: id,
+      });
+    if (dead.length > 0) this.#duties.died();
     return released;
   }
 
@@ -111,8 +115,7 @@ export class Sweeper {
 
   async #purge(): Promise<void> {
     const { retention } = this.#options;
-    if (retention === null) return;
-    const facts = readFacts(await this.#store.workflows());
+    const facts = retention === null ? NO_FACTS : readFacts(await this.#store.workflows());
     // Bounded: a store with a long backlog is cleaned over several rounds, in between others get their turn.
     for (const request of purgesFor(retention, facts, this.#store.clock.now()))
       for (let round = 0; round < 20; round++)

@@ -15,6 +15,8 @@ export interface WorkerEvents {
   executed(run: ObservedRun, effect: string, action: string): void;
   /** These had nothing that would have woken them. */
   orphaned(runs: readonly string[]): void;
+  /** Other workers were found dead: what they had seen and not told is lost with them. */
+  died(): void;
   took(size: CommitSize): void;
   claimed(runs: number): void;
   /** It has taken a new incarnation. */

@@ -154,6 +154,7 @@ export class Worker {
     this.#sweeper = new Sweeper(store, this.#lease, options, {
       released: () => void this.#claims.tick(),
       orphaned: (runs) => events.orphaned(runs),
+      died: () => events.died(),
       swept: () => this.versions.look(),
     });
     this.ports = this.#makePorts();

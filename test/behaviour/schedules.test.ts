@@ -415,11 +415,14 @@ it("X-22 nobody else makes a schedule's run, and what anybody sends to it does n
   const begin = world.clock.now();
   await pawl.schedule("s", job, { every: "1 hour" });
   const { run } = await only(pawl);
-  for (const sent of [null, {}, { kind: "define", at: begin }, { kind: "end", at: begin }, "pause"])
-    await pawl.signal(run, "change", sent);
+  const odd = [null, {}, { kind: "define", at: begin }, { kind: "end", at: begin }, "pause"];
+  for (const [i, sent] of odd.entries())
+    await world.store.deliver({ to: run, id: `m${i}`, kind: "signal", name: "change", data: JSON.stringify(sent) });
   expect((await only(pawl)).next).toEqual(new Date(begin + HOUR));
   await world.advance(HOUR);
   expect([slots(), await world.store.inbox(run)]).toEqual([[begin + HOUR], []]);
+  const change = pawl.signal(run, "change", { kind: "pause", at: begin });
+  expect((await errorOf(change)).message).toContain("A schedule is no workflow");
   await pawl.unschedule("s");
   for (const made of [
     pawl.retry(run),

@@ -1,46 +1,11 @@
 // Alerts: each fires once for its cause, and not in a quiet run; and what people say to them.
 import { describe, expect, it } from "vitest";
-import type { Pawl } from "../../src/client/pawl.ts";
 import { LIMITS } from "../../src/core/limits.ts";
-import type { Notification, Notifier } from "../../src/core/notification.ts";
 import type { Store } from "../../src/core/store.ts";
 import { workflow } from "../../src/core/workflow.ts";
-import { errorOf, HOUR, MINUTE, openWorld, STORES, type World } from "../behaviour/harness.ts";
+import { errorOf, HOUR, MINUTE, openWorld, STORES } from "../behaviour/harness.ts";
 import { withoutColdStart } from "../cold-start.ts";
-
-function fake(): Notifier & { readonly got: Notification[] } {
-  const got: Notification[] = [];
-  return { name: "fake", got, notify: (one) => void got.push(one) };
-}
-
-const transient = () => Object.assign(new Error("503"), { status: 503 });
-
-/** Looks, and lets whoever keeps the alerts take it in. */
-async function check(world: World, pawl: Pawl): Promise<void> {
-  await world.settle();
-  await pawl.alerts.check();
-  await world.settle();
-}
-
-const kinds = async (pawl: Pawl, status?: "all") =>
-  (await pawl.alerts.list(status === undefined ? {} : { status })).map(({ kind, subject, level, status: is }) => [
-    kind,
-    subject,
-    level,
-    is,
-  ]);
-
-/** A step that fails so often before it succeeds, with short pauses. */
-const stormy = (name: string, times: number) =>
-  workflow(
-    { name, owner: "ops@shop.example", retry: { max: 100, base: 100, factor: 1, jitter: false } },
-    async (ctx) => {
-      let left = times;
-      await ctx.step("call", () => {
-        if (left-- > 0) throw transient();
-      });
-    },
-  );
+import { ACTION, check, fake, kinds, paying, sleeper, stormy, transient } from "./alert-world.ts";
 
 describe.each(STORES)("a retry storm on %s", (store) => {
   it("S2-108 S2-112 50 retries in a minute are one alert, told once, that stays quiet once it is acknowledged and is over with its cause", async () => {
@@ -67,20 +32,6 @@ describe.each(STORES)("a retry storm on %s", (store) => {
     await pawl.idle();
   });
 });
-
-const sleeper = (name: string, step: string, time: string) =>
-  workflow(name, async (ctx) => {
-    await ctx.step(step, () => 1);
-    await ctx.sleep(time);
-  });
-
-const ACTION = { tool: "bank.pay", arguments: { cents: 100 } };
-
-/** Pays what somebody has approved, as often as it is told. */
-const paying = (times: number) =>
-  workflow("pay", async (ctx) => {
-    for (let i = 0; i < times; i++) await ctx.effect("charge", { do: () => i, key: "order-7" });
-  });
 
 describe("alerts", () => {
   it("S2-108 S2-109 S2-110 S2-111 a quiet run fires nothing, and leaves no run of alerts", async () => {
@@ -337,19 +288,6 @@ describe("alerts", () => {
     ]);
     expect(await pawl.alerts.list()).toMatchObject([{ id: alert?.id, count: 3 }]);
     expect(notifier.got).toHaveLength(1);
-  });
-
-  it("S2-112 a signal that is no report changes nothing, and nobody can start such a run", async () => {
-    const world = await openWorld("memory");
-    const flow = paying(1);
-    const pawl = await world.open([flow]);
-    for (const id of ["first", "second"]) await pawl.run(flow, undefined, { id });
-    await check(world, pawl);
-    for (const payload of [null, "x", [null, { kind: "seen" }, 7]])
-      await pawl.signal("pawl.alerts.1", "reports", payload);
-    await check(world, pawl);
-    expect(await kinds(pawl)).toEqual([["duplicate_effect", "charge order-7", 0, "firing"]]);
-    expect(await errorOf(pawl.start("pawl.alerts", {}))).toMatchObject({ code: "invalid_argument" });
   });
 });
 

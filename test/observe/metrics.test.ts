@@ -1,5 +1,6 @@
 // Metrics: exact values on histories that are known, in both formats, with the runs behind them.
 import { describe, expect, it } from "vitest";
+import { TerminalError } from "../../src/base/errors.ts";
 import type { ApprovalRequested } from "../../src/core/approval-request.ts";
 import type { Entry } from "../../src/core/journal.ts";
 import type { Observer } from "../../src/core/observer.ts";
@@ -201,6 +202,36 @@ it("S2-95 S2-87 S2-91 both formats say the same of a store, with the runs behind
   expect((await pawl.metrics({ workflow: "other" })).runs).toBe(0);
   expect(await pawl.metrics({ maxRuns: 1, since: new Date(0) })).toMatchObject({ isComplete: true });
   expect(await errorOf(pawl.metrics({ since: new Date("x") }))).toMatchObject({ code: "invalid_argument" });
+});
+
+it("S2-88 S2-89 a retry, a fork and a dry run count what they have done themselves, not what they have taken over", async () => {
+  const world = await openWorld("memory");
+  let failures = 1;
+  let isBroken = true;
+  const flow = workflow({ name: "order", retry: { base: 100, jitter: false } }, async (ctx) => {
+    await ctx.step("call", () => {
+      if (failures-- > 0) throw Object.assign(new Error("503"), { status: 503 });
+    });
+    await ctx.effect("charge", { do: () => 1, key: "order-7" });
+    await ctx.step("pack", () => {
+      if (isBroken) throw new TerminalError("out of boxes");
+    });
+  });
+  const pawl = await world.open([flow]);
+  await pawl.start(flow, undefined, { id: "r" });
+  await world.advance(MINUTE);
+  isBroken = false;
+  await (await pawl.retry("r")).result();
+  await (await pawl.fork("r", { at: "pack" })).result();
+  const dry = await pawl.fork("r", { at: "charge", effects: "replay" });
+  await dry.result().catch(() => {});
+  const { duplicateSafety, retrySuccess } = await pawl.metrics();
+  expect(duplicateSafety.bad).toEqual([]);
+  expect(retrySuccess).toMatchObject({ total: 1, runs: ["r"] });
+  // What a fork does itself counts.
+  const again = await pawl.fork("r", { at: "charge", effects: "live" });
+  await again.result();
+  expect((await pawl.metrics()).duplicateSafety.bad).toEqual(["r", again.id]);
 });
 
 it("S2-95 above the bound the newest runs are counted, and it says so; bad runs stand beside their number", async () => {

@@ -282,7 +282,7 @@ export function storeOver(directory: Directory, options: FileStoreOptions): File
     },
 
     async unclaimed(query) {
-      assertStorable(...query.workflows);
+      assertStorable(...(query.workflows ?? []));
       return listUnclaimed(directory.view(), query);
     },
     async orphans() {

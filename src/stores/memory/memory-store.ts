@@ -168,7 +168,7 @@ export function storeOver(tables: Tables, options: MemoryStoreOptions): Store {
     },
 
     async unclaimed(query) {
-      assertStorable(...query.workflows);
+      assertStorable(...(query.workflows ?? []));
       return listUnclaimed(tables, query);
     },
     async orphans() {

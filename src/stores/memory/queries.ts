@@ -67,19 +67,24 @@ function textsOf({ id, workflow, key, tags }: RunRow): string[] {
   return [id, workflow, ...(key === null ? [] : [key]), ...tags];
 }
 
-/** Versions by line and patch, runs by age. */
+/** Workflows as they are asked for, or else by name; versions by line and patch, runs by age. */
 export function listUnclaimed(tables: Tables, { workflows, limit }: UnclaimedQuery): UnclaimedRow[] {
-  const free = [...tables.runs.values()].sort(inCreationOrder).filter((run) => {
+  const free = [...tables.runs.values()].filter((run) => {
     return run.row.owner === null && run.row.state !== "parked" && !isOver(run);
   });
-  return [...new Set(workflows)].flatMap((workflow) => {
-    const versions = new Map<string, string[]>();
-    for (const { row } of free)
-      if (row.workflow === workflow) versions.set(row.version, [...(versions.get(row.version) ?? []), row.id]);
-    return [...versions]
+  const groups = new Map<string, Map<string, string[]>>();
+  for (const { row } of free.sort(inCreationOrder)) {
+    const versions = groups.get(row.workflow) ?? new Map<string, string[]>();
+    const runs = versions.get(row.version) ?? [];
+    if (runs.length < limit) runs.push(row.id);
+    groups.set(row.workflow, versions.set(row.version, runs));
+  }
+  const meant = workflows ?? [...groups.keys()].sort(byText);
+  return [...new Set(meant)].flatMap((workflow) =>
+    [...(groups.get(workflow) ?? [])]
       .sort(([a], [b]) => byLine(a, b))
-      .map(([version, runs]) => ({ workflow, version, runs: runs.slice(0, limit) }));
-  });
+      .map(([version, runs]) => ({ workflow, version, runs })),
+  );
 }
 
 function byLine(a: string, b: string): number {

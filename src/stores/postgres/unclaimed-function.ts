@@ -1,7 +1,7 @@
 // Runs that nobody owns, by version. Of each version only the first is looked for, and some of its runs: a million that sleep cost as much as one.
 import { BY_INDEX } from "./by-index.ts";
 
-const IS_FREE = "owner is null and state not in ('parked', 'succeeded', 'failed', 'cancelled')";
+export const IS_FREE = "owner is null and state not in ('parked', 'succeeded', 'failed', 'cancelled')";
 const ORDER = 'line collate "C", patch';
 
 /** The index, in which a run that is claimed on the spot and ends without a wait never is, and the function that steps through it. */

@@ -2,6 +2,7 @@ import type { PurgeRequest } from "../../core/run-query.ts";
 import type { OrphanRow, StoreReport, UnclaimedQuery, UnclaimedRow } from "../../core/store.ts";
 import type { Link } from "./link.ts";
 import { LATEST_SCHEMA } from "./schema.ts";
+import { IS_FREE } from "./unclaimed-function.ts";
 
 export async function orphans(link: Link, s: string): Promise<OrphanRow[]> {
   const rows = await link.read(`select run, state, why from ${s}.orphans_1()`);
@@ -9,11 +10,24 @@ export async function orphans(link: Link, s: string): Promise<OrphanRow[]> {
 }
 
 export async function unclaimed(link: Link, s: string, query: UnclaimedQuery): Promise<UnclaimedRow[]> {
+  const workflows = query.workflows ?? (await unclaimedWorkflows(link, s));
   const rows = await link.read(`select workflow, version, runs from ${s}.unclaimed_1($1, $2)`, [
-    [...new Set(query.workflows)],
+    [...new Set(workflows)],
     query.limit,
   ]);
   return rows.map(({ workflow, version, runs }) => ({ workflow, version, runs }) as UnclaimedRow);
+}
+
+/** From one workflow to the next, each of which is one step into the index of such runs. */
+async function unclaimedWorkflows(link: Link, s: string): Promise<string[]> {
+  const next = (after: string) =>
+    `(select r.workflow from ${s}.runs as r where ${IS_FREE} and r.workflow > ${after} order by r.workflow limit 1)`;
+  const rows = await link.read(
+    `with recursive names (workflow) as (
+       select ${next("''")} union all select ${next("names.workflow")} from names where names.workflow is not null
+     ) select workflow from names where workflow is not null order by workflow collate "C"`,
+  );
+  return rows.map(({ workflow }) => workflow as string);
 }
 
 export async function adopt(link: Link, s: string, runs: readonly string[], now: number | null): Promise<number> {

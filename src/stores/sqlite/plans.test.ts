@@ -95,6 +95,7 @@ it("P36 the hot path and the upkeep walk no table", async () => {
     listOwners(db);
     await orphans(db);
     listUnclaimed(db, { workflows: ["order"], limit: 3 });
+    listUnclaimed(db, { limit: 3 });
     adopt(db, ["r"], 1);
     fence(db, { workers: ["w1"], successor: newWorker("w2") }, moment, () => true);
     fence(db, { workers: ["w2"] }, moment, () => true);

@@ -2,8 +2,11 @@
 import type { UnclaimedQuery, UnclaimedRow } from "../../core/store.ts";
 import type { Connection, Row } from "./connection.ts";
 
-const FREE = `runs indexed by runs_unclaimed
-  where owner is null and state not in ('parked', 'succeeded', 'failed', 'cancelled') and workflow = ?`;
+const ALL_FREE = `runs indexed by runs_unclaimed
+  where owner is null and state not in ('parked', 'succeeded', 'failed', 'cancelled')`;
+const FREE = `${ALL_FREE} and workflow = ?`;
+
+const NEXT_WORKFLOW = `select workflow from ${ALL_FREE} and workflow > ? order by workflow limit 1`;
 
 // Two questions, each of which is one step into the index.
 const NEXT_PATCH = `select version, line, patch from ${FREE} and line = ? and patch > ? order by patch limit 1`;
@@ -12,7 +15,14 @@ const SOME = `select id from ${FREE} and line = ? and patch = ? order by n limit
 
 /** Must run inside one snapshot. */
 export function listUnclaimed(db: Connection, { workflows, limit }: UnclaimedQuery): UnclaimedRow[] {
-  return [...new Set(workflows)].flatMap((workflow) => versionsOf(db, workflow, limit));
+  return [...new Set(workflows ?? allWorkflows(db))].flatMap((workflow) => versionsOf(db, workflow, limit));
+}
+
+function allWorkflows(db: Connection): string[] {
+  const found: string[] = [];
+  for (let next = db.get(NEXT_WORKFLOW, ""); next !== undefined; next = db.get(NEXT_WORKFLOW, found.at(-1) as string))
+    found.push(next.workflow as string);
+  return found;
 }
 
 function versionsOf(db: Connection, workflow: string, limit: number): UnclaimedRow[] {

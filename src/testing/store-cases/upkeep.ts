@@ -60,6 +60,9 @@ export const upkeepCases: readonly StoreCase[] = [
       { workflow, version: "6.0.0", runs: ["asleep"] },
     ]);
     assert.deepEqual(await store.unclaimed({ workflows: [], limit: 2 }), []);
+    // Also where nobody knows which workflows there are.
+    const all = await store.unclaimed({ limit: 2 });
+    assert.deepEqual(all, [...found, { workflow: "other", version: "7.0.0", runs: ["other"] }]);
     // A version that is changed is found under its new name.
     await claimIds(store, { handles: [{ workflow, version: "1.10.0" }] });
     await apply(store, suspending("a", 1, { row: { state: "waiting", release: true, version: "1.11.0" } }));
