@@ -3,9 +3,20 @@ import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Pawl, TerminalError, workflow } from "../../src/index.ts";
-import { Dashboard, findChromium, launch, type WatchedPage } from "./dashboard.ts";
+import { newCredential, serve } from "../../src/server/index.ts";
+import { Dashboard, findChromium, launch, newContext, WatchedPage } from "./dashboard.ts";
 
 const path = findChromium();
+
+/** What was done outside. */
+const posted: string[] = [];
+
+const posting = workflow("test-posting", async (ctx, text: string) => {
+  const draft = await ctx.step("draft", () => `${text}, in short`);
+  const review = await ctx.waitFor<{ by: string }>("review");
+  await ctx.effect("post", { idempotent: true, do: () => void posted.push(draft) });
+  return `${draft}, seen by ${review.by}`;
+});
 
 // Without a browser there is nothing to see; where CI is set, that fails instead.
 describe.skipIf(path === null)("the dashboard", () => {
@@ -174,8 +185,84 @@ describe.skipIf(path === null)("the dashboard", () => {
     await seen.go(parked);
     await page.getByRole("button", { name: "raise…" }).click();
     await page.locator("dialog textarea").fill('{ "usd": 5 }');
+    expect(await seen.faults("dialog")).toEqual([]);
     await page.locator("dialog").getByRole("button", { name: "raise", exact: true }).click();
     await page.locator(".run-title .status", { hasText: "Succeeded" }).waitFor();
+    await seen.close();
+  });
+
+  it("X-31 keys alone send a signal that a run waits for, and fork it with nothing done outside", async () => {
+    const pawl = await Pawl.open(dev.store, { workflows: [posting], handleSignals: false });
+    const run = await pawl.start(posting, "tides");
+    const seen = await dev.open(browser, `/runs/${run.id}`);
+    const { page } = seen;
+    const dialog = page.locator("dialog");
+    await page.locator(".run-title .status", { hasText: "Waiting" }).waitFor();
+    await page.getByRole("button", { name: "Signal…" }).press("Enter");
+    await dialog.getByLabel("Name").and(page.locator(":focus")).waitFor();
+    expect(await dialog.getByLabel("Name").inputValue()).toBe("review");
+    await page.keyboard.press("Tab");
+    await page.keyboard.type('{ "by": ');
+    await dialog.getByText("This is not JSON").waitFor();
+    expect(await dialog.getByRole("button", { name: "Send" }).isDisabled()).toBe(true);
+    expect(await seen.faults("dialog")).toEqual([]);
+    await page.keyboard.type('"ada" }');
+    for (const key of ["Tab", "Tab", "Enter"]) await page.keyboard.press(key);
+    await page.locator(".run-title .status", { hasText: "Succeeded" }).waitFor();
+    await page.locator(".part", { hasText: "tides, in short, seen by ada" }).waitFor();
+    expect(posted).toEqual(["tides, in short"]);
+
+    for (const name of ["draft", "review", "post"]) {
+      await page.keyboard.press("j");
+      await page.locator(".detail h2", { hasText: name }).waitFor();
+    }
+    await page.getByRole("button", { name: "Fork before it…" }).press("Enter");
+    expect(await dialog.getByLabel("Before this step").inputValue()).toBe("post");
+    await dialog.getByText("is done once more").waitFor();
+    await dialog.getByLabel("would do outside").press("ArrowDown");
+    await dialog.getByText("Nothing is done outside").waitFor();
+    expect(await seen.faults("dialog")).toEqual([]);
+    await dialog.getByRole("button", { name: "Fork" }).press("Enter");
+    const origin = page.locator(".facts", { hasText: "Goes on from" }).locator(`a[href="/runs/${run.id}"]`);
+    await origin.waitFor();
+    await page.locator(".run-title .status", { hasText: "Succeeded" }).waitFor();
+    await page.locator(".part", { hasText: "tides, in short, seen by ada" }).waitFor();
+    expect(posted).toEqual(["tides, in short"]);
+    await seen.close();
+    await pawl.close();
+  });
+
+  it("X-31 keys alone cancel a run, with the reason in its journal, and a dialog gives the focus back", async () => {
+    const pawl = await Pawl.open(dev.store, { workflows: [posting], handleSignals: false });
+    const run = await pawl.start(posting, "ferries");
+    const seen = await dev.open(browser, `/runs/${run.id}`);
+    const { page } = seen;
+    const cancel = page.getByRole("button", { name: "Cancel…" });
+    await cancel.press("Enter");
+    await page.keyboard.press("Escape");
+    await cancel.and(page.locator(":focus")).waitFor();
+    await page.keyboard.press("Enter");
+    await page.locator("dialog").getByLabel("Reason").and(page.locator(":focus")).waitFor();
+    expect(await seen.faults("dialog")).toEqual([]);
+    await page.keyboard.type("written twice");
+    await page.keyboard.press("Enter");
+    await page.locator(".run-title .status", { hasText: "Cancelled" }).waitFor();
+    await page.locator("dialog").waitFor({ state: "detached" });
+    await page.keyboard.press("2");
+    await page.locator(".journal li", { hasText: "written twice" }).first().waitFor();
+    await seen.close();
+    await pawl.close();
+  });
+
+  it("X-31 an address that is no text leads to no page, and one with a time says so", async () => {
+    const seen = await dev.open(browser, "/workers");
+    const { page } = seen;
+    await seen.go("/%E0%A4%A");
+    await page.locator("h1", { hasText: "There is no such page" }).waitFor();
+    await seen.go("/runs?after=2020-01-01T00:00:00.000Z");
+    await page.locator(".filters-range", { hasText: "Started from" }).getByRole("button", { name: "Any time" }).click();
+    await page.locator(".filters-range").waitFor({ state: "detached" });
+    expect(new URL(page.url()).search).toBe("");
     await seen.close();
   });
 
@@ -259,6 +346,41 @@ describe.skipIf(path === null)("the dashboard", () => {
     await page.locator("a.run-link", { hasText: name }).waitFor();
     expect(await page.locator("main img").count()).toBe(0);
     await seen.close();
+  });
+
+  it("X-31 an open page connects again, says that its session has ended, and shows the truth after that", async () => {
+    const { token, credential } = newCredential("ada", ["operator"]);
+    const pawl = await Pawl.open("memory:", { workflows: [posting], handleSignals: false });
+    const run = await pawl.start(posting, "storms");
+    const first = await serve({ pawl, credentials: [credential], port: 0 });
+    const context = await newContext(browser);
+    const seen = new WatchedPage(await context.newPage());
+    const { page } = seen;
+    const signIn = async () => {
+      await page.getByLabel("Token").fill(token);
+      await page.keyboard.press("Enter");
+    };
+    // Something between the page and the server refuses the first stream, and a browser gives up then.
+    await page.route("**/events?**", (route) => route.fulfill({ status: 503 }), { times: 1 });
+    await page.goto(`${first.url}/runs/${run.id}#token=used-before`);
+    await page.getByRole("alert").filter({ hasText: "was used before" }).waitFor();
+    await signIn();
+    await page.locator(".live", { hasText: "Connecting" }).waitFor();
+    await page.locator(".live.is-live").waitFor();
+
+    await first.stop();
+    await pawl.signal(run.id, "review", { by: "grace" });
+    await run.result();
+    const second = await serve({ pawl, credentials: [credential], port: first.port });
+    await page.getByRole("alert").filter({ hasText: "Your session has ended" }).waitFor();
+    expect(await seen.faults("main")).toEqual([]);
+    await signIn();
+    await page.locator(".run-title .status", { hasText: "Succeeded" }).waitFor();
+    await page.locator(".part", { hasText: "storms, in short, seen by grace" }).waitFor();
+    await seen.close({ expected: /status of (401|503)|ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING/ });
+    await context.close();
+    await second.stop();
+    await pawl.close();
   });
 });
 
