@@ -90,6 +90,7 @@ describe.skipIf(path === null)("the dashboard", () => {
       await detail.getByText(text).first().waitFor();
     const shown = await detail.locator(".hash code").textContent();
     const sent = page.waitForRequest((request) => request.url().endsWith("/decide"));
+    expect(await seen.faults(".inbox")).toEqual([]);
     await detail.getByLabel("Reason").fill("the photos show it");
     await detail.getByRole("button", { name: "Approve" }).click();
     expect((await sent).postDataJSON()).toEqual({ decision: "approved", hash: shown, reason: "the photos show it" });
@@ -106,6 +107,7 @@ describe.skipIf(path === null)("the dashboard", () => {
     await page.locator(".why-summary", { hasText: "The label printer is jammed" }).waitFor();
     await page.locator(".timeline-label", { hasText: "print-label" }).click();
     await page.getByRole("button", { name: "Retry from this step" }).click();
+    expect(await seen.faults("dialog, .detail")).toEqual([]);
     await page.locator("dialog").getByRole("button", { name: "Retry", exact: true }).click();
     await page.locator(".run-title .status", { hasText: "Succeeded" }).waitFor();
     expect(new URL(page.url()).pathname).not.toBe(failed);
@@ -271,11 +273,13 @@ describe.skipIf(path === null)("the dashboard", () => {
     const { page } = seen;
     const live = await exampleRun(seen, "example-import", "");
     const refund = await exampleRun(seen, "example-refund", "");
+    const research = await exampleRun(seen, "example-research", "");
     const label = await exampleRun(seen, "example-label", "Failed");
     const pages = [
       "/runs",
-      ...["", "/journal", "/state", "/logs"].map((tab) => live + tab),
-      ...["/effects", "/graph", "/document"].map((tab) => refund + tab),
+      `${live}/logs`,
+      ...["", "/journal", "/effects", "/graph", "/document"].map((tab) => refund + tab),
+      ...["/state", "/cost"].map((tab) => research + tab),
       label,
       "/approvals",
       "/workers",
@@ -287,11 +291,12 @@ describe.skipIf(path === null)("the dashboard", () => {
     const faults: string[] = [];
     for (const colorScheme of ["light", "dark"] as const) {
       await page.emulateMedia({ colorScheme });
-      // In the dark only colours are other ones, and what is beside the pages is the same for all of them.
+      // In the dark only colours are other ones. What is beside the pages is the same for all of them, and above the views of a run as well.
       const rules = colorScheme === "dark" ? ["color-contrast"] : [];
       for (const one of pages) {
         await seen.go(one);
-        const found = await seen.faults(one === "/runs" ? "html" : "main", rules);
+        const part = one === "/runs" ? "html" : /^\/runs\/.*\//.test(one) ? ".page > section" : "main";
+        const found = await seen.faults(part, rules);
         faults.push(...found.map((fault) => `${colorScheme} ${one}: ${fault}`));
       }
     }
@@ -366,13 +371,13 @@ describe.skipIf(path === null)("the dashboard", () => {
     await page.getByRole("alert").filter({ hasText: "was used before" }).waitFor();
     await signIn();
     await page.locator(".live", { hasText: "Connecting" }).waitFor();
-    await page.locator(".live.is-live").waitFor();
+    await page.locator(".live.is-live").waitFor({ timeout: 20_000 });
 
     await first.stop();
     await pawl.signal(run.id, "review", { by: "grace" });
     await run.result();
     const second = await serve({ pawl, credentials: [credential], port: first.port });
-    await page.getByRole("alert").filter({ hasText: "Your session has ended" }).waitFor();
+    await page.getByRole("alert").filter({ hasText: "Your session has ended" }).waitFor({ timeout: 20_000 });
     expect(await seen.faults("main")).toEqual([]);
     await signIn();
     await page.locator(".run-title .status", { hasText: "Succeeded" }).waitFor();
@@ -381,7 +386,7 @@ describe.skipIf(path === null)("the dashboard", () => {
     await context.close();
     await second.stop();
     await pawl.close();
-  });
+  }, 60_000);
 });
 
 // Without a browser there is nothing to see; where CI is set, that fails instead.
