@@ -1,7 +1,10 @@
 // What the dashboard decides by itself about what it shows; what it looks like is in test/browser.
 import { describe, expect, it } from "vitest";
+import { UNKNOWN_EFFECT_CHOICES, UNKNOWN_OUTCOME_CHOICES } from "../../src/core/recovery.ts";
+import { VERSION_CHOICES } from "../../src/core/version-mismatch.ts";
 import { relative } from "../../web/src/format.ts";
 import { merged } from "../../web/src/pages/runs-merge.ts";
+import { CHOICES } from "../../web/src/run/choices.ts";
 import type { WireSummary } from "../../web/src/wire.ts";
 
 function run(id: string, second: number, more: Partial<WireSummary> = {}): WireSummary {
@@ -52,5 +55,13 @@ describe("times for people", () => {
   it("X-31 one unit is enough for the past", () => {
     expect(relative(now - 2 * 86_400_000 + 180_000, now)).toBe("1d ago");
     expect(relative(now - 500, now)).toBe("now");
+  });
+});
+
+describe("choices of parked runs", () => {
+  it("X-31 whoever decides is told what follows, whatever the engine lets them choose", () => {
+    const others = ["retry", "skip", "raise"];
+    for (const choice of [...UNKNOWN_OUTCOME_CHOICES, ...UNKNOWN_EFFECT_CHOICES, ...VERSION_CHOICES, ...others])
+      expect(CHOICES[choice]?.says, choice).toBeTruthy();
   });
 });

@@ -110,8 +110,8 @@ function Row({ schedule, reload }: { readonly schedule: WireSchedule; reload(): 
 function whenOf({ cron, zone, everyMs }: WireSchedule): JSX.Element {
   if (cron === undefined) return <>every {duration(everyMs ?? 0)}</>;
   return (
-    <>
+    <span>
       <span class="mono">{cron}</span> <span class="dim">{zone}</span>
-    </>
+    </span>
   );
 }

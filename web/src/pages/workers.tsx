@@ -87,7 +87,7 @@ function WorkerTable({ workers }: { readonly workers: WireWorkers["workers"] }):
             <td data-name="Since" class="num">
               <Ago at={worker.startedAt} />
             </td>
-            <td data-name="Workflows" class="wrap">
+            <td data-name="Workflows" class="tags">
               {worker.workflows.map(({ name, version }) => (
                 <a key={`${name} ${version}`} class="tag" href={`/runs?workflow=${encodeURIComponent(name)}`}>
                   {name} {version}
@@ -132,7 +132,7 @@ function QueueTable({ queues }: { readonly queues: WireQueues["queues"] }): JSX.
               {line.waiting}
             </td>
             <td data-name="Since" class="num">
-              {line.since === null ? "" : <Ago at={line.since} />}
+              {line.since !== null && <Ago at={line.since} />}
             </td>
           </tr>
         ))}

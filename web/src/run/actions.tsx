@@ -7,6 +7,8 @@ import { ActionDialog, parseJson } from "../dialog.tsx";
 import { navigate } from "../router.ts";
 import { say } from "../toast.tsx";
 import type { WireStatus } from "../wire.ts";
+import { JsonField } from "./json-field.tsx";
+import { ResolveDialog } from "./resolve-dialog.tsx";
 
 export type RunAction =
   | { readonly kind: "retry"; readonly from?: string }
@@ -35,7 +37,7 @@ export function RunActionDialog({ action, ...rest }: ActionProps<RunAction>): JS
     case "signal":
       return <SendSignal action={action} {...rest} />;
     case "resolve":
-      return <Resolve action={action} {...rest} />;
+      return <ResolveDialog choice={action.choice} {...rest} />;
   }
 }
 
@@ -193,76 +195,6 @@ function SendSignal({ run, action, onDone, onClose }: Of<"signal">): JSX.Element
         <Choices id="awaited" of={awaited} />
       </label>
       <JsonField label="Payload, as JSON" text={text} error={payload.error} onInput={setText} />
-    </ActionDialog>
-  );
-}
-
-interface JsonFieldProps {
-  readonly label: string;
-  readonly text: string;
-  readonly error: string | undefined;
-  onInput(text: string): void;
-}
-
-export function JsonField({ label, text, error, onInput }: JsonFieldProps): JSX.Element {
-  return (
-    <label class="field">
-      <span>{label}</span>
-      <textarea
-        class="mono"
-        rows={4}
-        value={text}
-        spellcheck={false}
-        onInput={(event) => onInput(event.currentTarget.value)}
-      />
-      {error !== undefined && <span class="form-error">{error}</span>}
-    </label>
-  );
-}
-
-/** What some choices need beside themselves. */
-const NEEDS: Readonly<Record<string, string>> = {
-  complete: "The result that the step is given, as JSON",
-  raise: 'The new limits, as JSON, such as { "usd": 5 }',
-  skip: 'Why, as JSON: { "reason": "done by hand" }',
-};
-
-const SAYS: Readonly<Record<string, string>> = {
-  retry: "What stopped it is tried again.",
-  complete: "The step counts as done, with the result that you give.",
-  skip: "It goes on as if the step were done.",
-  fail: "The step fails, and the run decides what follows.",
-  cancel: "The run ends as cancelled; nothing is undone.",
-  abort: "The run ends as cancelled; nothing is undone.",
-  compensate: "What it has done is undone, as far as it says how, and the run ends.",
-  raise: "The budget grows, and the call is tried again.",
-};
-
-function Resolve({ run, action, onDone, onClose }: Of<"resolve">): JSX.Element {
-  const { choice } = action;
-  const [text, setText] = useState("");
-  const value = parseJson(text);
-  const act = async () => {
-    await post(pathOf(run, "resolve"), { choice, ...("value" in value && { value: value.value }) });
-    say(`Decided: ${choice}.`);
-    onDone();
-  };
-  return (
-    <ActionDialog
-      title={`Decide: ${choice}`}
-      verb={choice}
-      isDangerous={choice === "cancel" || choice === "abort" || choice === "fail"}
-      act={act}
-      isReady={value.error === undefined}
-      onClose={onClose}
-    >
-      <p>{SAYS[choice] ?? "The run goes on as this choice says."}</p>
-      <JsonField
-        label={NEEDS[choice] ?? "What the choice needs, as JSON (often nothing)"}
-        text={text}
-        error={value.error}
-        onInput={setText}
-      />
     </ActionDialog>
   );
 }

@@ -153,7 +153,7 @@ function Why({ run, why, ask }: Pick<HeaderProps, "run" | "why" | "ask">): JSX.E
       ))}
       {advice.map((line) => (
         <p key={line} class="dim">
-          What to do: {sentence(line, run)}
+          {sentence(line, run).replace(/^Nothing: /, "There is nothing to do: ")}
         </p>
       ))}
       {commands.length > 0 && (
