@@ -50,7 +50,7 @@ export function zoneText(): string {
   const { timeZone } = TIME.resolvedOptions();
   const parts = new Intl.DateTimeFormat("en", { timeZoneName: "shortOffset" }).formatToParts();
   const offset = parts.find(({ type }) => type === "timeZoneName")?.value.replace("GMT", "UTC") ?? "UTC";
-  return timeZone === offset ? timeZone : `${timeZone} (${offset})`;
+  return timeZone === "UTC" ? timeZone : `${timeZone} (${offset})`;
 }
 
 /** "3m ago", "in 1d 23h", "now". */
