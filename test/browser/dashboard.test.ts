@@ -240,11 +240,13 @@ describe.skipIf(path === null)("the dashboard", () => {
     const seen = await dev.open(browser, `/runs/${run.id}`);
     const { page } = seen;
     const cancel = page.getByRole("button", { name: "Cancel…" });
+    const reason = page.locator("dialog").getByLabel("Reason").and(page.locator(":focus"));
     await cancel.press("Enter");
+    await reason.waitFor();
     await page.keyboard.press("Escape");
     await cancel.and(page.locator(":focus")).waitFor();
     await page.keyboard.press("Enter");
-    await page.locator("dialog").getByLabel("Reason").and(page.locator(":focus")).waitFor();
+    await reason.waitFor();
     expect(await seen.faults("dialog")).toEqual([]);
     await page.keyboard.type("written twice");
     await page.keyboard.press("Enter");

@@ -20,7 +20,7 @@ const TIME = new Intl.DateTimeFormat(undefined, {
   second: "2-digit",
   hour12: false,
 });
-const FULL = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
+const FULL = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long", hour12: false });
 
 const SHORT_TIME = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hour12: false });
 const SEVERAL_DAYS = 2 * 86_400_000;
