@@ -23,7 +23,17 @@ import { mutants } from "./mutants/all.mjs";
 import { openPostgres } from "./postgres-server.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
-const COPIED = ["src", "test", "examples", "scripts", "docs", "package.json", "tsconfig.json", "tsconfig.build.json"];
+const COPIED = [
+  "src",
+  "web",
+  "test",
+  "examples",
+  "scripts",
+  "docs",
+  "package.json",
+  "tsconfig.json",
+  "tsconfig.build.json",
+];
 const LIMIT_MS = 180_000;
 const TEST_LIMIT_MS = 10_000;
 const HUNTED_FROM = 30_000_000;

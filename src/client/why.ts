@@ -303,9 +303,13 @@ function responsibleLines({ status: { responsible } }: Facts): string[] {
   return responsible === undefined ? [] : [`Its owner is ${responsible}.`];
 }
 
+function resultLine(output: unknown): string {
+  return output === undefined ? "It gave no result." : `Its result: ${short(output, 200)}`;
+}
+
 function endedLines(facts: Facts): string[] {
   const { status, line } = facts;
-  if (status.state === "succeeded") return [`Its result: ${short(status.output ?? line.output, 200)}`];
+  if (status.state === "succeeded") return [resultLine(status.output ?? line.output)];
   const lost = line.steps.filter((step) => step.status === "abandoned").map((step) => step.key);
   return [
     `Stop reason: ${status.stopReason ?? line.stopReason ?? "unknown"}.`,

@@ -3,9 +3,20 @@ import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Pawl, TerminalError, workflow } from "../../src/index.ts";
-import { Dashboard, findChromium, launch, type WatchedPage } from "./dashboard.ts";
+import { newCredential, serve } from "../../src/server/index.ts";
+import { Dashboard, findChromium, launch, newContext, WatchedPage } from "./dashboard.ts";
 
 const path = findChromium();
+
+/** What was done outside. */
+const posted: string[] = [];
+
+const posting = workflow("test-posting", async (ctx, text: string) => {
+  const draft = await ctx.step("draft", () => `${text}, in short`);
+  const review = await ctx.waitFor<{ by: string }>("review");
+  await ctx.effect("post", { idempotent: true, do: () => void posted.push(draft) });
+  return `${draft}, seen by ${review.by}`;
+});
 
 // Without a browser there is nothing to see; where CI is set, that fails instead.
 describe.skipIf(path === null)("the dashboard", () => {
@@ -79,6 +90,7 @@ describe.skipIf(path === null)("the dashboard", () => {
       await detail.getByText(text).first().waitFor();
     const shown = await detail.locator(".hash code").textContent();
     const sent = page.waitForRequest((request) => request.url().endsWith("/decide"));
+    expect(await seen.faults(".inbox")).toEqual([]);
     await detail.getByLabel("Reason").fill("the photos show it");
     await detail.getByRole("button", { name: "Approve" }).click();
     expect((await sent).postDataJSON()).toEqual({ decision: "approved", hash: shown, reason: "the photos show it" });
@@ -95,6 +107,7 @@ describe.skipIf(path === null)("the dashboard", () => {
     await page.locator(".why-summary", { hasText: "The label printer is jammed" }).waitFor();
     await page.locator(".timeline-label", { hasText: "print-label" }).click();
     await page.getByRole("button", { name: "Retry from this step" }).click();
+    expect(await seen.faults("dialog, .detail")).toEqual([]);
     await page.locator("dialog").getByRole("button", { name: "Retry", exact: true }).click();
     await page.locator(".run-title .status", { hasText: "Succeeded" }).waitFor();
     expect(new URL(page.url()).pathname).not.toBe(failed);
@@ -174,8 +187,86 @@ describe.skipIf(path === null)("the dashboard", () => {
     await seen.go(parked);
     await page.getByRole("button", { name: "raise…" }).click();
     await page.locator("dialog textarea").fill('{ "usd": 5 }');
+    expect(await seen.faults("dialog")).toEqual([]);
     await page.locator("dialog").getByRole("button", { name: "raise", exact: true }).click();
     await page.locator(".run-title .status", { hasText: "Succeeded" }).waitFor();
+    await seen.close();
+  });
+
+  it("X-31 keys alone send a signal that a run waits for, and fork it with nothing done outside", async () => {
+    const pawl = await Pawl.open(dev.store, { workflows: [posting], handleSignals: false });
+    const run = await pawl.start(posting, "tides");
+    const seen = await dev.open(browser, `/runs/${run.id}`);
+    const { page } = seen;
+    const dialog = page.locator("dialog");
+    await page.locator(".run-title .status", { hasText: "Waiting" }).waitFor();
+    await page.getByRole("button", { name: "Signal…" }).press("Enter");
+    await dialog.getByLabel("Name").and(page.locator(":focus")).waitFor();
+    expect(await dialog.getByLabel("Name").inputValue()).toBe("review");
+    await page.keyboard.press("Tab");
+    await page.keyboard.type('{ "by": ');
+    await dialog.getByText("This is not JSON").waitFor();
+    expect(await dialog.getByRole("button", { name: "Send" }).isDisabled()).toBe(true);
+    expect(await seen.faults("dialog")).toEqual([]);
+    await page.keyboard.type('"ada" }');
+    for (const key of ["Tab", "Tab", "Enter"]) await page.keyboard.press(key);
+    await page.locator(".run-title .status", { hasText: "Succeeded" }).waitFor();
+    await page.locator(".part", { hasText: "tides, in short, seen by ada" }).waitFor();
+    expect(posted).toEqual(["tides, in short"]);
+
+    for (const name of ["draft", "review", "post"]) {
+      await page.keyboard.press("j");
+      await page.locator(".detail h2", { hasText: name }).waitFor();
+    }
+    await page.getByRole("button", { name: "Fork before it…" }).press("Enter");
+    expect(await dialog.getByLabel("Before this step").inputValue()).toBe("post");
+    await dialog.getByText("is done once more").waitFor();
+    await dialog.getByLabel("would do outside").press("ArrowDown");
+    await dialog.getByText("Nothing is done outside").waitFor();
+    expect(await seen.faults("dialog")).toEqual([]);
+    await dialog.getByRole("button", { name: "Fork" }).press("Enter");
+    const origin = page.locator(".facts", { hasText: "Goes on from" }).locator(`a[href="/runs/${run.id}"]`);
+    await origin.waitFor();
+    await page.locator(".run-title .status", { hasText: "Succeeded" }).waitFor();
+    await page.locator(".part", { hasText: "tides, in short, seen by ada" }).waitFor();
+    expect(posted).toEqual(["tides, in short"]);
+    await seen.close();
+    await pawl.close();
+  });
+
+  it("X-31 keys alone cancel a run, with the reason in its journal, and a dialog gives the focus back", async () => {
+    const pawl = await Pawl.open(dev.store, { workflows: [posting], handleSignals: false });
+    const run = await pawl.start(posting, "ferries");
+    const seen = await dev.open(browser, `/runs/${run.id}`);
+    const { page } = seen;
+    const cancel = page.getByRole("button", { name: "Cancel…" });
+    const reason = page.locator("dialog").getByLabel("Reason").and(page.locator(":focus"));
+    await cancel.press("Enter");
+    await reason.waitFor();
+    await page.keyboard.press("Escape");
+    await cancel.and(page.locator(":focus")).waitFor();
+    await page.keyboard.press("Enter");
+    await reason.waitFor();
+    expect(await seen.faults("dialog")).toEqual([]);
+    await page.keyboard.type("written twice");
+    await page.keyboard.press("Enter");
+    await page.locator(".run-title .status", { hasText: "Cancelled" }).waitFor();
+    await page.locator("dialog").waitFor({ state: "detached" });
+    await page.keyboard.press("2");
+    await page.locator(".journal li", { hasText: "written twice" }).first().waitFor();
+    await seen.close();
+    await pawl.close();
+  });
+
+  it("X-31 an address that is no text leads to no page, and one with a time says so", async () => {
+    const seen = await dev.open(browser, "/workers");
+    const { page } = seen;
+    await seen.go("/%E0%A4%A");
+    await page.locator("h1", { hasText: "There is no such page" }).waitFor();
+    await seen.go("/runs?after=2020-01-01T00:00:00.000Z");
+    await page.locator(".filters-range", { hasText: "Started from" }).getByRole("button", { name: "Any time" }).click();
+    await page.locator(".filters-range").waitFor({ state: "detached" });
+    expect(new URL(page.url()).search).toBe("");
     await seen.close();
   });
 
@@ -184,11 +275,13 @@ describe.skipIf(path === null)("the dashboard", () => {
     const { page } = seen;
     const live = await exampleRun(seen, "example-import", "");
     const refund = await exampleRun(seen, "example-refund", "");
+    const research = await exampleRun(seen, "example-research", "");
     const label = await exampleRun(seen, "example-label", "Failed");
     const pages = [
       "/runs",
-      ...["", "/journal", "/state", "/logs"].map((tab) => live + tab),
-      ...["/effects", "/graph", "/document"].map((tab) => refund + tab),
+      `${live}/logs`,
+      ...["", "/journal", "/effects", "/graph", "/document"].map((tab) => refund + tab),
+      ...["/state", "/cost"].map((tab) => research + tab),
       label,
       "/approvals",
       "/workers",
@@ -200,11 +293,12 @@ describe.skipIf(path === null)("the dashboard", () => {
     const faults: string[] = [];
     for (const colorScheme of ["light", "dark"] as const) {
       await page.emulateMedia({ colorScheme });
-      // In the dark only colours are other ones, and what is beside the pages is the same for all of them.
+      // In the dark only colours are other ones. What is beside the pages is the same for all of them, and above the views of a run as well.
       const rules = colorScheme === "dark" ? ["color-contrast"] : [];
       for (const one of pages) {
         await seen.go(one);
-        const found = await seen.faults(one === "/runs" ? "html" : "main", rules);
+        const part = one === "/runs" ? "html" : /^\/runs\/.*\//.test(one) ? ".page > section" : "main";
+        const found = await seen.faults(part, rules);
         faults.push(...found.map((fault) => `${colorScheme} ${one}: ${fault}`));
       }
     }
@@ -260,6 +354,41 @@ describe.skipIf(path === null)("the dashboard", () => {
     expect(await page.locator("main img").count()).toBe(0);
     await seen.close();
   });
+
+  it("X-31 an open page connects again, says that its session has ended, and shows the truth after that", async () => {
+    const { token, credential } = newCredential("ada", ["operator"]);
+    const pawl = await Pawl.open("memory:", { workflows: [posting], handleSignals: false });
+    const run = await pawl.start(posting, "storms");
+    const first = await serve({ pawl, credentials: [credential], port: 0 });
+    const context = await newContext(browser);
+    const seen = new WatchedPage(await context.newPage());
+    const { page } = seen;
+    const signIn = async () => {
+      await page.getByLabel("Token").fill(token);
+      await page.keyboard.press("Enter");
+    };
+    // Something between the page and the server refuses the first stream, and a browser gives up then.
+    await page.route("**/events?**", (route) => route.fulfill({ status: 503 }), { times: 1 });
+    await page.goto(`${first.url}/runs/${run.id}#token=used-before`);
+    await page.getByRole("alert").filter({ hasText: "was used before" }).waitFor();
+    await signIn();
+    await page.locator(".live", { hasText: "Connecting" }).waitFor();
+    await page.locator(".live.is-live").waitFor({ timeout: 20_000 });
+
+    await first.stop();
+    await pawl.signal(run.id, "review", { by: "grace" });
+    await run.result();
+    const second = await serve({ pawl, credentials: [credential], port: first.port });
+    await page.getByRole("alert").filter({ hasText: "Your session has ended" }).waitFor({ timeout: 20_000 });
+    expect(await seen.faults("main")).toEqual([]);
+    await signIn();
+    await page.locator(".run-title .status", { hasText: "Succeeded" }).waitFor();
+    await page.locator(".part", { hasText: "storms, in short, seen by grace" }).waitFor();
+    await seen.close({ expected: /status of (401|503)|ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING/ });
+    await context.close();
+    await second.stop();
+    await pawl.close();
+  }, 60_000);
 });
 
 // Without a browser there is nothing to see; where CI is set, that fails instead.

@@ -1,5 +1,5 @@
 // Requests to the API. Every answer is JSON; every refusal becomes an `ApiError` with the server's own code and words.
-import { session } from "./session.ts";
+import { endSession, session } from "./session.ts";
 
 export class ApiError extends Error {
   readonly status: number;
@@ -33,7 +33,7 @@ async function request<T>(method: string, path: string, body?: object, signal?: 
     if (signal?.aborted) throw error;
     throw new ApiError(0, "unreachable", "The server does not answer. Is it still running?");
   });
-  if (response.status === 401) session.value = null;
+  if (response.status === 401) endSession();
   if (!response.ok) throw await refusal(response);
   return (response.status === 204 ? undefined : await response.json()) as T;
 }

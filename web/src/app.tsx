@@ -1,8 +1,9 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { plural, zoneText } from "./format.ts";
 import { Help } from "./help.tsx";
+import { useHereInView } from "./here-in-view.ts";
 import { useKeys } from "./keys.ts";
-import { Empty } from "./notice.tsx";
 import { Alerts } from "./pages/alerts.tsx";
 import { Approvals } from "./pages/approvals.tsx";
 import { Audit } from "./pages/audit.tsx";
@@ -11,12 +12,12 @@ import { Runs } from "./pages/runs.tsx";
 import { Schedules } from "./pages/schedules.tsx";
 import { SignIn } from "./pages/sign-in.tsx";
 import { Workers } from "./pages/workers.tsx";
-import { useResource } from "./resource.ts";
+import { useRefreshing, useResource } from "./resource.ts";
 import { navigate, path } from "./router.ts";
 import { may, session, signOut } from "./session.ts";
 import { nextTheme, theme } from "./theme.ts";
 import { sayFailure, Toasts } from "./toast.tsx";
-import type { WireApprovals } from "./wire.ts";
+import type { WireAlerts, WireApprovals } from "./wire.ts";
 
 interface Section {
   readonly href: string;
@@ -72,6 +73,7 @@ function Shell(): JSX.Element {
       <Rail openHelp={() => setHelpOpen(true)} />
       <main id="main" tabIndex={-1}>
         <Page />
+        <p class="zone phone-only">Times in {zoneText()}</p>
       </main>
       <Toasts />
       {isHelpOpen && <Help onClose={() => setHelpOpen(false)} />}
@@ -80,7 +82,7 @@ function Shell(): JSX.Element {
 }
 
 function Page(): JSX.Element | null {
-  const [, first = "", ...rest] = path.value.split("/").map(decodeURIComponent);
+  const [, first = "", ...rest] = path.value.split("/").map(decoded);
   useEffect(() => {
     if (first === "") navigate("/runs", { replace: true });
   }, [first]);
@@ -91,10 +93,22 @@ function Page(): JSX.Element | null {
   if (section !== undefined) return section.page(rest.filter((part) => part !== ""));
   if (first === "") return null;
   return (
-    <Empty title="There is no such page.">
-      <a href="/runs">All runs</a>
-    </Empty>
+    <div class="page">
+      <h1>There is no such page</h1>
+      <p class="dim">
+        The address may be mistyped, or from another version. <a href="/runs">All runs</a>
+      </p>
+    </div>
   );
+}
+
+/** Anybody can type an address: what is no text is taken as it stands. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }
 
 function Later({ load }: { load(): Promise<() => JSX.Element> }): JSX.Element {
@@ -107,16 +121,18 @@ function Later({ load }: { load(): Promise<() => JSX.Element> }): JSX.Element {
 
 function Rail({ openHelp }: { openHelp(): void }): JSX.Element {
   const who = session.value;
+  const nav = useHereInView(path.value);
   return (
     <header class="rail">
       <a class="brand" href="/runs" aria-label="Pawl, all runs">
         <Mark />
         <span>Pawl</span>
       </a>
-      <nav aria-label="Sections">
+      <nav aria-label="Sections" ref={nav}>
         {SECTIONS.filter(({ isFor }) => isFor === undefined || isFor()).map(({ href, name }) => (
           <NavLink key={href} href={href} name={name}>
             {name === "Approvals" && <OpenApprovals />}
+            {name === "Alerts" && <FiringAlerts />}
           </NavLink>
         ))}
       </nav>
@@ -126,6 +142,7 @@ function Rail({ openHelp }: { openHelp(): void }): JSX.Element {
           <span class="who-user">
             {who?.user} · {who?.role}
           </span>
+          <span title={`Times in ${zoneText()}`}>Times in {zoneText()}</span>
         </p>
         <div class="rail-tools">
           <button type="button" class="link" onClick={nextTheme} aria-label={`Colours: ${theme.value}. Change`}>
@@ -168,15 +185,27 @@ const REFRESH_MS = 20_000;
 /** How many questions are open; more than a page of them is "many". */
 function OpenApprovals(): JSX.Element | null {
   const { data, reload } = useResource<WireApprovals>("/api/approvals?limit=20");
-  useEffect(() => {
-    const timer = setInterval(() => {
-      if (!document.hidden) void reload();
-    }, REFRESH_MS);
-    return () => clearInterval(timer);
-  }, [reload]);
+  useRefreshing(reload, REFRESH_MS);
   const open = data?.approvals.length ?? 0;
   if (open === 0) return null;
-  return <span class="badge">{data?.cursor === null ? open : `${open}+`}</span>;
+  return (
+    <span class="badge" title={`${plural(open, "approval")} to decide`}>
+      {data?.cursor === null ? open : `${open}+`}
+    </span>
+  );
+}
+
+/** How many alerts nobody has acknowledged. */
+function FiringAlerts(): JSX.Element | null {
+  const { data, reload } = useResource<WireAlerts>("/api/alerts?status=firing");
+  useRefreshing(reload, REFRESH_MS);
+  const firing = data?.alerts.length ?? 0;
+  if (firing === 0) return null;
+  return (
+    <span class="badge badge-bad" title={`${plural(firing, "alert")} firing`}>
+      {firing}
+    </span>
+  );
 }
 
 function Mark(): JSX.Element {

@@ -20,7 +20,7 @@ const TIME = new Intl.DateTimeFormat(undefined, {
   second: "2-digit",
   hour12: false,
 });
-const FULL = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
+const FULL = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long", hour12: false });
 
 const SHORT_TIME = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hour12: false });
 const SEVERAL_DAYS = 2 * 86_400_000;
@@ -45,13 +45,21 @@ export function clockTime(moment: Moment): string {
   return isToday ? TIME.format(ms) : `${DAY.format(ms)}, ${TIME.format(ms)}`;
 }
 
-/** "3m ago", "in 2h", "now". */
+/** The zone that all times are shown in: that of the browser. */
+export function zoneText(): string {
+  const { timeZone } = TIME.resolvedOptions();
+  const parts = new Intl.DateTimeFormat("en", { timeZoneName: "shortOffset" }).formatToParts();
+  const offset = parts.find(({ type }) => type === "timeZoneName")?.value.replace("GMT", "UTC") ?? "UTC";
+  return timeZone === "UTC" ? timeZone : `${timeZone} (${offset})`;
+}
+
+/** "3m ago", "in 1d 23h", "now". */
 export function relative(moment: Moment, now: number): string {
   const ms = msOf(moment);
   if (ms === null) return "";
   const distance = Math.abs(ms - now);
   if (distance < 1000) return "now";
-  return ms < now ? `${rough(distance)} ago` : `in ${rough(distance)}`;
+  return ms < now ? `${rough(distance)} ago` : `in ${rough(distance, 2)}`;
 }
 
 const UNITS: readonly (readonly [string, number])[] = [
@@ -61,10 +69,16 @@ const UNITS: readonly (readonly [string, number])[] = [
   ["s", 1000],
 ];
 
-/** One unit is enough to know how long ago something was. */
-function rough(ms: number): string {
-  const [unit, size] = UNITS.find(([, size]) => ms >= size) ?? ["s", 1000];
-  return `${Math.floor(ms / size)}${unit}`;
+/** One unit is enough to know how long ago something was; how much is left takes two, or two days would be one for most of the time. */
+function rough(ms: number, units = 1): string {
+  const first = UNITS.findIndex(([, size]) => ms >= size);
+  let rest = ms;
+  const parts = UNITS.slice(first, first + units).map(([unit, size]) => {
+    const amount = Math.floor(rest / size);
+    rest -= amount * size;
+    return amount === 0 ? "" : `${amount}${unit}`;
+  });
+  return parts.filter((part) => part !== "").join(" ");
 }
 
 export function count(number: number): string {

@@ -3,7 +3,7 @@ import { App } from "./app.tsx";
 import { startClock } from "./clock.ts";
 import { startKeys } from "./keys.ts";
 import { startRouter } from "./router.ts";
-import { beginSession, session } from "./session.ts";
+import { beginSession } from "./session.ts";
 import { startTheme } from "./theme.ts";
 import "./styles/tokens.css";
 import "./styles/base.css";
@@ -16,6 +16,4 @@ startRouter();
 startKeys();
 startClock();
 render(<App />, document.getElementById("app") as HTMLElement);
-beginSession().catch(() => {
-  session.value = null;
-});
+void beginSession();

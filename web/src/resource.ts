@@ -92,3 +92,13 @@ export function useReloading<T>(path: string, change: number): Resource<T> {
   }, [change]);
   return resource;
 }
+
+/** Loads again from time to time, while somebody looks. */
+export function useRefreshing(reload: () => Promise<void>, ms: number): void {
+  useEffect(() => {
+    const timer = setInterval(() => {
+      if (!document.hidden) void reload();
+    }, ms);
+    return () => clearInterval(timer);
+  }, [reload, ms]);
+}

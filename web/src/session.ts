@@ -15,11 +15,28 @@ export interface Session {
 /** `undefined`: not known yet; `null`: nobody is. */
 export const session = signal<Session | null | undefined>(undefined);
 
+/** Why somebody has to sign in, if there is something to say. */
+export const signInReason = signal<string | null>(null);
+
+const ENDED =
+  "Your session has ended: it was not used for long, or the server was started again. Sign in to go on here.";
+const UNREACHABLE = "The server does not answer. Is it still running?";
+
 export async function beginSession(): Promise<void> {
   const token = takeToken();
-  if (token !== null && (await signIn(token)) === null) return;
-  const response = await fetch("/api/session", { headers: { accept: "application/json" } });
-  session.value = response.ok ? ((await response.json()) as Session) : null;
+  const refused = token === null ? null : await signIn(token).catch(() => UNREACHABLE);
+  if (session.value) return;
+  const response = await fetch("/api/session", { headers: { accept: "application/json" } }).catch(() => null);
+  // Whoever has a session keeps it, whatever became of the token in the address.
+  const kept = response?.ok ? ((await response.json()) as Session) : null;
+  if (kept === null) signInReason.value = response === null ? UNREACHABLE : refused;
+  session.value = kept;
+}
+
+/** The server no longer knows the session: whoever had one is told so, and stays where they are. */
+export function endSession(): void {
+  if (session.value) signInReason.value = ENDED;
+  session.value = null;
 }
 
 /** Why it was refused, or `null`. */
@@ -31,13 +48,14 @@ export async function signIn(token: string): Promise<string | null> {
   });
   const answer = (await response.json().catch(() => ({}))) as Session & { error?: { message?: string } };
   if (!response.ok) return answer.error?.message ?? `The server answered ${response.status}.`;
+  signInReason.value = null;
   session.value = answer;
   return null;
 }
 
 export async function signOut(): Promise<void> {
   const csrf = session.value?.csrf ?? "";
-  await fetch("/api/session", { method: "DELETE", headers: { "x-pawl-csrf": csrf } });
+  await fetch("/api/session", { method: "DELETE", headers: { "x-pawl-csrf": csrf } }).catch(() => null);
   session.value = null;
 }
 

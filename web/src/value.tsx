@@ -28,17 +28,33 @@ export function Value({ value, name }: { readonly value: unknown; readonly name?
 }
 
 export function Copy({ text, what }: { text(): string; readonly what: string }): JSX.Element {
-  const [isDone, setDone] = useState(false);
+  const [says, setSays] = useState("Copy");
   const copy = async () => {
-    await navigator.clipboard?.writeText(text());
-    setDone(true);
-    setTimeout(() => setDone(false), 1500);
+    setSays(
+      await toClipboard(text()).then(
+        () => "Copied",
+        () => "Not allowed here",
+      ),
+    );
+    setTimeout(() => setSays("Copy"), 1500);
   };
   return (
-    <button type="button" class="link" onClick={() => void copy()} aria-label={`Copy ${what}`}>
-      {isDone ? "Copied" : "Copy"}
+    <button type="button" class="link" onClick={() => void copy()} aria-label={`${says} ${what}`}>
+      {says}
     </button>
   );
+}
+
+/** Browsers have a clipboard for pages that came by HTTPS or from the same machine; for others there is the old way. */
+async function toClipboard(text: string): Promise<void> {
+  if (navigator.clipboard !== undefined) return navigator.clipboard.writeText(text);
+  const field = document.createElement("textarea");
+  field.value = text;
+  document.body.append(field);
+  field.select();
+  const isDone = document.execCommand("copy");
+  field.remove();
+  if (!isDone) throw new Error("The browser does not let this page copy.");
 }
 
 interface NodeProps {

@@ -108,6 +108,10 @@ export interface WireAlert {
   readonly resolvedBy: string | null;
 }
 
+export interface WireAlerts {
+  readonly alerts: readonly WireAlert[];
+}
+
 export interface WireAudit {
   readonly records: readonly {
     readonly n: number;

@@ -1,19 +1,14 @@
 import type { JSX } from "preact";
-import { useEffect } from "preact/hooks";
 import { post } from "../api.ts";
 import { plural, shortId } from "../format.ts";
 import { Empty, Loaded, NotAvailable } from "../notice.tsx";
-import { useResource } from "../resource.ts";
+import { useRefreshing, useResource } from "../resource.ts";
 import { query, setQuery } from "../router.ts";
 import { may } from "../session.ts";
 import { Status, type Tone } from "../status.tsx";
 import { Ago } from "../time.tsx";
 import { say, sayFailure } from "../toast.tsx";
-import type { WireAlert } from "../wire.ts";
-
-interface WireAlerts {
-  readonly alerts: readonly WireAlert[];
-}
+import type { WireAlert, WireAlerts } from "../wire.ts";
 
 const TONES: Readonly<Record<WireAlert["status"], Tone>> = {
   firing: "failed",
@@ -32,12 +27,7 @@ const REFRESH_MS = 10_000;
 export function Alerts(): JSX.Element {
   const status = query.value.get("status") ?? "";
   const list = useResource<WireAlerts>(`/api/alerts${status === "" ? "" : `?status=${status}`}`, { keep: true });
-  useEffect(() => {
-    const timer = setInterval(() => {
-      if (!document.hidden) void list.reload();
-    }, REFRESH_MS);
-    return () => clearInterval(timer);
-  }, [list.reload]);
+  useRefreshing(list.reload, REFRESH_MS);
   return (
     <div class="page">
       <div class="page-head">

@@ -2,7 +2,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { messageOf } from "../api.ts";
 import { parseJson } from "../dialog.tsx";
-import { JsonField } from "../run/actions.tsx";
+import { JsonField } from "../run/json-field.tsx";
 import { say } from "../toast.tsx";
 import type { WireApproval } from "../wire.ts";
 

@@ -1,12 +1,11 @@
 // The inbox of questions to people. What is shown is exactly what is approved: the hash that goes with a decision is that of the action on the page.
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect } from "preact/hooks";
 import { post } from "../api.ts";
 import { now } from "../clock.ts";
 import { clockTime, duration, fullTime, msOf, plural, relative, shortId } from "../format.ts";
 import { useKeys } from "../keys.ts";
 import { Empty, Loaded } from "../notice.tsx";
-import { useResource } from "../resource.ts";
+import { useRefreshing, useResource } from "../resource.ts";
 import { navigate } from "../router.ts";
 import { may } from "../session.ts";
 import { Word } from "../status.tsx";
@@ -19,12 +18,7 @@ const REFRESH_MS = 10_000;
 
 export function Approvals({ id }: { readonly id: string | null }): JSX.Element {
   const list = useResource<WireApprovals>("/api/approvals?limit=50");
-  useEffect(() => {
-    const timer = setInterval(() => {
-      if (!document.hidden) void list.reload();
-    }, REFRESH_MS);
-    return () => clearInterval(timer);
-  }, [list.reload]);
+  useRefreshing(list.reload, REFRESH_MS);
   const open = list.data?.approvals ?? [];
   const move = (by: number) => {
     const at = open.findIndex((one) => one.id === id);
@@ -121,7 +115,7 @@ function Approval({ id, onDecided }: { readonly id: string; onDecided(): void })
       <p class="crumbs phone-only">
         <a href="/approvals">All approvals</a>
       </p>
-      <Loaded of={approval} missing={<Empty title="There is no such approval." />}>
+      <Loaded of={approval} missing={<NoApproval />}>
         {(data) => (
           <>
             <Question approval={data} />
@@ -140,6 +134,14 @@ function Approval({ id, onDecided }: { readonly id: string; onDecided(): void })
         )}
       </Loaded>
     </article>
+  );
+}
+
+function NoApproval(): JSX.Element {
+  return (
+    <Empty title="There is no such approval.">
+      It may have been removed with its run, or belong to another store. <a href="/approvals">All approvals</a>
+    </Empty>
   );
 }
 

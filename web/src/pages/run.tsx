@@ -2,6 +2,7 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { useEvents } from "../events.ts";
+import { useHereInView } from "../here-in-view.ts";
 import { useKeys } from "../keys.ts";
 import { Empty, Loaded } from "../notice.tsx";
 import { useResource, useThrottled } from "../resource.ts";
@@ -68,17 +69,12 @@ export function Run({ id, tab = "timeline" }: { readonly id: string; readonly ta
         {(run) => (
           <>
             <RunHeader run={run} why={why.data} isLive={isLive} ask={setAction} />
-            <nav class="tabs run-tabs" aria-label="Views of the run">
-              {TABS.map(({ id: one, name }) => (
-                <a key={one} class="tab" href={tabPath(id, one)} aria-current={one === tab ? "page" : undefined}>
-                  {name}
-                </a>
-              ))}
-            </nav>
+            <Tabs id={id} tab={tab} />
             {(TABS.find((one) => one.id === tab) ?? TABS[0])?.show({ run, line, change, ask: setAction })}
             {action !== null && (
               <RunActionDialog
                 run={run}
+                steps={line.data?.steps.map(({ key }) => key) ?? []}
                 action={action}
                 onDone={() => void refresh()}
                 onClose={() => setAction(null)}
@@ -88,6 +84,19 @@ export function Run({ id, tab = "timeline" }: { readonly id: string; readonly ta
         )}
       </Loaded>
     </div>
+  );
+}
+
+function Tabs({ id, tab }: { readonly id: string; readonly tab: string }): JSX.Element {
+  const nav = useHereInView(tab);
+  return (
+    <nav class="tabs run-tabs" aria-label="Views of the run" ref={nav}>
+      {TABS.map(({ id: one, name }) => (
+        <a key={one} class="tab" href={tabPath(id, one)} aria-current={one === tab ? "page" : undefined}>
+          {name}
+        </a>
+      ))}
+    </nav>
   );
 }
 

@@ -63,7 +63,7 @@ function PickedDialog({ target, onClose, onDone }: BulkDialogProps<BulkTarget & 
   return (
     <ActionDialog
       title={`${verb} ${plural(able.length, "run")}`}
-      verb={verb}
+      verb={`${verb} ${plural(able.length, "run")}`}
       isDangerous={action === "cancel"}
       isReady={able.length > 0}
       act={act}

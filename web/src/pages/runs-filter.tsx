@@ -1,7 +1,8 @@
 // What of the runs is shown. The filter is the address's query: nothing else remembers it.
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { count } from "../format.ts";
+import { clockTime, count } from "../format.ts";
+import { useHereInView } from "../here-in-view.ts";
 import { useResource } from "../resource.ts";
 import { query, setQuery } from "../router.ts";
 import { Shape, type Tone } from "../status.tsx";
@@ -69,8 +70,9 @@ const TABS: readonly (readonly [string, Tone | null, string])[] = [
 
 export function StatusTabs({ counts }: { readonly counts: WireCounts | null }): JSX.Element {
   const here = query.value.get("status") ?? "";
+  const nav = useHereInView(here);
   return (
-    <nav class="tabs" aria-label="Status">
+    <nav class="tabs" aria-label="Status" ref={nav}>
       {TABS.map(([status, tone, name]) => (
         <button
           key={status}
@@ -96,6 +98,22 @@ function countText(counts: WireCounts | null, status: string): string {
 }
 
 const TYPING_MS = 200;
+
+/** What the address asks for beside the fields: a plot leads to the runs of a time. */
+function Range(): JSX.Element | null {
+  const after = query.value.get("after");
+  const before = query.value.get("before");
+  if (after === null && before === null) return null;
+  const text = [after !== null && `from ${clockTime(after)}`, before !== null && `to ${clockTime(before)}`];
+  return (
+    <p class="filters-range">
+      Started {text.filter((part) => part !== false).join(" ")}
+      <button type="button" class="link" onClick={() => setQuery({ after: null, before: null })}>
+        Any time
+      </button>
+    </p>
+  );
+}
 
 export function Filters(): JSX.Element {
   const [isOpen, setOpen] = useState(["workflow", "tag", "owner", "since"].some((name) => query.value.has(name)));
@@ -124,6 +142,7 @@ export function Filters(): JSX.Element {
           </select>
         </label>
       </div>
+      <Range />
     </div>
   );
 }

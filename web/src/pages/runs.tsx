@@ -17,6 +17,7 @@ import { sayFailure } from "../toast.tsx";
 import type { WireCounts, WireRuns, WireSummary } from "../wire.ts";
 import { BulkDialog, type BulkTarget } from "./runs-bulk.tsx";
 import { Filters, filterOf, hasFilter, StatusTabs } from "./runs-filter.tsx";
+import { merged } from "./runs-merge.ts";
 
 const PAGE = 50;
 
@@ -99,32 +100,12 @@ function useArrivals(filter: Filter, list: ReturnType<typeof useResource<WireRun
       runs: (data) => {
         const { runs } = data as { readonly runs: readonly WireSummary[] };
         refreshCounts();
-        list.set((page) => ({ ...page, runs: merged(page.runs, runs, filter) }));
+        list.set((page) => merged(page, runs, filter));
       },
     },
     { onGap: list.reload },
   );
   return { isLive };
-}
-
-/** Changed runs in their places, new ones on top, and those that no longer fit out. */
-function merged(
-  shown: readonly WireSummary[],
-  changed: readonly WireSummary[],
-  filter: Filter,
-): readonly WireSummary[] {
-  const byId = new Map(changed.map((run) => [run.id, run]));
-  const known = new Set(shown.map(({ id }) => id));
-  const oldest = shown.at(-1)?.createdAt ?? "";
-  const kept = shown.map((run) => byId.get(run.id) ?? run).filter((run) => fits(run, filter));
-  const fresh = changed.filter((run) => !known.has(run.id) && fits(run, filter) && run.createdAt >= oldest);
-  return [...fresh, ...kept].sort((a, b) => (a.id < b.id ? 1 : -1));
-}
-
-/** Of what may change in a run. */
-function fits(run: WireSummary, { status, state, owner }: Filter): boolean {
-  if (owner !== null && run.responsible !== owner) return false;
-  return (status === null || run.status === status) && (state === null || run.state === state);
 }
 
 interface Selection {

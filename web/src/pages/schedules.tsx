@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { post } from "../api.ts";
 import { duration } from "../format.ts";
 import { Empty, Loaded } from "../notice.tsx";
-import { useResource } from "../resource.ts";
+import { useRefreshing, useResource } from "../resource.ts";
 import { may } from "../session.ts";
 import { Status } from "../status.tsx";
 import { Ago } from "../time.tsx";
@@ -14,8 +14,11 @@ interface WireSchedules {
   readonly schedules: readonly WireSchedule[];
 }
 
+const REFRESH_MS = 10_000;
+
 export function Schedules(): JSX.Element {
   const list = useResource<WireSchedules>("/api/schedules");
+  useRefreshing(list.reload, REFRESH_MS);
   return (
     <div class="page">
       <div class="page-head">
@@ -107,8 +110,8 @@ function Row({ schedule, reload }: { readonly schedule: WireSchedule; reload(): 
 function whenOf({ cron, zone, everyMs }: WireSchedule): JSX.Element {
   if (cron === undefined) return <>every {duration(everyMs ?? 0)}</>;
   return (
-    <>
+    <span>
       <span class="mono">{cron}</span> <span class="dim">{zone}</span>
-    </>
+    </span>
   );
 }

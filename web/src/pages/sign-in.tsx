@@ -1,7 +1,7 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { messageOf } from "../api.ts";
-import { signIn } from "../session.ts";
+import { signIn, signInReason } from "../session.ts";
 
 export function SignIn(): JSX.Element {
   const [token, setToken] = useState("");
@@ -16,6 +16,11 @@ export function SignIn(): JSX.Element {
   return (
     <main class="sign-in">
       <h1>Sign in to Pawl</h1>
+      {signInReason.value !== null && (
+        <p class="stale" role="alert">
+          {signInReason.value}
+        </p>
+      )}
       <p>
         Open the address that <code>pawl dev</code> or <code>pawl serve</code> has printed: its token works once. Or
         give a token that was made for you.

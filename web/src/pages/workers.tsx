@@ -1,8 +1,7 @@
 import type { JSX } from "preact";
-import { useEffect } from "preact/hooks";
 import { duration, plural } from "../format.ts";
 import { Empty, Loaded } from "../notice.tsx";
-import { useResource } from "../resource.ts";
+import { useRefreshing, useResource } from "../resource.ts";
 import { Word } from "../status.tsx";
 import { Ago } from "../time.tsx";
 import type { WireQueues, WireWorkers } from "../wire.ts";
@@ -12,14 +11,8 @@ const REFRESH_MS = 5000;
 export function Workers(): JSX.Element {
   const workers = useResource<WireWorkers>("/api/workers");
   const queues = useResource<WireQueues>("/api/queues");
-  useEffect(() => {
-    const timer = setInterval(() => {
-      if (document.hidden) return;
-      void workers.reload();
-      void queues.reload();
-    }, REFRESH_MS);
-    return () => clearInterval(timer);
-  }, [workers.reload, queues.reload]);
+  useRefreshing(workers.reload, REFRESH_MS);
+  useRefreshing(queues.reload, REFRESH_MS);
   return (
     <div class="page">
       <div class="page-head">
@@ -67,8 +60,8 @@ function WorkerTable({ workers }: { readonly workers: WireWorkers["workers"] }):
           <th>Worker</th>
           <th>Health</th>
           <th class="num">Runs</th>
-          <th class="num">Lease</th>
-          <th class="num">Process</th>
+          <th class="num">Lease left</th>
+          <th class="num">Process id</th>
           <th class="num">Since</th>
           <th>Workflows</th>
         </tr>
@@ -85,16 +78,16 @@ function WorkerTable({ workers }: { readonly workers: WireWorkers["workers"] }):
             <td data-name="Runs" class="num">
               <a href="/runs?status=running">{worker.runs}</a>
             </td>
-            <td data-name="Lease" class="num">
+            <td data-name="Lease left" class="num">
               {worker.leaseLeftMs < 0 ? "over" : duration(worker.leaseLeftMs)}
             </td>
-            <td data-name="Process" class="num">
+            <td data-name="Process id" class="num">
               {worker.pid}
             </td>
             <td data-name="Since" class="num">
               <Ago at={worker.startedAt} />
             </td>
-            <td data-name="Workflows" class="wrap">
+            <td data-name="Workflows" class="tags">
               {worker.workflows.map(({ name, version }) => (
                 <a key={`${name} ${version}`} class="tag" href={`/runs?workflow=${encodeURIComponent(name)}`}>
                   {name} {version}
@@ -139,7 +132,7 @@ function QueueTable({ queues }: { readonly queues: WireQueues["queues"] }): JSX.
               {line.waiting}
             </td>
             <td data-name="Since" class="num">
-              {line.since === null ? "" : <Ago at={line.since} />}
+              {line.since !== null && <Ago at={line.since} />}
             </td>
           </tr>
         ))}

@@ -1,11 +1,14 @@
 // What people may do with a run. Each dialog says what will happen, in the words of the command line.
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
+import type { ForkEffects } from "../../../src/core/dry.ts";
 import { post } from "../api.ts";
 import { ActionDialog, parseJson } from "../dialog.tsx";
 import { navigate } from "../router.ts";
 import { say } from "../toast.tsx";
 import type { WireStatus } from "../wire.ts";
+import { JsonField } from "./json-field.tsx";
+import { ResolveDialog } from "./resolve-dialog.tsx";
 
 export type RunAction =
   | { readonly kind: "retry"; readonly from?: string }
@@ -16,6 +19,8 @@ export type RunAction =
 
 interface ActionProps<A> {
   readonly run: WireStatus;
+  /** The keys of its steps, as far as they are known: where it can be forked. */
+  readonly steps: readonly string[];
   readonly action: A;
   onDone(): void;
   onClose(): void;
@@ -32,7 +37,7 @@ export function RunActionDialog({ action, ...rest }: ActionProps<RunAction>): JS
     case "signal":
       return <SendSignal action={action} {...rest} />;
     case "resolve":
-      return <Resolve action={action} {...rest} />;
+      return <ResolveDialog choice={action.choice} {...rest} />;
   }
 }
 
@@ -70,21 +75,66 @@ function Retry({ run, action, onClose }: Of<"retry">): JSX.Element {
   );
 }
 
-function Fork({ run, action, onClose }: Of<"fork">): JSX.Element {
+/** What becomes of calls that act outside; "" is what the run that is forked would have: live, or dry if it is dry itself. */
+const EFFECTS = [
+  ["", "Do them again", "What the steps behind that point do outside is done once more."],
+  [
+    "replay",
+    "Answer them from this run's journal",
+    "Nothing is done outside: each call is given what this run recorded.",
+  ],
+  [
+    "dry-run",
+    "Try it without them: models and reads run",
+    "Nothing is changed outside. Models and reads run, and may cost; other calls are given what this run recorded, or what they say for a dry run.",
+  ],
+] as const satisfies readonly (readonly [ForkEffects | "", string, string])[];
+
+function Fork({ run, steps, action, onClose }: Of<"fork">): JSX.Element {
   const [at, setAt] = useState(String(action.at));
+  const [effects, setEffects] = useState("");
+  const [, , says] = EFFECTS.find(([value]) => value === effects) ?? EFFECTS[0];
   const act = async () => {
-    const { id } = await post<{ id: string }>(pathOf(run, "fork"), { at: /^\d+$/.test(at) ? Number(at) : at });
+    const { id } = await post<{ id: string }>(pathOf(run, "fork"), {
+      at: /^\d+$/.test(at) ? Number(at) : at,
+      ...(effects !== "" && { effects }),
+    });
     goTo(id, "This is the fork.");
   };
   return (
     <ActionDialog title="Fork this run" verb="Fork" act={act} isReady={at !== ""} onClose={onClose}>
-      <p>A new run starts that inherits the journal up to a point, and goes its own way from there.</p>
+      <p>
+        A new run starts that inherits the journal up to a point, and goes its own way from there. This run stays as it
+        is.
+      </p>
       <label class="field">
         <span>Before this step, or the entry with this number</span>
-        <input value={at} onInput={(event) => setAt(event.currentTarget.value)} required />
+        <input value={at} list="steps" onInput={(event) => setAt(event.currentTarget.value)} required />
+        <Choices id="steps" of={steps} />
       </label>
-      <p class="form-warning">What the steps behind that point do outside is done once more.</p>
+      <label class="field">
+        <span>What steps and effects behind that point would do outside</span>
+        <select value={effects} onChange={(event) => setEffects(event.currentTarget.value)}>
+          {EFFECTS.map(([value, text]) => (
+            <option key={value} value={value}>
+              {text}
+            </option>
+          ))}
+        </select>
+      </label>
+      <p class={effects === "" ? "form-warning" : "dim"}>{says}</p>
     </ActionDialog>
+  );
+}
+
+/** What a field suggests. */
+function Choices({ id, of }: { readonly id: string; readonly of: readonly string[] }): JSX.Element {
+  return (
+    <datalist id={id}>
+      {of.map((one) => (
+        <option key={one} value={one} />
+      ))}
+    </datalist>
   );
 }
 
@@ -92,15 +142,18 @@ function Cancel({ run, onDone, onClose }: Of<"cancel">): JSX.Element {
   const [reason, setReason] = useState("");
   const [isUndone, setUndone] = useState(false);
   const act = async () => {
-    const { outcome } = await post<{ outcome: string }>(pathOf(run, "cancel"), {
+    const { outcome } = await post<{ outcome: string | null }>(pathOf(run, "cancel"), {
       compensate: isUndone,
       ...(reason !== "" && { reason }),
     });
-    say(outcome === "cancelling" || outcome === "cancelled" ? "The run is stopping." : `It had ${outcome} before.`);
+    say(cancelText(outcome));
     onDone();
   };
   return (
     <ActionDialog title="Cancel this run" verb="Cancel the run" isDangerous act={act} onClose={onClose}>
+      <p>
+        The step that is under way is told to stop, and nothing follows it. A run that was cancelled can be retried.
+      </p>
       <label class="field">
         <span>Reason, for the journal</span>
         <input value={reason} onInput={(event) => setReason(event.currentTarget.value)} />
@@ -111,6 +164,11 @@ function Cancel({ run, onDone, onClose }: Of<"cancel">): JSX.Element {
       </label>
     </ActionDialog>
   );
+}
+
+function cancelText(outcome: string | null): string {
+  if (outcome === null) return "Recorded: it stops as soon as a worker is there that has its workflow.";
+  return outcome === "cancelling" || outcome === "cancelled" ? "The run is stopping." : `It had ${outcome} before.`;
 }
 
 function SendSignal({ run, action, onDone, onClose }: Of<"signal">): JSX.Element {
@@ -134,83 +192,9 @@ function SendSignal({ run, action, onDone, onClose }: Of<"signal">): JSX.Element
       <label class="field">
         <span>Name</span>
         <input value={name} list="awaited" onInput={(event) => setName(event.currentTarget.value)} required />
-        <datalist id="awaited">
-          {awaited.map((one) => (
-            <option key={one} value={one} />
-          ))}
-        </datalist>
+        <Choices id="awaited" of={awaited} />
       </label>
       <JsonField label="Payload, as JSON" text={text} error={payload.error} onInput={setText} />
-    </ActionDialog>
-  );
-}
-
-interface JsonFieldProps {
-  readonly label: string;
-  readonly text: string;
-  readonly error: string | undefined;
-  onInput(text: string): void;
-}
-
-export function JsonField({ label, text, error, onInput }: JsonFieldProps): JSX.Element {
-  return (
-    <label class="field">
-      <span>{label}</span>
-      <textarea
-        class="mono"
-        rows={4}
-        value={text}
-        spellcheck={false}
-        onInput={(event) => onInput(event.currentTarget.value)}
-      />
-      {error !== undefined && <span class="form-error">{error}</span>}
-    </label>
-  );
-}
-
-/** What some choices need beside themselves. */
-const NEEDS: Readonly<Record<string, string>> = {
-  complete: "The result that the step is given, as JSON",
-  raise: 'The new limits, as JSON, such as { "usd": 5 }',
-  skip: 'Why, as JSON: { "reason": "done by hand" }',
-};
-
-const SAYS: Readonly<Record<string, string>> = {
-  retry: "What stopped it is tried again.",
-  complete: "The step counts as done, with the result that you give.",
-  skip: "It goes on as if the step were done.",
-  fail: "The step fails, and the run decides what follows.",
-  cancel: "The run ends as cancelled; nothing is undone.",
-  abort: "The run ends as cancelled; nothing is undone.",
-  compensate: "What it has done is undone, as far as it says how, and the run ends.",
-  raise: "The budget grows, and the call is tried again.",
-};
-
-function Resolve({ run, action, onDone, onClose }: Of<"resolve">): JSX.Element {
-  const { choice } = action;
-  const [text, setText] = useState("");
-  const value = parseJson(text);
-  const act = async () => {
-    await post(pathOf(run, "resolve"), { choice, ...("value" in value && { value: value.value }) });
-    say(`Decided: ${choice}.`);
-    onDone();
-  };
-  return (
-    <ActionDialog
-      title={`Decide: ${choice}`}
-      verb={choice}
-      isDangerous={choice === "cancel" || choice === "abort" || choice === "fail"}
-      act={act}
-      isReady={value.error === undefined}
-      onClose={onClose}
-    >
-      <p>{SAYS[choice] ?? "The run goes on as this choice says."}</p>
-      <JsonField
-        label={NEEDS[choice] ?? "What the choice needs, as JSON (often nothing)"}
-        text={text}
-        error={value.error}
-        onInput={setText}
-      />
     </ActionDialog>
   );
 }

@@ -1,6 +1,7 @@
 // One call of the timeline, in full: its attempts, what went in, what came out, and what can be done from there.
 import type { JSX } from "preact";
-import { clockTime, duration, errorText } from "../format.ts";
+import { useState } from "preact/hooks";
+import { clockTime, duration, errorText, plural } from "../format.ts";
 import { may } from "../session.ts";
 import { Word } from "../status.tsx";
 import { Took } from "../time.tsx";
@@ -106,10 +107,22 @@ function What({ row }: { readonly row: TimelineRow }): JSX.Element {
 
 type Attempts = Extract<TimelineRow["call"], { readonly attempts: unknown }>["attempts"];
 
+/** The last ones say most; the others are shown to whoever asks. */
+const LAST_ATTEMPTS = 5;
+
 function Attempts({ attempts }: { readonly attempts: Attempts }): JSX.Element {
+  const [isAll, setAll] = useState(false);
+  const shown = isAll ? attempts : attempts.slice(-LAST_ATTEMPTS);
   return (
     <ol class="attempts">
-      {attempts.map(({ attempt, startedAt, endedAt, outcome, error, retryAt }) => (
+      {shown.length < attempts.length && (
+        <li>
+          <button type="button" onClick={() => setAll(true)}>
+            {plural(attempts.length - shown.length, "attempt")} before these
+          </button>
+        </li>
+      )}
+      {shown.map(({ attempt, startedAt, endedAt, outcome, error, retryAt }) => (
         <li key={attempt}>
           <span class="attempt-line">
             <span class="num">{attempt}</span> <Word word={outcome} />{" "}

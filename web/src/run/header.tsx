@@ -27,7 +27,11 @@ export function RunHeader({ run, why, isLive, ask }: HeaderProps): JSX.Element {
           {run.workflow} <span class="dim version">{run.version}</span>
         </h1>
         <RunState run={run} />
-        {isLive && <span class="live is-live">Live</span>}
+        {run.endedAt === null && (
+          <span class={isLive ? "live is-live" : "live"} role="status">
+            {isLive ? "Live" : "Connecting…"}
+          </span>
+        )}
         <Actions run={run} ask={ask} />
       </div>
       <Facts run={run} why={why} />
@@ -74,7 +78,7 @@ function Facts({ run, why }: Pick<HeaderProps, "run" | "why">): JSX.Element {
         <span class="mono">{run.id}</span> <Copy text={() => run.id} what="the run's id" />
       </Fact>
       <Fact name="Started">
-        <Ago at={run.createdAt} />
+        <Ago at={run.createdAt} /> <span class="dim">({clockTime(run.createdAt)})</span>
       </Fact>
       <Fact name={run.endedAt === null ? "For" : "Took"}>
         <Took from={run.createdAt} to={run.endedAt} />
@@ -149,7 +153,7 @@ function Why({ run, why, ask }: Pick<HeaderProps, "run" | "why" | "ask">): JSX.E
       ))}
       {advice.map((line) => (
         <p key={line} class="dim">
-          {sentence(line, run)}
+          {sentence(line, run).replace(/^Nothing: /, "There is nothing to do: ")}
         </p>
       ))}
       {commands.length > 0 && (

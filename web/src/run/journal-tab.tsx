@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { get, messageOf } from "../api.ts";
-import { clockTime, fullTime, msOf, oneLine, plural } from "../format.ts";
+import { fullTime, msOf, oneLine, plural } from "../format.ts";
 import { Empty } from "../notice.tsx";
 import { may } from "../session.ts";
 import { Value } from "../value.tsx";
@@ -57,7 +57,9 @@ export function JournalTab({ run, change, ask }: RunView): JSX.Element {
           </li>
         ))}
       </ol>
-      {shown.length === 0 && journal.isLoaded && <Empty title="No entry fits." />}
+      {shown.length === 0 && journal.isLoaded && (
+        <Empty title="No entry fits.">Look for something else, or choose another kind.</Empty>
+      )}
       <div class="list-foot">
         <span class="dim">
           {plural(shown.length, "entry", "entries")}
@@ -126,10 +128,10 @@ function EntryLine({ entry, start, fork }: EntryLineProps): JSX.Element {
   const { seq, at, type, key, payload } = entry;
   return (
     <details open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>
+      <summary class="entry-line">
         <span class="num dim entry-seq">{seq}</span>
         <span class="num dim entry-at" title={fullTime(at)}>
-          +{(Math.max(0, (msOf(at) ?? start) - start) / 1000).toFixed(3)}
+          +{(Math.max(0, (msOf(at) ?? start) - start) / 1000).toFixed(3)} s
         </span>
         <span class={`entry-type entry-${groupOf(type)}`}>{type}</span>
         <span class="entry-key">{key}</span>
@@ -137,7 +139,7 @@ function EntryLine({ entry, start, fork }: EntryLineProps): JSX.Element {
       </summary>
       {isOpen && (
         <div class="entry-body">
-          <p class="dim">{clockTime(at)}</p>
+          <p class="dim">{fullTime(at)}</p>
           <Value value={payload} name={`entry ${seq}`} />
           {fork !== null && seq > 0 && (
             <button type="button" onClick={fork}>
