@@ -126,7 +126,8 @@ const EVERYTHING = ["src/**/*.test.ts", "test/**/*.test.ts"];
 
 export default defineConfig({
   test: {
-    globalSetup: ["test/cold-start-report.ts", "test/postgres-setup.ts"],
+    // The last one: the server that all tests share has a disk.
+    globalSetup: ["test/cold-start-report.ts", "test/postgres-setup.ts", "test/scratch-setup.ts"],
     // One more than there are cores: tests of processes and disks wait a lot.
     maxWorkers: availableParallelism() + 1,
     sequence: { sequencer: LongestFirst },
