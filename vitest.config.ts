@@ -138,12 +138,17 @@ const EVERYTHING = ["src/**/*.test.ts", "test/**/*.test.ts"];
 export default defineConfig({
   test: {
     // The last one: the server that all tests share has a disk.
-    globalSetup: ["test/cold-start-report.ts", "test/postgres-setup.ts", "test/scratch-setup.ts"],
+    globalSetup: [
+      "test/module-cache-setup.ts",
+      "test/cold-start-report.ts",
+      "test/postgres-setup.ts",
+      "test/scratch-setup.ts",
+    ],
     // One more than there are cores: tests of processes and disks wait a lot.
     maxWorkers: availableParallelism() + 1,
     sequence: { sequencer: LongestFirst },
     teardownTimeout: 10_000,
-    // What is transformed is named by its content: projects share it, and so does the next run.
+    // What is transformed is named by its content: projects share it, and so do the next runs.
     experimental: { fsModuleCache: true, fsModuleCachePath: MODULES },
     projects: [
       { resolve: { alias }, test: { ...common, name: "alone", include: EVERYTHING, exclude: TOGETHER } },

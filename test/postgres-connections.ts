@@ -62,7 +62,11 @@ class LentClient implements PgClient {
     const found = take(like);
     this.#isConnected = found !== null;
     this.#connection = found ?? create();
-    for (const event of GONE) this.on(event, () => void (this.#isConnected = false));
+    for (const event of GONE) this.on(event, () => this.#lost());
+  }
+
+  #lost(): void {
+    this.#isConnected = false;
   }
 
   async connect(): Promise<void> {
@@ -87,7 +91,7 @@ class LentClient implements PgClient {
       return await this.#connection.query(query);
     } catch (error) {
       // The server did not say so: nobody knows what becomes of the statement.
-      if (!("severity" in (error as object))) this.#isConnected = false;
+      if (!("severity" in (error as object))) this.#lost();
       throw error;
     } finally {
       this.#pending--;
@@ -110,7 +114,7 @@ class LentClient implements PgClient {
   async #clean(): Promise<boolean> {
     for (const [event, listener] of this.#listeners)
       if (event === "notification") this.#connection.removeListener(event, listener);
-    await this.#ask({ text: CLEANING }).catch(() => (this.#isConnected = false));
+    await this.#ask({ text: CLEANING }).catch(() => this.#lost());
     return this.#isConnected;
   }
 }
