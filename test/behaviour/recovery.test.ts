@@ -269,5 +269,5 @@ describe.each(STORES)("a dead worker on %s", (store) => {
     expect(begun).toBe(left);
     const states = ["running", "accepted", "waiting", "parked", "failed"] as const;
     expect(await world.store.runs({ states, limit: 9 })).toEqual([]);
-  }, 30_000);
+  }, 120_000);
 });
