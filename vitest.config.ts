@@ -82,14 +82,20 @@ const ALONE = [
 
 /** Their neighbours are about processes, packages or disks. */
 const NEIGHBOURS = [
+  "agent-directory?(-damage|-stores|-writing)",
+  "agent-mailbox-workers",
   "ai-!(crashes|example)",
   "cli-!(fleet|postgres|run|test)",
+  "deployments",
+  "edited-documents",
   "exports",
   "golden",
   "inference",
   "killed-budgets",
   "long-journal",
+  "mcp",
   "mutants",
+  "playbook",
   "postgres",
   "schedule-zones",
   "store-parity",
@@ -103,15 +109,18 @@ const FOLDERS = [
   "check",
   "crash",
   "determinism",
+  "evals",
   "explorer",
   "file-store",
   "guards",
   "notify",
   "observe",
+  "operators",
   "postgres",
   "replay",
   "sealed",
   "server",
+  "server-links",
   "simulation",
   "transactions",
 ];
@@ -122,15 +131,25 @@ const TOGETHER = [
   `test/@(${NEIGHBOURS.join("|")}).test.ts`,
 ];
 
+const MODULES = fileURLToPath(new URL("./.cache/test-modules", import.meta.url));
+
 const EVERYTHING = ["src/**/*.test.ts", "test/**/*.test.ts"];
 
 export default defineConfig({
   test: {
-    globalSetup: ["test/cold-start-report.ts", "test/postgres-setup.ts"],
+    // The last one: the server that all tests share has a disk.
+    globalSetup: [
+      "test/module-cache-setup.ts",
+      "test/cold-start-report.ts",
+      "test/postgres-setup.ts",
+      "test/scratch-setup.ts",
+    ],
     // One more than there are cores: tests of processes and disks wait a lot.
     maxWorkers: availableParallelism() + 1,
     sequence: { sequencer: LongestFirst },
     teardownTimeout: 10_000,
+    // What is transformed is named by its content: projects share it, and so do the next runs.
+    experimental: { fsModuleCache: true, fsModuleCachePath: MODULES },
     projects: [
       { resolve: { alias }, test: { ...common, name: "alone", include: EVERYTHING, exclude: TOGETHER } },
       { resolve: { alias }, test: { ...common, name: "together", include: TOGETHER, isolate: false } },

@@ -4,6 +4,7 @@ import { inject } from "vitest";
 import type { Store } from "../src/core/store.ts";
 import { loadDriver, type PgClient } from "../src/stores/postgres/driver.ts";
 import { type PostgresStoreOptions, postgresStore } from "../src/stores/postgres/postgres-store.ts";
+import { keptAddress } from "./postgres-connections.ts";
 
 const TABLES =
   "kept audits workflows chunks runs journal inbox waits state tags keys counters holds starts workers fences".split(
@@ -56,7 +57,7 @@ export async function emptyPostgresStore(options: PostgresStoreOptions): Promise
     values: [`${schema}.runs`],
   });
   if (rows[0]?.["found"] === true) await client.query({ text: emptying(schema) });
-  const store = counted(postgresStore(url, { ...options, schema }));
+  const store = counted(postgresStore(await keptAddress(url, schema), { ...options, schema }));
   onServer.add(store);
   return { store, leave: () => void free.push(schema) };
 }

@@ -242,8 +242,8 @@ describe.each(STORES)("an interrupted step on %s", (store) => {
 });
 
 describe.each(STORES)("a dead worker on %s", (store) => {
-  // A document of its own for each of thousands of runs is what the file store is not for.
-  const [left, room] = store === "postgres" || store === "file" ? [500, 128] : [5000, 1024];
+  // Thousands where that many rows are most likely to be left; the others show the same with fewer.
+  const [left, room] = store === "sqlite" ? [5000, 1024] : [500, 128];
 
   it(`B14 I11 leaves ${left} runs of 42 workflows: as many go on at once as there is room for, then the rest`, async () => {
     const world = await openWorld(store);
@@ -269,5 +269,5 @@ describe.each(STORES)("a dead worker on %s", (store) => {
     expect(begun).toBe(left);
     const states = ["running", "accepted", "waiting", "parked", "failed"] as const;
     expect(await world.store.runs({ states, limit: 9 })).toEqual([]);
-  }, 30_000);
+  }, 120_000);
 });

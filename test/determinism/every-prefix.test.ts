@@ -6,7 +6,7 @@ import { expectLegal, expectNoWorkRepeated, followEveryPrefix, followPrefix } fr
 import { programs, propertyOptions, schedules } from "./program-arbitrary.ts";
 import { runProgram } from "./rig.ts";
 
-const PROGRAMS = 400;
+const PROGRAMS = 250;
 
 it("P1 P2 P3 P9 P12 I3 I5 I6 B26 B57 B58 B59 B60 T-18 S3-12 random programs follow every prefix of their journal", async () => {
   let ran = 0;
