@@ -1,6 +1,6 @@
 // Builds dist from src: clean, compile, join, mark the command executable; and the dashboard from web.
 // A process takes longer to find and link two hundred small files than to run them, and `pawl` is started often. So what is compiled is
-// joined: one file for each entry below, and what they share in dist/shared. `tsc -p tsconfig.build.json` alone gives a dist that works
+// joined: one file for each entry below, and what they share in a few of dist/shared, see `groups`. `tsc -p tsconfig.build.json` alone gives a dist that works
 // as well, with a file for each module.
 
 import { spawnSync } from "node:child_process";
@@ -53,6 +53,14 @@ const ENTRIES = [
   "worker/node-host",
 ];
 
+/** Parts of the engine that others need without the rest of it: a web page, threads that are to start quickly, and processes for one question. */
+const APART = {
+  client: ["server/client"],
+  "call-site": ["core/call-site"],
+  threads: ["stores/postgres/pulse-thread", "stores/sqlite/pulse-thread", "stores/sqlite/lock-holder"],
+  detector: ["cli/detector-life"],
+};
+
 rmSync(dist, { recursive: true, force: true });
 compile();
 await joinModules();
@@ -67,15 +75,37 @@ function compile() {
 }
 
 async function joinModules() {
-  const input = Object.fromEntries(ENTRIES.map((name) => [name, join(dist, `${name}.js`)]));
-  const bundle = await rolldown({ input, platform: "node", external: /^[^./]/ });
-  const { output } = await bundle.generate({ format: "esm", chunkFileNames: "shared/[name].js" });
-  await bundle.close();
+  const output = await joined(ENTRIES, {
+    chunkFileNames: "shared/[name].js",
+    codeSplitting: { groups: await groups() },
+  });
   for (const name of readdirSync(dist, { recursive: true })) if (name.endsWith(".js")) rmSync(join(dist, name));
   for (const { fileName, code } of output) {
     mkdirSync(dirname(join(dist, fileName)), { recursive: true });
     writeFileSync(join(dist, fileName), code);
   }
+}
+
+/** The whole engine is one file, but for what is apart: left alone, it would be fifty, by who shares what. */
+async function groups() {
+  const parts = Object.entries({ ...APART, pawl: ["index"] });
+  return Promise.all(
+    parts.map(async ([name, entries]) => {
+      const chunks = await joined(entries);
+      const modules = new Set(chunks.flatMap(({ moduleIds }) => moduleIds));
+      // An entry without exports does something: it must not be part of what others import.
+      for (const chunk of chunks) if (chunk.exports.length === 0) modules.delete(chunk.facadeModuleId);
+      return { name, test: (id) => modules.has(id) };
+    }),
+  );
+}
+
+async function joined(names, options = {}) {
+  const input = Object.fromEntries(names.map((name) => [name, join(dist, `${name}.js`)]));
+  const bundle = await rolldown({ input, platform: "node", external: /^[^./]/ });
+  const { output } = await bundle.generate({ format: "esm", ...options });
+  await bundle.close();
+  return output;
 }
 
 /** Nothing is inlined: the server allows scripts and styles of its own files only. */

@@ -3,7 +3,16 @@ import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { begin, createProject, errorOf, hosted, pawl, project, removeProject } from "./fixtures/cli/command.ts";
+import {
+  begin,
+  createProject,
+  errorOf,
+  hosted,
+  pawl,
+  project,
+  type Result,
+  removeProject,
+} from "./fixtures/cli/command.ts";
 
 const FIXTURES = fileURLToPath(new URL("./fixtures/check", import.meta.url));
 
@@ -21,15 +30,21 @@ interface Checked {
   }[];
 }
 
-const check = async (folder: string, ...args: readonly string[]) => {
-  const { code, stdout, stderr } = await pawl(folder, "check", ...args, "--json");
+/** In the process of the others: its files do not change, and as nothing is played, it leaves nothing behind. */
+const search = (folder: string, ...args: readonly string[]): Promise<Result> => hosted(folder, ["check", ...args]);
+
+const check = async (folder: string, ...args: readonly string[]) => answerOf(await search(folder, ...args, "--json"));
+
+const answerOf = ({ code, stdout, stderr }: Result) => {
   if (stdout === "") throw new Error(stderr);
   return { code, ...(JSON.parse(stdout) as Checked) };
 };
 
 describe("the audit", () => {
   it("S0-52 S0-53 S0-54 S0-55 S0-56 S0-57 S0-58 S0-59 S0-60 a workflow that breaks one of the nine items fails exactly that one", async () => {
-    const { code, ok, workflows } = await check(FIXTURES, "audit.ts", "--against", "audit-before.ts");
+    const { code, ok, workflows } = answerOf(
+      await pawl(FIXTURES, "check", "audit.ts", "--against", "audit-before.ts", "--json"),
+    );
     expect([code, ok]).toEqual([1, false]);
     const failed = workflows.map(({ workflow, audit }) => [
       workflow,
@@ -98,7 +113,7 @@ describe("a first deployment", () => {
   it.each(readdirSync(EXAMPLES).filter((name) => /^\d/.test(name)))(
     "S0-61 example %s may be deployed",
     async (name) => {
-      const { code, stdout } = await pawl(join(EXAMPLES, name), "check", "workflow.ts");
+      const { code, stdout } = await search(join(EXAMPLES, name), "workflow.ts");
       expect(stdout).toMatch(/\nIt may be deployed\./);
       expect(code).toBe(0);
     },
@@ -130,7 +145,7 @@ describe("runs in flight", () => {
   afterAll(() => removeProject(folder));
 
   it("S0-50 C-10 code that goes another way under the same version must not be deployed; the difference is shown", async () => {
-    const { code, stdout } = await pawl(folder, "check", "renamed.ts", "--against", "old.ts");
+    const { code, stdout } = await search(folder, "renamed.ts", "--against", "old.ts");
     expect(code).toBe(1);
     expect(stdout).toContain("  fail  order 1.3.0  needs MINOR, has NONE\n");
     expect(stdout).toContain("          MINOR: 2 unfinished runs do not follow this code\n          Make it 1.4.0.\n");
@@ -182,7 +197,7 @@ describe("determinism and usage", () => {
 
   it("S0-53 without an input the text is searched, which only warns; played, the hazard is seen with its line", async () => {
     const folder = project({ "clock.ts": CLOCK });
-    const searched = await pawl(folder, "check", "clock.ts");
+    const searched = await search(folder, "clock.ts");
     expect(searched.code).toBe(0);
     expect(searched.stdout).toContain("  look  clock.ts:5: Date.now() in a body; use ctx.now()\n");
     expect(searched.stdout.match(/^ {2}look /gm)).toHaveLength(1);
@@ -198,7 +213,7 @@ describe("determinism and usage", () => {
   it("bad usage names the option and what to do", async () => {
     const folder = project({ "two.ts": OLD });
     const refused = async (...args: readonly string[]) => {
-      const result = await pawl(folder, "check", "two.ts", ...args, "--json");
+      const result = await search(folder, "two.ts", ...args, "--json");
       return [result.code, errorOf(result).message];
     };
     expect(await refused("--input", "1")).toEqual([2, expect.stringContaining("Name one with --workflow")]);

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { Pawl } from "pawl";
 import { exportRun } from "pawl/testing";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createProject, errorOf, json, pawl, removeProject } from "./fixtures/cli/command.ts";
+import { createProject, errorOf, hosted, json, pawl, type Result, removeProject } from "./fixtures/cli/command.ts";
 import { seed } from "./fixtures/cli/seed.ts";
 
 interface Exported {
@@ -15,6 +15,8 @@ interface Exported {
 }
 
 const read = (folder: string, file: string) => JSON.parse(readFileSync(join(folder, file), "utf8")) as Exported;
+/** In the process of the others: its files do not change, and it leaves nothing behind. */
+const replay = (...args: readonly string[]): Promise<Result> => hosted(folder, ["replay", ...args]);
 const effects = (folder: string) => readFileSync(join(folder, "effects.log"), "utf8");
 
 /** A project with exports of a run that succeeded, one that failed, one with a child and one that waits. */
@@ -53,12 +55,12 @@ describe("pawl export and pawl replay", () => {
 
   it("I5 P3 changed code is found: the entry, what is recorded, what the code does instead, and its line; exit code 1", async () => {
     const shop = changed("renamed.ts", 'ctx.step("fetch"', 'ctx.step("fetch-all"');
-    const one = await pawl(folder, "replay", "runs/done.json", shop);
+    const one = await replay("runs/done.json", shop);
     expect(one.code).toBe(1);
     expect(one.stdout).toContain("differs  runs/done.json");
     expect(one.stdout).toMatch(/^ {2}- 2 {2}step "fetch" {2}recorded$/m);
     expect(one.stdout).toMatch(/^ {2}\+ 2 {2}step "fetch-all" {2}the code {2}at renamed\.ts:\d+:\d+$/m);
-    const all = await pawl(folder, "replay", "runs", shop, "--json");
+    const all = await replay("runs", shop, "--json");
     expect(all.code).toBe(1);
     const answer = JSON.parse(all.stdout) as { failed: number; results: { diff: unknown; line: string }[] };
     expect(answer).toMatchObject({ ok: false, replayed: 4, failed: 4, skipped: 0 });
@@ -67,7 +69,7 @@ describe("pawl export and pawl replay", () => {
 
   it("P34 a run of a version that this code would not take is skipped", async () => {
     const shop = changed("next.ts", '{ name: "order", input', '{ name: "order", version: "2.0.0", input');
-    const { code, stdout } = await pawl(folder, "replay", "runs/done.json", shop);
+    const { code, stdout } = await replay("runs/done.json", shop);
     expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringContaining("skipped  runs/done.json") });
   });
 
@@ -81,9 +83,9 @@ describe("pawl export and pawl replay", () => {
     const named = read(folder, "named.json").entries;
     expect(named.find(({ type }) => type === "note")).toMatchObject({ value: { text: { $redacted: "string" } } });
     expect(named[0]).toMatchObject({ value: { input: { id: "done" } } });
-    expect((await pawl(folder, "replay", "named.json", "shop.ts")).code).toBe(0);
+    expect((await replay("named.json", "shop.ts")).code).toBe(0);
     writeFileSync(join(folder, "all.json"), all.stdout);
-    const replayed = await pawl(folder, "replay", "all.json", "shop.ts");
+    const replayed = await replay("all.json", "shop.ts");
     expect(replayed.code).toBe(1);
     expect(replayed.stdout).toContain("The value of run.started (entry 0) is redacted in this export");
   });
@@ -96,7 +98,7 @@ describe("pawl export and pawl replay", () => {
     write("other.json", { ...file, run: { ...file.run, workflow: "gone" } });
     writeFileSync(join(folder, "cut.json"), JSON.stringify(file).slice(0, 500));
     const refused = async (name: string) => {
-      const result = await pawl(folder, "replay", name, "shop.ts", "--json");
+      const result = await replay(name, "shop.ts", "--json");
       return { code: result.code, message: errorOf(result).message };
     };
     expect(await refused("newer.json")).toEqual({

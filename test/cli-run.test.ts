@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { begin, errorOf, hosted, json, pawl, project } from "./fixtures/cli/command.ts";
+import { begin, errorOf, hosted, json, pawl, project, type Result } from "./fixtures/cli/command.ts";
 
 interface Outcome {
   readonly id: string;
@@ -11,6 +11,9 @@ interface Outcome {
   readonly parked?: { readonly choices: readonly string[] };
 }
 
+/** In the process of the others, where it is about neither the process nor how it ends. */
+const run = (folder: string, ...args: readonly string[]): Promise<Result> =>
+  hosted(folder, ["run", "shop.ts", ...args]);
 const effects = (folder: string) => readFileSync(join(folder, "effects.log"), "utf8").trim().split("\n");
 const input = (id: string, ...plan: string[]) => JSON.stringify({ id, plan });
 
@@ -34,21 +37,24 @@ describe("pawl init", () => {
       "package.json": '{\n    "scripts": { "worker": "mine" }\n}\n',
     });
     const before = readFileSync(join(folder, "package.json"), "utf8");
-    expect(await json(folder, "init", "--script")).toMatchObject({ created: false, script: false });
+    expect(JSON.parse((await hosted(folder, ["init", "--script", "--json"])).stdout)).toMatchObject({
+      created: false,
+      script: false,
+    });
     expect(readFileSync(join(folder, "workflows/hello.ts"), "utf8")).toBe("// mine\n");
     expect(readFileSync(join(folder, "package.json"), "utf8")).toBe(before);
   });
 
   it("adds a script when asked, and keeps the file's indentation", async () => {
     const folder = project({ "package.json": '{\n    "name": "x"\n}\n' });
-    await pawl(folder, "init", "--script");
+    await hosted(folder, ["init", "--script"]);
     expect(readFileSync(join(folder, "package.json"), "utf8")).toMatch(
       /^\{\n {4}"name": "x",\n {4}"scripts": \{\n {8}"worker": "pawl worker /,
     );
   });
 
   it("says where to begin if there is no such folder", async () => {
-    expect(await pawl(project(), "init", "nowhere")).toMatchObject({
+    expect(await hosted(project(), ["init", "nowhere"])).toMatchObject({
       code: 2,
       stderr: expect.stringContaining("no folder nowhere"),
     });
@@ -89,11 +95,11 @@ describe("pawl run", () => {
     expect(shown + Number(more)).toBe(199);
     expect(stderr.indexOf(line)).toBeLessThan(stderr.indexOf("✓ after"));
     expect(JSON.parse(stdout)).toHaveLength(200);
-    const few = await pawl(folder, "run", "many.ts", "many", "5");
+    const few = await hosted(folder, ["run", "many.ts", "many", "5"]);
     expect(few.stderr.match(/✓ map\/\d\/item/g)?.length).toBe(5);
     expect(few.stderr).not.toContain("more step");
-    const { output } = await json<Outcome>(folder, "run", "many.ts", "many", "200");
-    expect(output).toHaveLength(200);
+    const { stdout: told } = await hosted(folder, ["run", "many.ts", "many", "200", "--json"]);
+    expect((JSON.parse(told) as Outcome).output).toHaveLength(200);
   });
 
   it("gives programs one object", async () => {
@@ -104,11 +110,12 @@ describe("pawl run", () => {
   it("C-9 D-11 gives the same run for a key, and refuses the key with other input", async () => {
     const folder = project();
     const first = await json<Outcome>(folder, "run", "shop.ts", "order", input("o1"), "--key", "k");
-    const again = await json<Outcome>(folder, "run", "shop.ts", "order", input("o1"), "--key", "k");
-    const bare = await json<Outcome>(folder, "run", "shop.ts", "order", "--key", "k");
+    const told = async (...args: readonly string[]) =>
+      JSON.parse((await run(folder, "order", ...args, "--key", "k", "--json")).stdout) as Outcome;
+    const [again, bare] = [await told(input("o1")), await told()];
     expect([again.id, bare.id]).toEqual([first.id, first.id]);
     expect(effects(folder)).toEqual(["fetch o1"]);
-    const other = await pawl(folder, "run", "shop.ts", "order", input("o2"), "--key", "k", "--json");
+    const other = await run(folder, "order", input("o2"), "--key", "k", "--json");
     expect(other.code).toBe(2);
     expect(errorOf(other)).toMatchObject({ code: "idempotency_conflict", message: expect.stringContaining(first.id) });
   });
@@ -119,7 +126,7 @@ describe("pawl run", () => {
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
     expect(stderr).toMatch(/✗ charge {2}failed: card declined/);
     expect(stderr).toContain("pawl retry o1");
-    const result = await pawl(folder, "run", "shop.ts", "order", "--id", "o1", "--json");
+    const result = await run(folder, "order", "--id", "o1", "--json");
     expect(result.code).toBe(1);
     expect(JSON.parse(result.stdout)).toMatchObject({ status: "failed", error: { message: "card declined" } });
   });
@@ -154,8 +161,8 @@ describe("pawl run", () => {
 
   it("creates no store for a call that cannot work", async () => {
     const folder = project();
-    await pawl(folder, "run", "shop.ts", "order", "{");
-    await pawl(folder, "run", "shop.ts", "nope", "{}");
+    await run(folder, "order", "{");
+    await run(folder, "nope", "{}");
     expect(existsSync(join(folder, ".pawl"))).toBe(false);
   });
 
@@ -201,7 +208,7 @@ describe("pawl run", () => {
     const text = await pawl(folder, "run", "shop.ts", "order", input("o1", "approve"), "--no-wait");
     expect(text).toMatchObject({ code: 4, stdout: "" });
     expect(text.stderr).toContain('It waits for signal "approved"');
-    const result = await pawl(folder, "run", "shop.ts", "order", input("o2", "approve"), "--no-wait", "--json");
+    const result = await run(folder, "order", input("o2", "approve"), "--no-wait", "--json");
     expect(result.code).toBe(4);
     expect(JSON.parse(result.stdout)).toMatchObject({
       status: "waiting",
@@ -235,7 +242,7 @@ describe("pawl run", () => {
 
   it("S0-40 E-1 refuses a run of another version, with both versions and the three choices", async () => {
     const folder = project();
-    await pawl(folder, "run", "shop.ts", "order", input("o1", "approve"), "--id", "o1", "--no-wait");
+    await run(folder, "order", input("o1", "approve"), "--id", "o1", "--no-wait");
     const newer = readFileSync(join(folder, "shop.ts"), "utf8").replace(
       'name: "order",',
       'name: "order", version: "2.0.0",',

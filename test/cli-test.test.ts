@@ -183,7 +183,7 @@ describe("pawl test", () => {
 
   it("S4-1 state in a module variable passes here, and is caught by a fresh process, which names the step", async () => {
     const folder = project({ "state.ts": STATE });
-    const result = await crash(folder, "state.ts", "--processes", "5", "--seed", "7", "--json");
+    const result = await crash(folder, "state.ts", "--processes", "2", "--seed", "7", "--json");
     expect(result.code).toBe(1);
     const { ok, tests } = reportsOf(result);
     const [report] = tests;

@@ -1,6 +1,11 @@
-import { describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { CACHE_VARIABLE } from "../src/cli/ts-hook.ts";
 import { withoutColdStart } from "./cold-start.ts";
 import { begin, json, pawl, project } from "./fixtures/cli/command.ts";
+
+// Commands compile their files themselves.
+beforeAll(() => void vi.stubEnv(CACHE_VARIABLE, ""));
+afterAll(() => void vi.unstubAllEnvs());
 
 const MODULES = { "a CommonJS project": "{}", "a project of ES modules": '{ "type": "module" }' };
 const WORKFLOW = `import { workflow } from "pawl";\n`;

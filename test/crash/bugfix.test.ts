@@ -147,7 +147,7 @@ for (const store of STORES) {
     const wrecks: Wreck[] = [];
     for (const hook of ["pre-commit", "post-commit"] as const) wrecks.push((await killed(bench, { hook })) as Wreck);
     for (const point of [store.write, "effect"]) {
-      const reached = await everyNumber(2, async (n) => {
+      const reached = await everyNumber(await undisturbed.reached(point), async (n) => {
         const wreck = await killed(bench, { point, n });
         if (wreck !== null) wrecks.push(wreck);
         return wreck !== null;
@@ -155,7 +155,7 @@ for (const store of STORES) {
       // One for each step that goes outside, and as many writes as there are steps at least.
       expect(reached, point).toBeGreaterThanOrEqual(point === "effect" ? 8 : 14);
     }
-    await inGroups(wrecks, 8, async (group) => {
+    await inGroups(wrecks, 20, async (group) => {
       const child = await bench.live(group.map(({ run }) => run));
       expect(await child.exited, child.report()).toEqual({ code: 0, signal: null });
       for (const { run, at } of group) {

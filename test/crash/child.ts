@@ -94,6 +94,12 @@ export class Child {
     return error === undefined ? output : { error };
   }
 
+  /** How often it had come to a point where it might have been killed, when it ended. */
+  async reached(point: string): Promise<number> {
+    const { points } = await this.hears("reached");
+    return (points as Readonly<Record<string, number>>)[point] ?? 0;
+  }
+
   report(): string {
     return this.#program.report();
   }

@@ -15,7 +15,7 @@ import { basename, dirname } from "node:path";
 import { createInterface } from "node:readline";
 import { fileStore, hasCode, Pawl, postgresStore, sqliteStore } from "pawl";
 import { openGate } from "./gates.mjs";
-import { arm, reach } from "./kill-point.mjs";
+import { arm, reach, reached } from "./kill-point.mjs";
 
 const { engines, files, fakes, kill, stay = false, pulse = stay } = JSON.parse(process.argv[2]);
 const { wayBack } = await import(fakes);
@@ -137,7 +137,10 @@ async function work(engine) {
   await pawl.close();
 }
 
-await Promise.all(engines.map(work)).catch((error) => {
+try {
+  await Promise.all(engines.map(work));
+  if (!stay) say("reached", { points: reached });
+} catch (error) {
   say("failed", { message: error.message, code: error.code });
   process.exitCode = 1;
-});
+}

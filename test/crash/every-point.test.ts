@@ -62,9 +62,9 @@ for (const play of plays) {
   it(`${play.ids} ${IDS} ${play.name}: killed at every point, it ends as if nothing had happened`, async () => {
     const world = new World();
     const whole = await undisturbed(play, world);
-    const { wrecks, reached } = await killEverywhere(play, world);
+    const { wrecks, reached } = await killEverywhere(play, world, whole);
     for (const wreck of wrecks) checkWreck(wreck, world.seenOf(wreck.run), whole);
-    await inGroups(wrecks, 8, (group) => finish(group, play, world, whole));
+    await inGroups(wrecks, 20, (group) => finish(group, play, world, whole));
     const calls = Object.values(play.effects).reduce((sum, times) => sum + times, play.env === undefined ? 0 : 1);
     expect(reached.effect).toBe(calls);
     expect(Math.min(...Object.values(reached))).toBeGreaterThanOrEqual(2);

@@ -109,18 +109,14 @@ export function stepOf(run: string, key: string): string | null {
   return generation === undefined ? step : `${generation} ${step}`;
 }
 
-/** Tries every n from 1 on, some at once, until `tryOne` says that there is nothing at its n. Returns how many there were. */
-export async function everyNumber(atOnce: number, tryOne: (n: number) => Promise<boolean>): Promise<number> {
-  let next = 1;
-  let end = Number.POSITIVE_INFINITY;
-  const goOn = async () => {
-    while (next < end) {
-      const n = next++;
-      if (!(await tryOne(n))) end = Math.min(end, n);
-    }
-  };
-  await Promise.all(Array.from({ length: atOnce }, goOn));
-  return end - 1;
+/** Tries every n from 1 to the last, two at once. Returns for how many `tryOne` says that there was something. */
+export async function everyNumber(last: number, tryOne: (n: number) => Promise<boolean>): Promise<number> {
+  let found = 0;
+  const numbers = Array.from({ length: last }, (_, i) => i + 1);
+  await inGroups(numbers, 1, async ([n = 0]) => {
+    if (await tryOne(n)) found += 1;
+  });
+  return found;
 }
 
 export async function inGroups<T>(

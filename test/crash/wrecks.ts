@@ -25,6 +25,7 @@ export interface Whole {
   readonly output: unknown;
   readonly remains: Remains;
   readonly said: readonly Said[];
+  readonly reached: Reached;
 }
 
 const POINTS = ["before-commit", "after-commit", "effect"] as const;
@@ -39,15 +40,25 @@ export async function undisturbed(scene: Scene, world: World): Promise<Whole> {
     { env: { ...world.env, ...scene.env } },
   );
   expect(await child.exited, child.report()).toEqual({ code: 0, signal: null });
-  return { output: await child.result(run.id), remains: await world.remains(run.id, run.id), said: child.said };
+  const counts = POINTS.map(async (point) => [point, await child.reached(point)]);
+  return {
+    output: await child.result(run.id),
+    remains: await world.remains(run.id, run.id),
+    said: child.said,
+    reached: Object.fromEntries(await Promise.all(counts)) as Reached,
+  };
 }
 
-/** Kills the scene at every point that there is, each time in a store of its own. */
-export async function killEverywhere(scene: Scene, world: World): Promise<{ wrecks: Wreck[]; reached: Reached }> {
+/** Kills the scene at every point that a whole life has reached, each time in a store of its own. */
+export async function killEverywhere(
+  scene: Scene,
+  world: World,
+  whole: Whole,
+): Promise<{ wrecks: Wreck[]; reached: Reached }> {
   const wrecks: Wreck[] = [];
   const reached: Record<(typeof POINTS)[number], number> = { "before-commit": 0, "after-commit": 0, effect: 0 };
   for (const point of POINTS) {
-    reached[point] = await everyNumber(2, async (n) => {
+    reached[point] = await everyNumber(whole.reached[point], async (n) => {
       const wreck = await killedAt({ point, n }, scene, world);
       if (wreck !== null) wrecks.push(wreck);
       return wreck !== null;
