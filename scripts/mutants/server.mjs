@@ -166,7 +166,7 @@ export const serverMutants = [
     rule: "Q16",
     name: "a reader who takes nothing keeps its stream",
     changes: [
-      { file: "src/server/event-stream.ts", from: "this.#ends.cutOff();", to: "" },
+      { file: "src/server/event-stream.ts", from: "      this.#ends.cutOff();\n", to: "" },
       { file: "src/server/event-stream.ts", from: "() => {\n      this.close();", to: "() => {" },
     ],
     killers: inLive("Q16 a reader"),
