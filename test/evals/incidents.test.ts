@@ -1,7 +1,6 @@
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setImmediate as turn } from "node:timers/promises";
 import { expect, it, onTestFinished } from "vitest";
 import {
   changeIncidents,
@@ -33,7 +32,7 @@ it("X-30 a change of incidents waits for the one before it, and goes on from wha
     const answer = { ...FACTS, id: nextIncidentId(incidents) };
     return { incidents: [...incidents, answer], answer };
   });
-  await turn();
+  await new Promise((resolve) => setImmediate(resolve));
   const other = { ...FACTS, id: "incident-7" };
   writeFileSync(join(folder, INCIDENTS_FILE), JSON.stringify({ incidents: [other] }));
   rmSync(lock);
