@@ -261,7 +261,7 @@ export const serverMutants = [
       {
         file: "src/server/event-stream.ts",
         from: "if (!reader.isStillIn()) stream.dismiss()",
-        to: "if (reader.isStillIn()) stream.count",
+        to: "if (reader.isStillIn()) void stream",
       },
     ],
     killers: inSession("Q3 ES4 a session"),
