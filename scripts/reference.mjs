@@ -481,6 +481,7 @@ const INTERFACES = [
       body: "required",
       secret: "required",
       scheme: '`"standard"`',
+      dedupe: '`"body"`',
       tolerance: "5 min",
       now: "the system's time",
     },

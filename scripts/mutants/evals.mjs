@@ -88,4 +88,16 @@ export const evalMutants = [
     ],
     killers: [{ file: CASES, title: "must_not_issue_refund" }],
   },
+  {
+    rule: "X-30",
+    name: "two incidents that are opened at once are one",
+    changes: [{ file: "src/observe/incidents.ts", from: 'openSync(lock, "wx")', to: 'openSync(lock, "w")' }],
+    killers: [{ file: "test/evals/incidents.test.ts", title: "X-30 a change of incidents waits" }],
+  },
+  {
+    rule: "X-30",
+    name: "a new case takes the place of one that is there",
+    changes: [{ file: "src/cli/incident.ts", from: '{ flag: "wx" }', to: '{ flag: "w" }' }],
+    killers: [{ file: "test/evals/commands.test.ts", title: "X-30 incidents that are opened at the same time" }],
+  },
 ];

@@ -4,6 +4,7 @@ const inFile = (file) => (title) => [{ file: `test/server-links/${file}.test.ts`
 const inLinks = inFile("links");
 const inPages = inFile("pages");
 const inEvents = inFile("events");
+const inHooks = inFile("hooks");
 const inVerification = inFile("webhook-verification");
 const inAddresses = inFile("ssrf");
 const inAudit = inFile("audit");
@@ -180,5 +181,15 @@ export const linkMutants = [
       "void [auditedRefusal, facts];",
     ),
     killers: inAudit("the audit log of the server Q20 has what was refused"),
+  },
+  {
+    rule: "Q12",
+    name: "a delivery of GitHub is known again by an id that anybody can change",
+    changes: one(
+      "src/notify/webhook-verification.ts",
+      'received.dedupe === "delivery" ?',
+      "received.dedupe !== null ?",
+    ),
+    killers: inHooks("Q12 a delivery of GitHub that somebody sends again"),
   },
 ];

@@ -96,4 +96,16 @@ export const operatorMutants = [
     ],
     killers: [{ file: BULK, title: "S2-10 leaves alone what somebody has retried by hand" }],
   },
+  {
+    rule: "Q20",
+    name: "a hold is done before the audit log knows of it",
+    changes: [
+      {
+        file: "src/client/operations.ts",
+        from: "    const deed: Deed = { ...what,",
+        to: "    const done = work();\n    work = () => done;\n    const deed: Deed = { ...what,",
+      },
+    ],
+    killers: [{ file: HOLDS, title: "Q20 a hold or a release that cannot be recorded" }],
+  },
 ];

@@ -2,6 +2,8 @@
 
 const KEYS = "src/client/keyring.test.ts";
 const RUNS = "test/sealed/sealed-runs.test.ts";
+const OPERATORS = "test/sealed/sealed-operators.test.ts";
+const SEARCH = "src/client/secret-search.test.ts";
 const REDACTION = "test/sealed/redaction.test.ts";
 
 export const sealedMutants = [
@@ -177,7 +179,9 @@ export const sealedMutants = [
   {
     rule: "Q13",
     name: "nobody remembers which secrets were given",
-    changes: [{ file: "src/client/secrets.ts", from: "        remember(values, value);\n", to: "" }],
+    changes: [
+      { file: "src/client/secrets.ts", from: "if (!known.has(value)) search", to: "if (known.has(value)) search" },
+    ],
     killers: [{ file: REDACTION, title: "on memory, and its value nowhere" }],
   },
   {
@@ -187,5 +191,80 @@ export const sealedMutants = [
       { file: "src/client/secrets.ts", from: "(names.has(name) ? process.env[name] : null)", to: "process.env[name]" },
     ],
     killers: [{ file: REDACTION, title: "Q13 come from the environment by name" }],
+  },
+  {
+    rule: "Q14",
+    name: "the reason of a hold is kept in the clear",
+    changes: [
+      {
+        file: "src/client/sealed-store.ts",
+        from: 'why: this.#keyring.seal(hold.why, rowField(run, "hold"))',
+        to: "why: hold.why",
+      },
+    ],
+    killers: [{ file: OPERATORS, title: "Q14 Q20 reasons and details" }],
+  },
+  {
+    rule: "Q14",
+    name: "what the audit log says of one deed may be put beside another",
+    changes: [
+      {
+        file: "src/client/sealed-store.ts",
+        from: "JSON.stringify([field, who, action, subject, from, outcome])",
+        to: "JSON.stringify([field, who, subject, from, outcome])",
+      },
+    ],
+    killers: [{ file: OPERATORS, title: "Q14 what is older than the encryption" }],
+  },
+  {
+    rule: "Q14",
+    name: "the audit log is checked as it is read, not as it is kept",
+    changes: [{ file: "src/client/audit.ts", from: "const store = plainStoreOf(given);", to: "const store = given;" }],
+    killers: [{ file: OPERATORS, title: "Q14 Q20 reasons and details" }],
+  },
+  {
+    rule: "Q14",
+    name: "a key that only the audit log needs is not counted",
+    changes: [
+      { file: "src/client/key-usage.ts", from: "useOf(uses, key).audits += 1", to: "useOf(uses, key).audits += 0" },
+    ],
+    killers: [{ file: OPERATORS, title: "Q14 a key that a hold or the audit log needs" }],
+  },
+  {
+    rule: "Q13",
+    name: "a secret is not found in the middle of a base64 text",
+    changes: [{ file: "src/client/secret-forms.ts", from: "return [0, 1, 2].flatMap(", to: "return [0].flatMap(" }],
+    killers: [{ file: SEARCH, title: "Q13 finds one in base64" }],
+    alsoKilledBy: [{ file: REDACTION, title: "Q13 one that is not ASCII" }],
+  },
+  {
+    rule: "Q13",
+    name: "characters of base64 that have some bits of a secret stay",
+    changes: [{ file: "src/client/secret-forms.ts", from: "after: bits % 6 === 0 ? 0 : 1", to: "after: 0" }],
+    killers: [{ file: SEARCH, title: "Q13 finds one in base64" }],
+  },
+  {
+    rule: "Q13",
+    name: "bytes are looked through for the characters of a secret, not for its bytes",
+    changes: [{ file: "src/client/secret-forms.ts", from: '    texts.add(bytes.toString("latin1"));\n', to: "" }],
+    killers: [{ file: REDACTION, title: "Q13 one that is not ASCII" }],
+  },
+  {
+    rule: "SE1",
+    name: "what is left of a secret behind another one stays",
+    changes: [
+      {
+        file: "src/client/secret-search.ts",
+        from: "last[1] = Math.max(last[1], end)",
+        to: "last[1] = last[1] + 0 * end",
+      },
+    ],
+    killers: [{ file: SEARCH, title: "SE1 SE2 finds what" }],
+  },
+  {
+    rule: "SE2",
+    name: "the window of the search moves one character too far",
+    changes: [{ file: "src/client/secret-search.ts", from: "window - 1 - end)", to: "window - end)" }],
+    killers: [{ file: SEARCH, title: "SE1 SE2 finds what" }],
   },
 ];

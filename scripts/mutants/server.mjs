@@ -2,6 +2,7 @@
 const inPermissions = (title) => [{ file: "test/server/permissions.test.ts", title }];
 const inSession = (title) => [{ file: "test/server/session.test.ts", title }];
 const inAttacks = (title) => [{ file: "test/server/attacks.test.ts", title }];
+const inFair = (title) => [{ file: "test/server/fair.test.ts", title }];
 const inLive = (title) => [{ file: "test/server/live.test.ts", title }];
 
 export const serverMutants = [
@@ -165,7 +166,7 @@ export const serverMutants = [
     rule: "Q16",
     name: "a reader who takes nothing keeps its stream",
     changes: [
-      { file: "src/server/event-stream.ts", from: "this.#ends.cutOff();", to: "" },
+      { file: "src/server/event-stream.ts", from: "      this.#ends.cutOff();\n", to: "" },
       { file: "src/server/event-stream.ts", from: "() => {\n      this.close();", to: "() => {" },
     ],
     killers: inLive("Q16 a reader"),
@@ -210,5 +211,71 @@ export const serverMutants = [
     name: "browsers are told nothing about what an answer is",
     changes: [{ file: "src/server/app.ts", from: 'headers.set("x-content-type-options", "nosniff");', to: "" }],
     killers: inAttacks("Q17 what is stored"),
+  },
+  {
+    rule: "RF1",
+    name: "every refusal of an address is recorded",
+    changes: [
+      {
+        file: "src/server/refusals.ts",
+        from: "const isRecorded = this.#perAddress.take(network) === null &&",
+        to: "const isRecorded =",
+      },
+    ],
+    killers: inFair("Q16 Q20 over HTTP strangers"),
+  },
+  {
+    rule: "RF1",
+    name: "whoever has many addresses fills the audit log",
+    changes: [{ file: "src/server/refusals.ts", from: ' && this.#inAll.take("") === null', to: "" }],
+    killers: inFair("Q16 Q20 RF1 RF2 a few"),
+  },
+  {
+    rule: "RF2",
+    name: "refusals that were counted are forgotten when the server stops",
+    changes: [{ file: "src/server/refusals.ts", from: "    await this.#tell();\n", to: "" }],
+    killers: inFair("Q16 Q20 over HTTP strangers"),
+  },
+  {
+    rule: "Q16",
+    name: "each address of IPv6 has rates of its own",
+    changes: [{ file: "src/server/network.ts", from: ".slice(0, 4)", to: ".slice(0, 8)" }],
+    killers: inFair("Q16 addresses of one holder"),
+  },
+  {
+    rule: "Q16",
+    name: "one store may have all event streams",
+    changes: [{ file: "src/server/event-stream.ts", from: "ofStore.length < streamsPerTenant && ", to: "" }],
+    killers: inFair("Q16 Q4 one that is at all of its limits"),
+  },
+  {
+    rule: "ES4",
+    name: "who has signed out is told of the next event",
+    changes: [{ file: "src/server/event-stream.ts", from: " || !this.#ends.isStillIn()) return", to: ") return" }],
+    killers: inSession("Q3 ES4 a sign-out"),
+  },
+  {
+    rule: "ES4",
+    name: "a stream outlives its session as long as nothing happens",
+    changes: [
+      {
+        file: "src/server/event-stream.ts",
+        from: "if (!reader.isStillIn()) stream.dismiss()",
+        to: "if (reader.isStillIn()) void stream",
+      },
+    ],
+    killers: inSession("Q3 ES4 a session"),
+  },
+  {
+    rule: "ES4",
+    name: "a session that nobody has used for too long goes on for its streams",
+    changes: [
+      {
+        file: "src/server/sessions.ts",
+        from: "return session !== undefined && !this.#isIdle(session);",
+        to: "return session !== undefined;",
+      },
+    ],
+    killers: inSession("Q3 ES4 a session"),
   },
 ];

@@ -22,13 +22,33 @@ function secretOption(): Pick<PawlOptions, "secret"> {
   return secret.length === 0 ? {} : { secret };
 }
 
-/** From `PAWL_KEYS`, id:base64 with commas between, the one that seals first; `PAWL_TENANT`; and `PAWL_NAMES_KEY`, the id of the key for names. */
+/**
+ * From `PAWL_KEYS`, id:base64 with commas between, the one that seals first; `PAWL_TENANT`; `PAWL_NAMES_KEY`, the id of the key for names; and
+ * `PAWL_PLAIN`, what becomes of values that are not sealed.
+ */
 function encryptionOption(): Pick<PawlOptions, "encryption"> {
   const keys = listOf("PAWL_KEYS").map(keyOf);
   if (keys.length === 0) return {};
   const [tenant] = listOf("PAWL_TENANT");
   const [names] = listOf("PAWL_NAMES_KEY");
-  return { encryption: { keys, ...(tenant !== undefined && { tenant }), ...(names !== undefined && { names }) } };
+  const plain = plainOption();
+  return {
+    encryption: {
+      keys,
+      ...(tenant !== undefined && { tenant }),
+      ...(names !== undefined && { names }),
+      ...(plain !== null && { plain }),
+    },
+  };
+}
+
+function plainOption(): "read" | "refuse" | null {
+  const [plain] = listOf("PAWL_PLAIN");
+  if (plain === undefined) return null;
+  if (plain === "read" || plain === "refuse") return plain;
+  throw new PawlError("invalid_argument", `PAWL_PLAIN is "${plain}". Give read or refuse.`, {
+    fields: { variable: "PAWL_PLAIN" },
+  });
 }
 
 function keyOf(text: string, index: number): EncryptionKey {

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import type { Command } from "commander";
 import { messageWithCause, PawlError } from "../base/errors.ts";
@@ -6,22 +6,23 @@ import type { Pawl } from "../client/pawl.ts";
 import { withChildren } from "../client/replay-packet.ts";
 import type { Ended } from "../core/journal.ts";
 import {
+  changeIncidents,
   fingerprintOf,
   INCIDENT_STATUSES,
   type Incident,
   type IncidentStatus,
+  nextIncidentId,
   readIncidents,
   recurrenceIn,
   recurrenceOf,
   withoutCase,
-  writeIncidents,
 } from "../observe/incidents.ts";
+import type { EvalCase } from "../testing/evals/read-case.ts";
 import { evalFromRun, PERSONAL_NAMES } from "../testing/evals/regression.ts";
 import { action, addCommand, type Call, withClient } from "./command.ts";
 import { played, printResult } from "./eval.ts";
 import { assertWorkflows, CASES_FOLDER, CASES_HELP, loadSubjects, readCase } from "./eval-files.ts";
 import { EXIT } from "./exit-codes.ts";
-import { writeOutFile } from "./out-file.ts";
 import { clean, countOf } from "./printable.ts";
 import { findRun } from "./run-id.ts";
 import { type Cell, table } from "./table.ts";
@@ -90,8 +91,7 @@ function addOpen(group: Command): void {
 async function open({ options }: Call<OpenOptions>, pawl: Pawl, run: string): Promise<Incident> {
   const { cases: folder = CASES_FOLDER, owner, expires, expect } = options;
   assertDay(expires);
-  const incidents = readIncidents(folder);
-  const known = incidents.find((one) => one.run === run);
+  const known = readIncidents(folder).find((one) => one.run === run);
   if (known !== undefined) return known;
   const { workflow, status, stopReason = null } = await pawl.get(run).status();
   const last = (await pawl.get(run).journal()).at(-1);
@@ -102,31 +102,45 @@ async function open({ options }: Call<OpenOptions>, pawl: Pawl, run: string): Pr
     ...(expires !== undefined && { expires }),
     ...(expect !== undefined && { expect }),
   };
-  const incident: Incident = {
-    id: `incident-${incidents.length + 1}`,
-    title: options.title ?? `${workflow} ${status}${stopReason === null ? "" : `: ${stopReason}`}`,
-    run,
-    workflow,
-    status: "draft",
-    openedAt: new Date().toISOString(),
-    owner: owner ?? null,
-    expires: expires ?? null,
-    case: options.case === undefined ? await makeCase(pawl, folder, run, how) : linked(folder, options.case),
-    fingerprint,
-    recurrenceOf: recurrenceIn(incidents, fingerprint),
-  };
-  writeIncidents(folder, [...incidents, incident]);
-  return incident;
+  const made = options.case === undefined ? await caseOf(pawl, run, how) : linked(folder, options.case);
+  return changeIncidents(folder, (incidents) => {
+    const other = incidents.find((one) => one.run === run);
+    if (other !== undefined) return { incidents, answer: other };
+    const incident: Incident = {
+      id: nextIncidentId(incidents),
+      title: options.title ?? `${workflow} ${status}${stopReason === null ? "" : `: ${stopReason}`}`,
+      run,
+      workflow,
+      status: "draft",
+      openedAt: new Date().toISOString(),
+      owner: owner ?? null,
+      expires: expires ?? null,
+      case: typeof made === "string" ? made : writeCase(folder, made),
+      fingerprint,
+      recurrenceOf: recurrenceIn(incidents, fingerprint),
+    };
+    return { incidents: [...incidents, incident], answer: incident };
+  });
 }
 
-async function makeCase(pawl: Pawl, folder: string, run: string, how: object): Promise<string> {
+async function caseOf(pawl: Pawl, run: string, how: object): Promise<EvalCase> {
   const [exported, ...children] = await withChildren(pawl, run, { redact: PERSONAL_NAMES });
   if (exported === undefined) throw new Error("an export has at least its run");
-  const made = evalFromRun(exported, { ...how, children });
-  const file = `${made.case_id.replace(/[^\w.-]+/g, "_")}.json`;
-  mkdirSync(folder, { recursive: true });
-  writeOutFile(join(folder, file), `${JSON.stringify(made, null, 2)}\n`);
-  return file;
+  return evalFromRun(exported, { ...how, children });
+}
+
+/** Under the first id that no case has: one that is there may have been made better by hand. */
+function writeCase(folder: string, made: EvalCase): string {
+  for (let n = 1; ; n++) {
+    const id = n === 1 ? made.case_id : `${made.case_id}-${n}`;
+    const file = `${id.replace(/[^\w.-]+/g, "_")}.json`;
+    try {
+      writeFileSync(join(folder, file), `${JSON.stringify({ ...made, case_id: id }, null, 2)}\n`, { flag: "wx" });
+      return file;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    }
+  }
 }
 
 function linked(folder: string, file: string): string {
@@ -201,32 +215,34 @@ function addSet(group: Command): void {
           throw new PawlError("invalid_argument", `--status "${status}" is none of ${INCIDENT_STATUSES.join(", ")}.`, {
             fields: { option: "--status", value: status },
           });
-        const incidents = readIncidents(folder);
-        const found = incidents.find((one) => one.id === id);
-        if (found === undefined)
-          throw new PawlError(
-            "invalid_argument",
-            `There is no incident "${id}" in ${folder}. There are: ${incidents.map((one) => one.id).join(", ") || "none"}.`,
-            {
-              fields: { incident: id },
-            },
-          );
-        const changed: Incident = {
-          ...found,
-          ...(status !== undefined && { status: status as IncidentStatus }),
-          ...(owner !== undefined && { owner }),
-          ...(expires !== undefined && { expires }),
-          ...(file !== undefined && { case: linked(folder, file) }),
-        };
-        writeIncidents(
-          folder,
-          incidents.map((one) => (one === found ? changed : one)),
-        );
+        const isFound = readIncidents(folder).some((one) => one.id === id);
+        if (!isFound) throw noIncident(folder, id);
+        const changed = await changeIncidents(folder, (incidents) => {
+          const found = incidents.find((one) => one.id === id);
+          if (found === undefined) throw noIncident(folder, id);
+          const answer: Incident = {
+            ...found,
+            ...(status !== undefined && { status: status as IncidentStatus }),
+            ...(owner !== undefined && { owner }),
+            ...(expires !== undefined && { expires }),
+            ...(file !== undefined && { case: linked(folder, file) }),
+          };
+          return { incidents: incidents.map((one) => (one === found ? answer : one)), answer };
+        });
         if (out.isJson) out.json(changed);
         else out.print(`Incident ${id} is ${changed.status}.`);
         return EXIT.ok;
       }),
     );
+}
+
+function noIncident(folder: string, id: string): PawlError {
+  const known = readIncidents(folder).map((one) => one.id);
+  return new PawlError(
+    "invalid_argument",
+    `There is no incident "${id}" in ${folder}. There are: ${known.join(", ") || "none"}.`,
+    { fields: { incident: id } },
+  );
 }
 
 /** What keeps a release back. */

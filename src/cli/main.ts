@@ -111,7 +111,7 @@ const VARIABLES = [
   "  PAWL_PUBLIC_URL  where people reach the server: notifications of approvals have links",
   "  PAWL_SECRET      what tokens of callbacks are made with, as Pawl.open({ secret })",
   "  PAWL_KEYS        keys that values are sealed with, id:key,id:key, the one that seals first, as Pawl.open({ encryption });",
-  "                   PAWL_TENANT and PAWL_NAMES_KEY are its tenant and names",
+  "                   PAWL_TENANT, PAWL_NAMES_KEY and PAWL_PLAIN are its tenant, names and plain",
   "  PAWL_SECRETS     variables that steps may have as secrets, and folders with a file for each, as Pawl.open({ secrets })",
   "  PAWL_DEBUG=1     stack traces with errors",
   "  NO_COLOR         no colours",

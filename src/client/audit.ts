@@ -2,6 +2,7 @@
 import { type AuditFault, type AuditOutcome, type AuditRecord, auditFault, NO_AUDITS } from "../core/audit.ts";
 import type { Store } from "../core/store.ts";
 import { sha256 } from "../stores/sha256.ts";
+import { plainStoreOf } from "./sealed-store.ts";
 
 /** Who does something, and from where: what the audit log says of it. */
 export interface AuditedBy {
@@ -35,7 +36,9 @@ export function recordOf(store: Store, { by, from }: AuditedBy, action: string, 
 const PAGE = 500;
 
 /** Reads the whole log and says where it is not as it was written: an edited record, or one that is missing, at its end as well. */
-export async function checkAudit(store: Store): Promise<AuditCheck> {
+export async function checkAudit(given: Store): Promise<AuditCheck> {
+  // The chain is over what is kept, sealed or not.
+  const store = plainStoreOf(given);
   // The head first: what is recorded meanwhile is behind it.
   const head = await store.auditHead();
   let last = NO_AUDITS;

@@ -14,8 +14,8 @@ export interface Deed {
   readonly action: string;
   /** To what: the id of a run, of an approval, the name of a schedule. */
   readonly subject: string | null;
-  /** Where they are: an address and a browser, or a machine. */
-  readonly from: string;
+  /** Where they are: an address and a browser, or a machine; `null`: nobody said. */
+  readonly from: string | null;
   /** What was given, of which the hash is kept. */
   readonly payload: string | Uint8Array | null;
   /** What else people should know. */
@@ -82,7 +82,7 @@ function record(store: Recorder, deed: Deed, outcome: AuditOutcome): Promise<Aud
     who: who.slice(0, TEXT_LENGTH),
     action: action.slice(0, TEXT_LENGTH),
     subject: subject?.slice(0, TEXT_LENGTH) ?? null,
-    from: from.slice(0, TEXT_LENGTH),
+    from: from?.slice(0, TEXT_LENGTH) ?? null,
     outcome,
     payload: payload === null || payload.length === 0 ? null : sha256(payload),
     detail: detail === undefined ? null : JSON.stringify(detail),

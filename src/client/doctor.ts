@@ -2,12 +2,14 @@
 // Looks a store over without changing anything: its own report, its workers, runs that nothing will move, and the checksums of the
 // journals. Everything it reads is bounded, and it says what it left out.
 import { formatMs } from "../base/duration.ts";
+import { keyOf } from "../base/sealed-text.ts";
 import { checksum } from "../core/checksum.ts";
 import type { StoredEntry } from "../core/journal.ts";
 import type { OrphanRow, RunRow, Store, StoreReport, WaitRow } from "../core/store.ts";
 import { isTerminal, RUN_STATES, type RunState } from "../core/transition.ts";
 import { isHandled } from "../stores/version-line.ts";
 import { nodeHost } from "../worker/node-host.ts";
+import { readsPlain } from "./sealed-store.ts";
 import { examineWorkers, isLive, type WorkerStatus } from "./worker-health.ts";
 
 /** Unfinished runs of one workflow version that no live worker can take (P34). */
@@ -51,6 +53,8 @@ export interface Diagnosis {
 export interface JournalCheck {
   readonly runs: number;
   readonly entries: number;
+  /** Of these, those whose value is not sealed. */
+  readonly plain: number;
   readonly faults: readonly JournalFault[];
   readonly isComplete: boolean;
 }
@@ -81,6 +85,7 @@ export async function doctor(store: Store, options: DoctorOptions = {}): Promise
     ...orphans.map(orphanFinding),
     ...stranded.map(strandedFinding),
     ...newerFinding(await store.waits({ kind: "decision", name: "newer_journal", limit: MAX_NEWER })),
+    ...plainFinding(store, journals),
     ...journals.faults.map(({ message }): Finding => ({ severity: "fault", about: "journals", message })),
   ];
   const isHealthy = findings.every(({ severity }) => severity !== "fault");
@@ -213,37 +218,52 @@ async function checkJournals(store: Store, options: DoctorOptions): Promise<Jour
   const faults: JournalFault[] = [];
   let runs = 0;
   let entries = 0;
+  let plain = 0;
   for await (const run of allRuns(store)) {
-    if (runs >= maxRuns || entries >= maxEntries) return { runs, entries, faults, isComplete: false };
+    if (runs >= maxRuns || entries >= maxEntries) return { runs, entries, plain, faults, isComplete: false };
     const check = await checkJournal(store, run);
     runs += 1;
     entries += check.entries;
+    plain += check.plain;
     if (check.fault !== null) faults.push(check.fault);
     progress?.({ runs, entries });
   }
-  return { runs, entries, faults, isComplete: true };
+  return { runs, entries, plain, faults, isComplete: true };
+}
+
+/** Where plain values are read, whoever can write to the store can put them in place of sealed ones. */
+function plainFinding(store: Store, { plain, isComplete }: JournalCheck): Finding[] {
+  if (!readsPlain(store)) return [];
+  const left =
+    plain === 0
+      ? `${isComplete ? "No entry" : "None of the entries that were looked at"} is plain any more: once \`pawl keys\` finds no plain run either, set \`encryption.plain\` to "refuse" (PAWL_PLAIN=refuse) in all processes.`
+      : `${countOf(plain, "entry", "entries")}${isComplete ? "" : " and perhaps more"} of the journals are plain. Let those runs end and go, or fork them; then set \`encryption.plain\` to "refuse" (PAWL_PLAIN=refuse) in all processes.`;
+  const message = `Values that are not sealed are read as well, so whoever can write to the database can put some in. ${left}`;
+  return [{ severity: "warning", about: "store", message }];
 }
 
 /** Follows the chain of checksums from the run's id to the end; the row's own mark of the end must be on it (P35). */
 export async function checkJournal(
   store: Store,
   run: Pick<RunRow, "id" | "head" | "headHash">,
-): Promise<{ readonly entries: number; readonly fault: JournalFault | null }> {
+): Promise<{ readonly entries: number; readonly plain: number; readonly fault: JournalFault | null }> {
   let previous = run.id;
   let position = 0;
+  let plain = 0;
   for (;;) {
     const page = await store.journal(run.id, { from: position, limit: ENTRY_PAGE });
     for (const entry of page) {
       const fault = entryFault(run, entry, position, previous);
-      if (fault !== null) return { entries: position, fault };
+      if (fault !== null) return { entries: position, plain, fault };
       previous = entry.hash;
       position += 1;
+      if (entry.data !== null && keyOf(entry.data) === null) plain += 1;
     }
     if (page.length < ENTRY_PAGE) break;
   }
   const isPurged = position === 0 && (await store.run(run.id)) === null;
   const fault = position < run.head && !isPurged ? truncated(run, position) : null;
-  return { entries: position, fault };
+  return { entries: position, plain, fault };
 }
 
 function entryFault(

@@ -63,6 +63,11 @@ export class Keyring {
     return this.#current;
   }
 
+  /** Whether what is not sealed is taken for a value as well. */
+  get readsPlain(): boolean {
+    return !this.#refusesPlain;
+  }
+
   /** Their ids, the one that seals first. */
   get ids(): string[] {
     return [...this.#keys.keys()];

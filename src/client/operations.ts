@@ -2,13 +2,15 @@ import { type Duration, toMs } from "../base/duration.ts";
 import { PawlError } from "../base/errors.ts";
 import { assertName } from "../base/ids.ts";
 import type { AuditRecord } from "../core/audit.ts";
-import type { HoldRow } from "../core/holds.ts";
+import type { Log } from "../core/context.ts";
+import { assertHold, type HoldRow } from "../core/holds.ts";
 import { DEFAULTS, LIMITS } from "../core/limits.ts";
 import { endedBefore, type KeptFor, purgesFor } from "../core/retention.ts";
 import type { PurgeRequest } from "../core/run-query.ts";
 import type { Store } from "../core/store.ts";
 import { readFacts } from "../core/workflow-facts.ts";
 import { type AuditCheck, type AuditedBy, checkAudit, recordOf } from "./audit.ts";
+import { audited, type Deed } from "./audited.ts";
 import { type BulkOutcome, type BulkPorts, type BulkRequest, bulk } from "./bulk.ts";
 import { runNotFound } from "./run.ts";
 import { countRuns, positive, type RunSelection, type RunTotals } from "./run-list.ts";
@@ -39,6 +41,7 @@ export interface AuditPage {
 }
 
 export interface OperationPorts extends BulkPorts {
+  readonly log: Log;
   assertOpen(): void;
 }
 
@@ -75,11 +78,14 @@ export class Operations {
   async hold(run: string, { reason, ...by }: AuditedBy & { readonly reason: string }): Promise<Hold> {
     assertName("run id", run);
     assertBy(by.by);
+    assertHold({ who: by.by, why: reason });
     const store = this.#store;
-    const held = await store.hold(run, { who: by.by, why: reason });
-    if (held === null) throw runNotFound(run);
-    await recordOf(store, by, "run.hold", run)("done", { reason });
-    return holdOf(held);
+    if ((await store.run(run)) === null) throw runNotFound(run);
+    return this.#recorded(by, { action: "run.hold", subject: run, detail: { reason } }, async () => {
+      const held = await store.hold(run, { who: by.by, why: reason });
+      if (held === null) throw runNotFound(run);
+      return holdOf(held);
+    });
   }
 
   /** Ends a hold; `null` if there was none. */
@@ -87,10 +93,19 @@ export class Operations {
     assertName("run id", run);
     assertBy(by.by);
     const store = this.#store;
-    const released = await store.releaseHold(run);
-    if (released === null) return null;
-    await recordOf(store, by, "run.release", run)("done", { held: released.who, reason: released.why });
-    return holdOf(released);
+    const [held] = await store.holds({ run, limit: 1 });
+    if (held === undefined) return null;
+    const detail = { held: held.who, reason: held.why };
+    return this.#recorded(by, { action: "run.release", subject: run, detail }, async () => {
+      const released = await store.releaseHold(run);
+      return released === null ? null : holdOf(released);
+    });
+  }
+
+  /** Does what the audit log has first (Q20). */
+  #recorded<T>({ by, from }: AuditedBy, what: Pick<Deed, "action" | "subject" | "detail">, work: () => Promise<T>) {
+    const deed: Deed = { ...what, who: by, from: from ?? null, payload: null };
+    return audited(this.#store, deed, work, (message, error) => this.#ports.log.error(message, { error }));
   }
 
   /** Runs that are held, by their ids. */

@@ -199,6 +199,7 @@ export class Pawl {
     this.documents = new Documents({ ...this.#ports, assertOpen: () => this.#assertOpen() });
     this.operations = new Operations({
       ...outside,
+      log: this.#log,
       newId: () => this.#ids.next(),
       retryOnce: (id) => retryRun(this.#ports, id, { isOnly: true }),
     });

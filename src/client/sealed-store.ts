@@ -1,12 +1,15 @@
 // The sealed store
 // A store whose rows hold nothing of a user's that can be read. Values go through the codec before they come here; this is for what stands beside them:
-// progress, cost, stop reasons, reasons of cancels, what waits are about, digests of inputs, and with `names` every name that users choose.
+// progress, cost, stop reasons, reasons of cancels and holds, what waits are about, digests of inputs, what the audit log says beside who did what, and
+// with `names` every name that users choose.
 //
 //   SS1. What goes in is sealed with its place, what comes out is opened; the store between knows nothing of it, and neither do those who use it.
 //   SS2. What cannot be opened comes out as it is kept: no row can keep a worker from its other runs. Whoever needs the value is told (`readField`).
 //   SS3. Names are sealed so that the same name is the same text: the store compares them, finds by them and holds them apart as before.
 import type { FieldAddress, NameSealer } from "../base/envelope.ts";
 import { hasCode } from "../base/errors.ts";
+import { type AuditRecord, assertAudit, type NewAudit } from "../core/audit.ts";
+import { assertHold, type HoldRow, type NewHold } from "../core/holds.ts";
 import type { RunFilter } from "../core/run-query.ts";
 import type {
   ClaimedRun,
@@ -49,6 +52,7 @@ export function sealedStore(store: Store, keyring: Keyring): Store {
   const own: Partial<Store> = {
     ...reads(store, sealing),
     ...writes(store, sealing),
+    ...keeps(store, sealing),
     ...transacts(store, sealing),
     ...NO_FILES,
   };
@@ -61,18 +65,23 @@ export function sealedStore(store: Store, keyring: Keyring): Store {
     // Some methods are looked for by name before they are called.
     has: (target, name) => name in target || name in store,
   });
-  plainStores.set(sealed, store);
+  plainStores.set(sealed, { store, keyring });
   return sealed;
 }
 
 /** Files of runs are for people to read: where values are sealed, results are in the journal alone. */
 const NO_FILES: Partial<Store> = { files: undefined } as unknown as Partial<Store>;
 
-const plainStores = new WeakMap<Store, Store>();
+const plainStores = new WeakMap<Store, { readonly store: Store; readonly keyring: Keyring }>();
 
 /** The store as it is, for whoever wants to see what is kept. */
 export function plainStoreOf(store: Store): Store {
-  return plainStores.get(store) ?? store;
+  return plainStores.get(store)?.store ?? store;
+}
+
+/** Whether its values are sealed, and yet what is not is read as well. */
+export function readsPlain(store: Store): boolean {
+  return plainStores.get(store)?.keyring.readsPlain === true;
 }
 
 function reads(store: Store, sealing: Sealing): Partial<Store> {
@@ -121,6 +130,23 @@ function writes(store: Store, sealing: Sealing): Partial<Store> {
       return verdicts.map((verdict, index) => sealing.openVerdict(verdict, commit.runs[index]));
     },
     deliver: (message) => store.deliver(sealing.sealMessage(message)),
+  };
+}
+
+/** What operators do. The chain of the audit log is over what is kept: whoever checks it reads the store as it is. */
+function keeps(store: Store, sealing: Sealing): Partial<Store> {
+  return {
+    record: async (entry) => {
+      assertAudit(entry);
+      return sealing.openAudit(await store.record(sealing.sealAudit(entry)));
+    },
+    audits: async (query) => (await store.audits(query)).map((record) => sealing.openAudit(record)),
+    hold: async (run, hold) => {
+      assertHold(hold);
+      return orNull(await store.hold(run, sealing.sealHold(run, hold)), (row) => sealing.openHold(row));
+    },
+    releaseHold: async (run) => orNull(await store.releaseHold(run), (row) => sealing.openHold(row)),
+    holds: async (query) => (await store.holds(query)).map((row) => sealing.openHold(row)),
   };
 }
 
@@ -285,6 +311,33 @@ class Sealing {
     return { ...row, digest: this.#open(row.digest, digestField(space, key)) };
   }
 
+  sealHold(run: string, hold: NewHold): NewHold {
+    return { ...hold, why: this.#keyring.seal(hold.why, rowField(run, "hold")) };
+  }
+
+  openHold(row: HoldRow): HoldRow {
+    return { ...row, why: this.#open(row.why, rowField(row.run, "hold")) };
+  }
+
+  /** A digest of what was given is as good as that, where it can be guessed. */
+  sealAudit(entry: NewAudit): NewAudit {
+    const { payload, detail } = entry;
+    return {
+      ...entry,
+      payload: orNull(payload, (text) => this.#keyring.seal(text, auditField(entry, "payload"))),
+      detail: orNull(detail, (text) => this.#keyring.seal(text, auditField(entry, "detail"))),
+    };
+  }
+
+  openAudit(record: AuditRecord): AuditRecord {
+    const { payload, detail } = record;
+    return {
+      ...record,
+      payload: this.#open(payload, auditField(record, "payload")),
+      detail: this.#open(detail, auditField(record, "detail")),
+    };
+  }
+
   openVerdict(verdict: Verdict, part: RunCommit | undefined): Verdict {
     if (verdict.kind !== "refused") return verdict;
     if (verdict.why === "exists") return { ...verdict, holder: this.openRow(verdict.holder) };
@@ -314,6 +367,11 @@ function mapBehindSlash(text: string, map: (key: string) => string): string {
 
 function rowField(run: string, field: string): FieldAddress {
   return { run, seq: -1, field };
+}
+
+/** The number of a record is not known before it is kept: what it says in the clear is its place. */
+function auditField({ who, action, subject, from, outcome }: NewAudit, field: "payload" | "detail"): FieldAddress {
+  return { run: "audit", seq: -1, field: JSON.stringify([field, who, action, subject, from, outcome]) };
 }
 
 function digestField(space: string, key: string): FieldAddress {

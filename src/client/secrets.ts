@@ -3,6 +3,8 @@ import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { PawlError } from "../base/errors.ts";
 import type { SecretSource } from "../core/secret-source.ts";
+import { formsOf } from "./secret-forms.ts";
+import { SecretSearch } from "./secret-search.ts";
 
 /** What a secret stands for; nothing if it does not have it. */
 export type SecretProvider = (name: string) => string | null | undefined | Promise<string | null | undefined>;
@@ -19,15 +21,17 @@ export function secretSource(given: SecretOrigin | readonly SecretOrigin[] | und
   const providers = (Array.isArray(given) ? (given as readonly SecretOrigin[]) : [given as SecretOrigin]).map(
     providerOf,
   );
-  const values = new Set<string>();
+  const search = new SecretSearch();
+  const known = new Set<string>();
   return {
-    values,
+    hide: (text) => search.hide(text),
     async resolve(name) {
       for (const provider of providers) {
         const value = await provider(name);
         if (value === null || value === undefined) continue;
         assertSecret(name, value);
-        remember(values, value);
+        if (!known.has(value)) search.add(formsOf(value));
+        known.add(value);
         return value;
       }
       return null;
@@ -73,20 +77,4 @@ function assertSecret(name: string, value: unknown): void {
     `The secret "${name}" has fewer than ${LEAST_CHARACTERS} characters: it could not be told from other text, and so not be kept out of the journal. Use a longer one.`,
     { fields: { secret: name } },
   );
-}
-
-/** In the forms in which it is usually passed on. The longest first: one may be a part of another. */
-function remember(values: Set<string>, value: string): void {
-  if (values.has(value)) return;
-  const bytes = Buffer.from(value, "utf8");
-  const forms = [
-    value,
-    encodeURIComponent(value),
-    bytes.toString("base64"),
-    bytes.toString("base64url"),
-    bytes.toString("hex"),
-  ];
-  const all = [...values, ...forms, JSON.stringify(value).slice(1, -1)].sort((a, b) => b.length - a.length);
-  values.clear();
-  for (const one of all) values.add(one);
 }

@@ -6,6 +6,7 @@
 //   AU2. How far the log has come is kept apart from it: records that are missing at its end are found as well.
 //   AU3. A record is durable when it is answered. It is never changed, and retention of runs does not touch it.
 import { PawlError } from "../base/errors.ts";
+import { keyOf } from "../base/sealed-text.ts";
 
 export interface AuditKeeper {
   /** Adds a record; answers it as it is kept. */
@@ -65,7 +66,8 @@ export function assertAudit(entry: NewAudit): void {
   const texts = { who, action, subject, from, payload };
   for (const [field, text] of Object.entries(texts))
     if (text !== null && text.length > LONGEST_TEXT) throw unfit(field, `longer than ${LONGEST_TEXT} characters`);
-  if (detail !== null && detail.length > LONGEST_DETAIL)
+  // What is sealed was looked at before, and is longer for it.
+  if (detail !== null && detail.length > LONGEST_DETAIL && keyOf(detail) === null)
     throw unfit("detail", `longer than ${LONGEST_DETAIL} characters`);
   if (who === "" || action === "") throw unfit(who === "" ? "who" : "action", "empty");
   if (!OUTCOMES.includes(outcome)) throw unfit("outcome", `none of ${OUTCOMES.join(", ")}`);

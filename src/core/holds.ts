@@ -1,4 +1,5 @@
 import { PawlError } from "../base/errors.ts";
+import { keyOf } from "../base/sealed-text.ts";
 
 /** Runs that retention must leave alone, whatever their age. */
 export interface HoldKeeper {
@@ -34,6 +35,8 @@ export function assertHold(hold: NewHold): void {
   for (const field of ["who", "why"] as const) {
     const text = hold[field];
     if (typeof text === "string" && text.trim() !== "" && text.length <= LONGEST_TEXT) continue;
+    // What is sealed was looked at before, and is longer for it.
+    if (field === "why" && typeof text === "string" && keyOf(text) !== null) continue;
     throw new PawlError(
       "invalid_argument",
       `\`${field}\` of a hold is ${JSON.stringify(text)}. Give a text of 1 to ${LONGEST_TEXT} characters.`,

@@ -23,9 +23,10 @@ export interface Redaction {
   readonly text?: (text: string, field: string | null) => string;
 }
 
-/** The values of secrets that steps of this process have been given, in all the forms that they may be found in. */
+/** The secrets that steps of this process have been given. */
 export interface KnownSecrets {
-  readonly values: ReadonlySet<string>;
+  /** The text without any of them, in whichever form they may be found. */
+  hide(text: string): string;
 }
 
 type Json = Record<string, unknown>;
@@ -188,8 +189,7 @@ export class Redactor {
   }
 
   #clean(text: string, field: string | null): string {
-    let clean = text;
-    for (const secret of this.#secrets.values) clean = clean.replaceAll(secret, REDACTED_TEXT);
+    let clean = this.#secrets.hide(text);
     for (const { patterns = [], text: rewrite } of this.#rules) {
       for (const pattern of patterns) clean = redactPattern(clean, pattern);
       if (rewrite !== undefined) clean = String(rewrite(clean, field));
@@ -223,7 +223,7 @@ export class Redactors {
   }
 }
 
-const NO_SECRETS: KnownSecrets = { values: new Set() };
+const NO_SECRETS: KnownSecrets = { hide: (text) => text };
 
 /** Checks what a user wants redacted. */
 export function redactionsOf(given: Redaction | readonly Redaction[] | undefined, what: string): readonly Redaction[] {

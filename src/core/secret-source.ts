@@ -4,7 +4,7 @@ import type { KnownSecrets } from "./redactor.ts";
 
 /** Where the values of secrets come from. */
 export interface SecretSource extends KnownSecrets {
-  /** `null`: nobody has it. Its value is one of `values` from then on. */
+  /** `null`: nobody has it. Its value is hidden from then on. */
   resolve(name: string): Promise<string | null>;
 }
 

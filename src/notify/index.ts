@@ -15,6 +15,7 @@ export {
   type VerifiedWebhook,
   verifyWebhook,
   WEBHOOK_SCHEMES,
+  type WebhookDedupe,
   type WebhookHeaders,
   type WebhookScheme,
 } from "./webhook-verification.ts";

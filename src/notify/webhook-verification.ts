@@ -1,7 +1,7 @@
 // Webhooks that come in
 // Whether a message is its sender's own, as it was sent, and of now (Q12). The signature is over the bytes as they came: whoever parses and writes
 // them again has other bytes. Signatures are compared in constant time, and each with every secret, so that secrets can be changed without a gap.
-import { createHmac, timingSafeEqual } from "node:crypto";
+import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { type Duration, toMs } from "../base/duration.ts";
 import { PawlError } from "../base/errors.ts";
 import { keyOf } from "./webhook-signature.ts";
@@ -9,6 +9,10 @@ import { keyOf } from "./webhook-signature.ts";
 export const WEBHOOK_SCHEMES = ["standard", "github", "stripe"] as const;
 /** How the sender signs: by Standard Webhooks, or as GitHub or Stripe do. GitHub signs neither the time nor the id of a delivery. */
 export type WebhookScheme = (typeof WEBHOOK_SCHEMES)[number];
+
+export const WEBHOOK_DEDUPES = ["body", "delivery"] as const;
+/** What makes a delivery of GitHub one that has come before: its body, which is signed, or the id of the delivery, which anybody can change. */
+export type WebhookDedupe = (typeof WEBHOOK_DEDUPES)[number];
 
 /** As Node or a `Request` has them. */
 export type WebhookHeaders = Headers | Readonly<Record<string, string | readonly string[] | undefined>>;
@@ -22,6 +26,8 @@ export interface ReceivedWebhook {
   readonly secret: string | readonly string[];
   /** How the sender signs. Default "standard". */
   readonly scheme?: WebhookScheme;
+  /** For GitHub: what a delivery is known again by. Default "body". */
+  readonly dedupe?: WebhookDedupe;
   /** How old it may be, and how far ahead the sender's clock. Default 5 min. */
   readonly tolerance?: Duration;
   /** The time to compare with. Default: now. */
@@ -30,7 +36,7 @@ export interface ReceivedWebhook {
 
 /** A message that is its sender's own. */
 export interface VerifiedWebhook {
-  /** Of the delivery: one that comes again has the same. */
+  /** Of the delivery: one that comes again has the same. For GitHub, a hash of the body, since that is all that is signed. */
   readonly id: string;
   /** What has happened, where the sender says so. */
   readonly type: string | null;
@@ -70,7 +76,8 @@ const SCHEMES: Readonly<Record<WebhookScheme, Scheme>> = {
     const signature = header("x-hub-signature-256");
     assertSigned([signature.replace(/^sha256=/, "")], macs(secrets, [received.body], "hex"));
     const body = jsonOf(received.body);
-    return { id: idOf(header("x-github-delivery")), type: header("x-github-event"), body };
+    const id = received.dedupe === "delivery" ? idOf(header("x-github-delivery")) : sha256(received.body);
+    return { id, type: header("x-github-event"), body };
   },
   stripe(received, secrets, header) {
     const parts = header("stripe-signature")
@@ -84,6 +91,11 @@ const SCHEMES: Readonly<Record<WebhookScheme, Scheme>> = {
     return { id: idOf(textAt(body, "id") ?? ""), type: textAt(body, "type"), body };
   },
 };
+
+/** Not the signature: that would be another once the secret is. */
+function sha256(body: Uint8Array): string {
+  return `sha256-${createHash("sha256").update(body).digest("hex")}`;
+}
 
 function headerOf(headers: WebhookHeaders, name: string): string {
   const given = headers instanceof Headers ? headers.get(name) : headers[name];

@@ -2,8 +2,9 @@
 // What went wrong in production, and the eval case that keeps it from coming back. They are a JSON file beside the cases: both are reviewed,
 // versioned and shipped together with the code that they are about, and a store of runs may be gone when somebody asks.
 import { createHash } from "node:crypto";
-import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { messageOf, PawlError } from "../base/errors.ts";
 
 export const INCIDENT_STATUSES = ["draft", "active", "retired"] as const;
@@ -48,12 +49,66 @@ export function readIncidents(folder: string): Incident[] {
   return incidents as Incident[];
 }
 
+/** What a change makes of them, and what it answers. */
+export interface ChangedIncidents<T> {
+  readonly incidents: readonly Incident[];
+  readonly answer: T;
+}
+
+/** Changes the incidents of a folder while nobody else does: of two at once, neither is lost. */
+export async function changeIncidents<T>(
+  folder: string,
+  change: (incidents: readonly Incident[]) => ChangedIncidents<T>,
+): Promise<T> {
+  mkdirSync(folder, { recursive: true });
+  const release = await lockIncidents(join(folder, `${INCIDENTS_FILE}.lock`));
+  try {
+    const known = readIncidents(folder);
+    const { incidents, answer } = change(known);
+    if (incidents !== known) writeIncidents(folder, incidents);
+    return answer;
+  } finally {
+    release();
+  }
+}
+
+const LOCK_TRIES = 100;
+const LOCK_TRY_MS = 50;
+
+/** It is held for as long as a file takes to be written. One that stays is of a process that has died. */
+async function lockIncidents(lock: string): Promise<() => void> {
+  for (let left = LOCK_TRIES; ; left--) {
+    try {
+      closeSync(openSync(lock, "wx"));
+      return () => rmSync(lock, { force: true });
+    } catch (cause) {
+      if ((cause as NodeJS.ErrnoException).code !== "EEXIST") throw cause;
+      if (left === 1) throw locked(lock, cause);
+      await pause(LOCK_TRY_MS);
+    }
+  }
+}
+
+function locked(lock: string, cause: unknown): PawlError {
+  return new PawlError(
+    "storage_unavailable",
+    `${lock} is there: another \`pawl incident\` changes the incidents of this folder. If none does, one has died: delete that file, and give the command again.`,
+    { fields: { file: lock }, cause },
+  );
+}
+
 /** Writes them, whole: a file that is cut short would lose all. */
-export function writeIncidents(folder: string, incidents: readonly Incident[]): void {
+function writeIncidents(folder: string, incidents: readonly Incident[]): void {
   const file = join(folder, INCIDENTS_FILE);
   const draft = `${file}.${process.pid}.tmp`;
   writeFileSync(draft, `${JSON.stringify({ incidents }, null, 2)}\n`);
   renameSync(draft, file);
+}
+
+/** Behind the last: an id of an incident that was taken away before it is not given to another. */
+export function nextIncidentId(incidents: readonly Incident[]): string {
+  const numbers = incidents.map(({ id }) => Number(/^incident-(\d+)$/.exec(id)?.[1] ?? 0));
+  return `incident-${Math.max(0, ...numbers) + 1}`;
 }
 
 const TEXTS = ["id", "title", "run", "workflow", "openedAt", "fingerprint"] as const;

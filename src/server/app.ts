@@ -20,8 +20,10 @@ import { auditedAnswer, auditedRefusal } from "./audits.ts";
 import { type Credential, Credentials, isAllowed, newToken, OWN_STORE, type Role, type Who } from "./credentials.ts";
 import { EventStreams } from "./event-stream.ts";
 import { failureOf, forbidden, notFound, unauthenticated } from "./failure.ts";
+import { networkOf } from "./network.ts";
 import { readQuery } from "./query.ts";
 import { RateLimit } from "./rate-limits.ts";
+import { Refusals } from "./refusals.ts";
 import { assertType, parseBody, readBytes } from "./request-body.ts";
 import { type Call, isWrite, type Route, type SignedCall } from "./route.ts";
 import { ALL_ROUTES, PAGES } from "./routes/all.ts";
@@ -63,8 +65,8 @@ export interface App {
   /** Answers a request; `env` is what Node has of it. */
   fetch(request: Request, env?: NodeEnv): Promise<Response>;
   readonly parts: ServerParts;
-  /** Closes event streams. Requests that are under way may finish. */
-  stop(): void;
+  /** Closes event streams, and records what is still to be. Requests that are under way may finish. */
+  stop(): Promise<void>;
 }
 
 export interface NodeEnv {
@@ -84,6 +86,7 @@ export function createApp(options: AppOptions): App {
     credentials,
     sessions: new Sessions(clock, limits),
     streams: new EventStreams(clock, limits),
+    refusals: new Refusals(clock, limits, log),
     hooks: hooksOf(options.hooks ?? {}, tenants, OWN_STORE),
     routes: ALL_ROUTES,
     workflows: (options.workflows ?? []) as readonly Workflow[],
@@ -98,7 +101,10 @@ export function createApp(options: AppOptions): App {
   return {
     parts,
     fetch: async (request, env) => app.fetch(request, env ?? {}),
-    stop: () => parts.streams.stop(),
+    stop: () => {
+      parts.streams.stop();
+      return parts.refusals.stop();
+    },
   };
 }
 
@@ -203,6 +209,7 @@ class Server {
       signal: request.signal,
       url: new URL(request.url),
       cutOff: () => void context.env.outgoing?.destroy(),
+      isStillIn: () => shown?.session == null || this.#parts.sessions.isOpen(shown.session),
       who: shown?.who ?? null,
       server: this.#parts,
       pawl: shown === null ? undefined : this.#parts.tenants.get(shown.who.store),
@@ -243,7 +250,7 @@ class Server {
   #assertRate(shown: Shown, from: string): void {
     const waits =
       shown === null
-        ? [this.#perAddress.take(from)]
+        ? [this.#perAddress.take(networkOf(from))]
         : [this.#perCredential.take(`${shown.who.store}\n${shown.who.name}`), this.#perTenant.take(shown.who.store)];
     const retryAfter = waits.find((wait) => wait !== null);
     if (retryAfter == null) return;

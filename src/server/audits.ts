@@ -1,15 +1,14 @@
 // What the audit log says of requests
 // Every request of somebody who is known that changes something is recorded before it is done and after; every one that is refused before it comes so
-// far is recorded as that. What has no credential is recorded in the server's own store, if there is one.
+// far is recorded as that. What has no credential is recorded in the server's own store, if there is one, and as far as `Refusals` lets it.
 import { audited, type Deed, recordRefusal } from "../client/audited.ts";
 import { OWN_STORE, type Who } from "./credentials.ts";
 import { notFound } from "./failure.ts";
+import { NOBODY } from "./refusals.ts";
 import type { Call, Route, SignedCall } from "./route.ts";
 import type { ServerParts } from "./server-parts.ts";
 import type { NewSession } from "./sessions.ts";
 
-/** Who asks for something that nobody has shown a credential for. */
-const NOBODY = "nobody";
 const AGENT_LENGTH = 200;
 
 /** Where somebody is: the address, and what the browser says about itself. */
@@ -48,12 +47,13 @@ export function auditedAnswer(route: Route, call: SignedCall, work: () => Promis
 /** Records a request that was refused. Whoever asked is refused all the same, also where that cannot be recorded. */
 export async function auditedRefusal(
   route: Route,
-  { tenants, log }: Pick<ServerParts, "tenants" | "log">,
+  { tenants, log, refusals }: Pick<ServerParts, "tenants" | "log" | "refusals">,
   facts: Facts,
   error: unknown,
 ): Promise<void> {
   const pawl = tenants.get(facts.who?.store ?? OWN_STORE);
   if (pawl === undefined) return;
+  if (facts.who === null) return refusals.add(pawl.store, facts.from, deedOf(route, facts), error);
   try {
     await recordRefusal(pawl.store, deedOf(route, facts), error);
   } catch (fault) {

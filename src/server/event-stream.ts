@@ -4,6 +4,7 @@
 //   ES1. A stream holds at most one event that its reader has not taken. One that takes nothing for a while is cut off; it goes on from its last id.
 //   ES2. A stream that has said "end" is over; one that breaks off without it is to be taken up again.
 //   ES3. When the server stops, all streams are closed first.
+//   ES4. A stream ends with the session that it was asked for in, within a second; from then on it tells nothing (Q3).
 import type { Clock } from "../base/clock.ts";
 import { PawlError } from "../base/errors.ts";
 import { jsonable } from "../base/jsonable.ts";
@@ -18,14 +19,26 @@ export interface ServerEvent {
   readonly data: unknown;
 }
 
-type Limits = Pick<ServerLimits, "streams" | "streamsPerCredential" | "streamStallMs" | "pingMs">;
+type Limits = Pick<ServerLimits, "streams" | "streamsPerTenant" | "streamsPerCredential" | "streamStallMs" | "pingMs">;
+
+/** How often it is looked who has signed out. */
+const LOOK_MS = 1000;
+
+interface Reader {
+  readonly who: Who;
+  /** Drops the connection. */
+  cutOff(): void;
+  /** Whether the reader may still be told something. */
+  isStillIn(): boolean;
+}
 
 /** The streams that a server has open. */
 export class EventStreams {
   readonly #clock: Clock;
   readonly #limits: Limits;
-  readonly #open = new Map<EventStream, string>();
+  readonly #open = new Map<EventStream, Reader>();
   #isStopped = false;
+  #forget: (() => void) | null = null;
 
   constructor(clock: Clock, limits: Limits) {
     this.#clock = clock;
@@ -37,40 +50,47 @@ export class EventStreams {
   }
 
   /** The answer that streams these events until they end, the reader goes, or the server stops. */
-  answer(
-    { who, cutOff }: { readonly who: Who; cutOff(): void },
-    events: (signal: AbortSignal) => AsyncIterable<ServerEvent>,
-  ): Response {
-    const name = `${who.store}\n${who.name}`;
-    this.#assertRoom(name);
-    const ends = { left: () => this.#open.delete(stream), cutOff };
+  answer(reader: Reader, events: (signal: AbortSignal) => AsyncIterable<ServerEvent>): Response {
+    this.#assertRoom(reader.who);
+    const ends = {
+      left: () => this.#open.delete(stream),
+      cutOff: () => reader.cutOff(),
+      isStillIn: () => reader.isStillIn(),
+    };
     const stream: EventStream = new EventStream(events, this.#clock, this.#limits, ends);
-    this.#open.set(stream, name);
+    this.#open.set(stream, reader);
+    this.#forget ??= this.#clock.after(LOOK_MS, () => this.#look());
     const headers = { "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no" };
     return new Response(stream.readable, { headers });
   }
 
   stop(): void {
     this.#isStopped = true;
+    this.#forget?.();
     for (const stream of [...this.#open.keys()]) stream.close();
   }
 
-  #assertRoom(name: string): void {
-    const { streams, streamsPerCredential } = this.#limits;
+  /** ES4. */
+  #look(): void {
+    for (const [stream, reader] of [...this.#open]) if (!reader.isStillIn()) stream.dismiss();
+    this.#forget = this.#open.size === 0 ? null : this.#clock.after(LOOK_MS, () => this.#look());
+  }
+
+  #assertRoom({ store, name }: Who): void {
+    const { streams, streamsPerTenant, streamsPerCredential } = this.#limits;
     if (this.#isStopped) throw new PawlError("closed", "The server is stopping. Connect again when it is back.");
-    const own = [...this.#open.values()].filter((one) => one === name).length;
-    if (this.#open.size < streams && own < streamsPerCredential) return;
+    const ofStore = [...this.#open.values()].filter(({ who }) => who.store === store);
+    const own = ofStore.filter(({ who }) => who.name === name).length;
+    if (this.#open.size < streams && ofStore.length < streamsPerTenant && own < streamsPerCredential) return;
     throw new PawlError("rate_limited", "Too many event streams are open. Close some, or come again later.", {
       fields: { retryAfter: 5 },
     });
   }
 }
 
-interface StreamEnds {
+interface StreamEnds extends Omit<Reader, "who"> {
   /** The stream is over. */
   left(): void;
-  /** Drops the connection. */
-  cutOff(): void;
 }
 
 type Pulled = IteratorResult<ServerEvent, unknown> | "ping" | "closed";
@@ -86,6 +106,8 @@ class EventStream {
   /** An event that was asked for and has not come yet: a ping may go ahead of it. */
   #next: Promise<IteratorResult<ServerEvent, unknown>> | null = null;
   #forget: () => void = () => {};
+  /** Whether its reader waits for the next event. */
+  #isAwaited = false;
 
   constructor(
     events: (signal: AbortSignal) => AsyncIterable<ServerEvent>,
@@ -113,10 +135,18 @@ class EventStream {
     void Promise.resolve(this.#events.return?.()).catch(() => {});
   }
 
+  /** Ends it for a reader who may not be told more, also for one who takes nothing. */
+  dismiss(): void {
+    this.close();
+    if (!this.#isAwaited) this.#ends.cutOff();
+  }
+
   async #pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
     this.#forget();
+    this.#isAwaited = true;
     const pulled = await this.#pulled().catch((error: unknown) => ({ error }));
-    if (pulled === "closed") return this.#end(controller);
+    this.#isAwaited = false;
+    if (pulled === "closed" || !this.#ends.isStillIn()) return this.#end(controller);
     if (pulled === "ping") return this.#send(controller, { event: "ping", data: {} });
     if ("error" in pulled) {
       this.#send(controller, { event: "error", data: failureOf(pulled.error, "the event stream").body });

@@ -36,6 +36,8 @@ export interface Call<Params = unknown, Query = unknown, Body = unknown> {
   readonly url: URL;
   /** Drops the connection, whatever is under way on it. */
   cutOff(): void;
+  /** Whether the session that it was asked in still is: nobody has signed out, and it was used lately. */
+  isStillIn(): boolean;
   /** `null`: nobody has signed in; only where access is "public" or "own". */
   readonly who: Who | null;
   readonly server: ServerParts;

@@ -81,14 +81,15 @@ const STOP_MS = 10_000;
 const SWEEP_MS = 20;
 
 async function stop(server: Server, app: App): Promise<void> {
-  app.stop();
-  if (!server.listening) return;
+  const recorded = app.stop();
+  if (!server.listening) return recorded;
   // A connection whose request has just been answered would be kept for the next one.
   const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);
   const late = setTimeout(() => server.closeAllConnections(), STOP_MS);
   await new Promise<void>((resolve) => server.close(() => resolve()));
   clearInterval(sweep);
   clearTimeout(late);
+  await recorded;
 }
 
 function isAny(host: string): boolean {

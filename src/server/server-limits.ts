@@ -25,8 +25,12 @@ export interface ServerLimits {
   readonly perTenant: Bucket;
   /** Requests of one address that has not signed in. */
   readonly perAddress: Bucket;
-  /** Event streams that are open at once: in all, and of one credential. */
+  /** Refusals of senders without a credential that the audit log has one by one: of one address, and of all. The rest are counted there. */
+  readonly refusalsPerAddress: Bucket;
+  readonly refusals: Bucket;
+  /** Event streams that are open at once: in all, of one store, and of one credential. */
   readonly streams: number;
+  readonly streamsPerTenant: number;
   readonly streamsPerCredential: number;
   /** A reader of events who takes nothing for so long is cut off. */
   readonly streamStallMs: number;
@@ -51,7 +55,12 @@ export const SERVER_LIMITS: ServerLimits = {
   perCredential: { burst: 400, perSecond: 100 },
   perTenant: { burst: 2000, perSecond: 500 },
   perAddress: { burst: 60, perSecond: 10 },
+  // Enough to see what somebody tries; a log that strangers can fill is read by nobody.
+  refusalsPerAddress: { burst: 5, perSecond: 5 / 60 },
+  refusals: { burst: 100, perSecond: 1 },
   streams: 2048,
+  // One store never has all of them.
+  streamsPerTenant: 1024,
   streamsPerCredential: 512,
   streamStallMs: 30_000,
   // Proxies close what is silent for a minute.

@@ -4,6 +4,7 @@ import type { Log } from "../core/context.ts";
 import type { Workflow } from "../core/workflow.ts";
 import type { Credentials } from "./credentials.ts";
 import type { EventStreams } from "./event-stream.ts";
+import type { Refusals } from "./refusals.ts";
 import type { Route } from "./route.ts";
 import type { ServerLimits } from "./server-limits.ts";
 import type { Sessions } from "./sessions.ts";
@@ -16,6 +17,7 @@ export interface ServerParts {
   readonly credentials: Credentials;
   readonly sessions: Sessions;
   readonly streams: EventStreams;
+  readonly refusals: Refusals;
   /** Webhooks that are taken, by their names. */
   readonly hooks: ReadonlyMap<string, KnownHook>;
   readonly routes: readonly Route[];

@@ -5,6 +5,8 @@ import { newToken, tokenHash, type Who } from "./credentials.ts";
 /** Somebody who has signed in with a browser. */
 export interface Session {
   readonly who: Who;
+  /** What it is kept under: the hash of the cookie. */
+  readonly key: string;
   /** What every request that changes something has to bring along. */
   readonly csrf: string;
 }
@@ -23,7 +25,7 @@ export class Sessions {
   readonly #clock: Clock;
   readonly #max: number;
   readonly #idleMs: number;
-  /** By the hash of the cookie: whoever reads the memory of the server still cannot sign in. */
+  /** By their keys: whoever reads the memory of the server still cannot sign in. */
   readonly #kept = new Map<string, Kept>();
 
   constructor(
@@ -38,8 +40,8 @@ export class Sessions {
   /** Begins a session. The one that was unused for longest makes room. */
   create(who: Who): NewSession {
     const id = newToken();
-    const session: Kept = { who, csrf: newToken(), usedAt: this.#clock.monotonic() };
-    this.#kept.set(tokenHash(id), session);
+    const session: Kept = { who, key: tokenHash(id), csrf: newToken(), usedAt: this.#clock.monotonic() };
+    this.#kept.set(session.key, session);
     const [oldest] = this.#kept.keys();
     if (this.#kept.size > this.#max && oldest !== undefined) this.#kept.delete(oldest);
     return { ...session, id };
@@ -49,17 +51,26 @@ export class Sessions {
     const key = tokenHash(id);
     const session = this.#kept.get(key);
     if (session === undefined) return null;
-    const now = this.#clock.monotonic();
     this.#kept.delete(key);
-    if (now - session.usedAt > this.#idleMs) return null;
-    session.usedAt = now;
+    if (this.#isIdle(session)) return null;
+    session.usedAt = this.#clock.monotonic();
     // Those that are used move to the end: the first is the one to go.
     this.#kept.set(key, session);
     return session;
   }
 
+  /** Whether it goes on. To ask is not to use it. */
+  isOpen({ key }: Pick<Session, "key">): boolean {
+    const session = this.#kept.get(key);
+    return session !== undefined && !this.#isIdle(session);
+  }
+
   end(id: string): void {
     this.#kept.delete(tokenHash(id));
+  }
+
+  #isIdle({ usedAt }: Kept): boolean {
+    return this.#clock.monotonic() - usedAt > this.#idleMs;
   }
 }
 

@@ -102,6 +102,28 @@ it("X-30 S2-94 S2-105 an incident links a case, has an owner and an expiry, and 
   expect(free).toMatchObject({ code: 0, stdout: expect.stringContaining("the release may go.") });
 });
 
+it("X-30 incidents that are opened at the same time have ids of their own, and no case takes the place of another", async () => {
+  const folder = project({ "sale.mjs": BUGGY });
+  const runs = ["s-1", "s-2", "s-3"];
+  for (const id of runs) await pawl(folder, "run", "sale.mjs", "sale", "{}", "--id", id);
+  const answers = await Promise.all(runs.map((id) => real(folder, "incident", "open", id, "--json")));
+  const opened = answers.map(({ stdout }) => JSON.parse(stdout) as { id: string; run: string; case: string });
+  expect(opened.map(({ id }) => id).toSorted()).toEqual(["incident-1", "incident-2", "incident-3"]);
+  const list = () => json<{ incidents: { id: string; run: string }[] }>(folder, "incident", "list");
+  expect((await list()).incidents.map(({ run }) => run).toSorted()).toEqual(runs);
+
+  // Somebody has taken one away, and made its case better by hand.
+  const [first] = opened.filter(({ id }) => id === "incident-1");
+  const file = join(folder, "evals", "incidents.json");
+  const { incidents } = await list();
+  writeFileSync(file, JSON.stringify({ incidents: incidents.filter(({ id }) => id !== "incident-1") }));
+  writeFileSync(join(folder, "evals", first?.case ?? ""), "by hand");
+  const again = await json<{ id: string; case: string }>(folder, "incident", "open", first?.run ?? "");
+  expect([again.id, again.case]).toEqual(["incident-4", first?.case.replace(".json", "-2.json")]);
+  expect(readFileSync(join(folder, "evals", first?.case ?? ""), "utf8")).toBe("by hand");
+  expect(JSON.parse(readFileSync(join(folder, "evals", again.case), "utf8")).case_id).toBe(again.case.slice(0, -5));
+}, 60_000);
+
 it("X-25 S2-65 the four kinds of replay: trace, recorded, sandbox, counterfactual; a packet is read as an export is", async () => {
   const folder = project({ "sale.mjs": FIXED.replace('throw new Error("no bank here");', "return { ok: true };") });
   await pawl(folder, "run", "sale.mjs", "sale", '{"coupon":"x"}', "--id", "s-1");

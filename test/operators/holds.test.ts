@@ -38,12 +38,47 @@ describe.each(STORES)("holds on %s", (store) => {
     expect((await pawl.list()).runs).toEqual([]);
     const { records } = await pawl.operations.audit();
     expect(records.map(({ who, action, subject, outcome }) => [who, action, subject, outcome])).toEqual([
+      ["ada", "run.hold", "b", "begun"],
       ["ada", "run.hold", "b", "done"],
       ["ada", "runs.purge", null, "begun"],
       ["ada", "runs.purge", null, "done"],
+      ["bob", "run.release", "b", "begun"],
       ["bob", "run.release", "b", "done"],
     ]);
-    expect(await pawl.operations.checkAudit()).toEqual({ records: 4, fault: null });
+    expect(records.map(({ detail }) => JSON.parse(detail ?? ""))).toMatchObject([
+      { reason: "complaint 4711" },
+      { reason: "complaint 4711", begun: 1 },
+      {},
+      {},
+      { held: "ada", reason: "complaint 4711" },
+      { held: "ada", reason: "complaint 4711", begun: 5 },
+    ]);
+    expect(await pawl.operations.checkAudit()).toEqual({ records: 6, fault: null });
+  });
+});
+
+describe("holds and the audit log", () => {
+  it("Q20 a hold or a release that cannot be recorded is not done; one whose end cannot be recorded is done, and told", async () => {
+    const { world } = await openKept("memory");
+    const pawl = await world.open([good]);
+    await pawl.run(good, undefined, { id: "a" });
+    const { store } = pawl;
+    const { record } = store;
+    let left = 0;
+    store.record = (entry) => (left-- > 0 ? record.call(store, entry) : Promise.reject(new Error("the disk is full")));
+    const hold = () => pawl.operations.hold("a", { ...ADA, reason: "complaint 4711" });
+    await expect(hold()).rejects.toMatchObject({ code: "storage_unavailable" });
+    expect(await pawl.operations.holds()).toEqual([]);
+    left = 1;
+    expect(await hold()).toMatchObject({ run: "a" });
+    expect(JSON.stringify(world.lines)).toContain("Record 1 of the audit log has no end");
+    left = 0;
+    await expect(pawl.operations.release("a", ADA)).rejects.toMatchObject({ code: "storage_unavailable" });
+    expect(await pawl.operations.holds()).toMatchObject([{ run: "a" }]);
+    store.record = record;
+    expect(await pawl.operations.release("nobody", ADA)).toBe(null);
+    const { records } = await pawl.operations.audit();
+    expect(records.map(({ action, outcome }) => [action, outcome])).toEqual([["run.hold", "begun"]]);
   });
 });
 

@@ -202,6 +202,36 @@ describe("secrets", () => {
     },
   );
 
+  it("Q13 one that is not ASCII is in no record either, however its step passes it on", async () => {
+    const token = 'pä ss"w/ö+rd-é';
+    const world = await openWorld("memory");
+    const call = workflow("call", async (ctx) =>
+      ctx.step("call", async (info) => {
+        const password = await info.secret("TOKEN");
+        const basic = `Basic ${Buffer.from(`ann:${password}`).toString("base64")}`;
+        ctx.log.info(`sent ${basic}`);
+        return {
+          headers: { basic },
+          form: new URLSearchParams({ password }).toString(),
+          hex: Buffer.from(password).toString("hex").toUpperCase(),
+          raw: Buffer.from(`${password}!`),
+          [JSON.stringify({ password })]: 1,
+        };
+      }),
+    );
+    const pawl = await world.open([call], { secrets: () => token });
+    expect(await pawl.run(call, undefined)).toEqual({
+      headers: { basic: "Basic YW5uO[redacted]" },
+      form: "password=[redacted]",
+      hex: "[redacted]",
+      raw: new Redacted("bytes"),
+      '{"password":"[redacted]"}': 1,
+    });
+    const kept = await everythingIn(world);
+    expect(kept).toContain("sent Basic YW5uO[redacted]");
+    for (const part of ["rd-", "73732277", "K3JkL"]) expect(kept).not.toContain(part);
+  });
+
   it("Q13 come from the environment by name, from a folder, and from functions, the first that has it", async () => {
     const folder = mkdtempSync(join(tmpdir(), "pawl-secrets-"));
     onTestFinished(() => rmSync(folder, { recursive: true }));

@@ -63,7 +63,9 @@ describe.each(STORES)("sealed runs on %s", (kind) => {
       await world.store.journal(run.id),
       await world.store.state(run.id),
     ]);
-    for (const word of ["ann", "bob", "label", "order-1", "express", "usd"]) expect(kept).not.toContain(word);
+    // Sealed texts and checksums are random: three letters of theirs may be any word.
+    const readable = kept.replaceAll(/v1\.k1\.[\w.-]+|"(hash|headHash)":"[^"]*"/g, "");
+    for (const word of ["ann", "bob", "label", "order-1", "express", "usd"]) expect(readable).not.toContain(word);
   });
 
   it("Q14 a run whose key is missing is parked, not failed; it names the key, and goes on by itself when that is back", async () => {
@@ -113,8 +115,8 @@ describe("keys that rotate", () => {
     const { keys, plainRuns } = await keysInUse(promoted.store);
     expect({ keys, plainRuns }).toEqual({
       keys: [
-        { key: "k1", runs: 100, unfinished: 0 },
-        { key: "k2", runs: 50, unfinished: 0 },
+        { key: "k1", runs: 100, unfinished: 0, audits: 0 },
+        { key: "k2", runs: 50, unfinished: 0, audits: 0 },
       ],
       plainRuns: 0,
     });

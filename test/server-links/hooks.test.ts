@@ -1,4 +1,5 @@
 // Webhooks and events over HTTP: each delivery is one run, durable before it is answered.
+import { createHmac } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -58,6 +59,38 @@ function withSchema(url: string, schema: string): string {
 }
 
 describe("webhooks in", () => {
+  it("Q12 a delivery of GitHub that somebody sends again under another id starts nothing more, and neither does an honest redelivery", async () => {
+    const git = (dedupe?: "body" | "delivery"): Hook => ({
+      workflow: "order",
+      secret: ["new", "old"],
+      scheme: "github",
+      ...(dedupe !== undefined && { dedupe }),
+    });
+    const world = await serverWorld({ engine: ENGINE, hooks: { git: git(), dispatches: git("delivery") } });
+    const send = async (hook: string, id: string, { text = TEXT, secret = "old" } = {}) => {
+      const headers = {
+        "x-hub-signature-256": `sha256=${createHmac("sha256", secret).update(text).digest("hex")}`,
+        "x-github-delivery": id,
+        "x-github-event": "push",
+      };
+      return world.json<{ id: string }>(`POST /api/hooks/${hook}`, { as: "nobody", body: text, headers });
+    };
+    const first = await send("git", "d-1");
+    expect(first).toEqual({ id: expect.any(String) });
+    expect(await send("git", "d-1")).toEqual(first);
+    expect(await send("git", "d-2")).toEqual(first);
+    expect(await send("git", "d-1", { secret: "new" })).toEqual(first);
+    const second = await send("git", "d-1", { text: '{"order":18}' });
+    expect(second).not.toEqual(first);
+    expect((await world.pawl.list()).runs).toHaveLength(2);
+    // Where a sender says the same twice and means it, its ids tell.
+    const dispatched = await send("dispatches", "d-1");
+    expect(await send("dispatches", "d-1")).toEqual(dispatched);
+    expect(await send("dispatches", "d-2")).not.toEqual(dispatched);
+    const other = { hooks: { git: { ...git("body"), scheme: "stripe" } as Hook } };
+    await expect(serverWorld(other)).rejects.toThrow("hooks.git.dedupe");
+  });
+
   it.each(["memory", "sqlite", "postgres"] as const)(
     "Q12 S2-12 S2-51 S2-52 X-22 a delivery on %s starts one run, however often it comes; the same id with another body is a conflict",
     async (kind) => {

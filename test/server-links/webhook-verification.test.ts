@@ -1,4 +1,4 @@
-import { createHmac } from "node:crypto";
+import { createHash, createHmac } from "node:crypto";
 import { type ReceivedWebhook, signWebhook, verifyWebhook } from "pawl/notify";
 import { expect, it } from "vitest";
 
@@ -86,7 +86,11 @@ it("Q12 takes what GitHub and Stripe sign, and nothing else under their names", 
       headers: { "x-hub-signature-256": signature, "x-github-delivery": "d-1", "x-github-event": "push" },
       body: bytes(TEXT),
     }) as const;
-  expect(verifyWebhook(github(`sha256=${hex("new", TEXT)}`))).toMatchObject({ id: "d-1", type: "push" });
+  const signature = `sha256=${hex("new", TEXT)}`;
+  const id = `sha256-${createHash("sha256").update(TEXT).digest("hex")}`;
+  expect(verifyWebhook(github(signature))).toMatchObject({ id, type: "push" });
+  expect(verifyWebhook(github(`sha256=${hex("old", TEXT)}`)).id).toBe(id);
+  expect(verifyWebhook({ ...github(signature), dedupe: "delivery" }).id).toBe("d-1");
   expect(verdict(github(`sha256=${hex("other", TEXT)}`))).toBe("signature");
   const time = NOW / 1000;
   const stripe = (header: string) =>

@@ -56,7 +56,7 @@ export async function serverWorld({
     }
   const app = createApp({ web: null, ...options, pawl, tenants, credentials });
   onTestFinished(async () => {
-    app.stop();
+    await app.stop();
     await Promise.all([pawl, ...Object.values(tenants)].map((one) => one.close({ drain: 0 })));
   });
   const token = (person: Person) => tokens.get(person) ?? "";

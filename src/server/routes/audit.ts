@@ -15,6 +15,16 @@ const RECORD = object("What somebody did.", {
   hash: text("Over this record and the hash of the one before."),
 });
 
+/** What cannot be opened here is shown as it is kept: one record keeps nobody from the others. */
+function detailOf(detail: string | null): unknown {
+  if (detail === null) return null;
+  try {
+    return JSON.parse(detail);
+  } catch {
+    return { unreadable: detail };
+  }
+}
+
 export const auditRoutes: readonly Route[] = [
   route(
     {
@@ -36,7 +46,7 @@ export const auditRoutes: readonly Route[] = [
       const shown = records.slice(0, limit).map(({ at, detail, ...record }) => ({
         ...record,
         at: new Date(at),
-        detail: detail === null ? null : JSON.parse(detail),
+        detail: detailOf(detail),
       }));
       return { records: shown, cursor: records.length > limit ? (shown.at(-1)?.n ?? null) : null };
     },

@@ -13,6 +13,7 @@ import { isAllowed, OWN_STORE, type Who } from "../credentials.ts";
 import { forbidden, notFound, unauthenticated } from "../failure.ts";
 import { isNonce, newNonce } from "../form-nonce.ts";
 import { decidedPage, decisionPage, isRefusal, LINK_STYLE, refusedPage, signInPage } from "../link-page.ts";
+import { NOBODY } from "../refusals.ts";
 import { type Call, type Route, route } from "../route.ts";
 import { cookieName, cookieText } from "../session-cookie.ts";
 import { flag, listOf, moment, nullable, object, oneOf, optional, type Shape, text } from "../shape.ts";
@@ -237,8 +238,10 @@ async function refused(call: FormCall, pawl: Pawl | null, error: PawlError): Pro
   const store = (pawl ?? server.tenants.get(OWN_STORE))?.store;
   const { link, approval } = error.fields;
   const subject = typeof approval === "string" ? approval : null;
-  const deed = { who: who?.name ?? "nobody", action: ACTION, subject, from: placeOf(from, headers), payload: null };
-  if (store !== undefined) await recordRefusal(store, { ...deed, detail: { link: link ?? null } }, error);
+  const detail = { link: link ?? null };
+  const deed = { action: ACTION, subject, from: placeOf(from, headers), payload: null, detail };
+  if (store !== undefined && who === null) await server.refusals.add(store, from, deed, error);
+  else if (store !== undefined) await recordRefusal(store, { ...deed, who: who?.name ?? NOBODY }, error);
   return refusedPage(error);
 }
 
