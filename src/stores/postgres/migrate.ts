@@ -5,6 +5,8 @@ import { MIGRATIONS, type Migration } from "./schema.ts";
 /** How long a step waits for a table. Whoever wants it for itself holds up all who come later, so it gives up soon and tries again. */
 const LOCK_LIMIT = "2s";
 const ATTEMPTS = 30;
+/** An index over many runs takes its time: cut off, it would begin again at every start. */
+const STEP_LIMIT_MS = 3_600_000;
 const LOCK_NOT_AVAILABLE = "55P03";
 const DEADLOCK = "40P01";
 
@@ -46,7 +48,7 @@ async function step(client: PgClient, schema: string, { version, since, sql }: M
     await createSchema(client, schema);
     await run(`create table if not exists ${schema}.meta (key text primary key, value text not null)`);
     if ((await schemaVersion(client, schema)).version < version) {
-      await client.query({ text: sql(schema) });
+      await client.query({ text: sql(schema), query_timeout: STEP_LIMIT_MS });
       await run(
         `insert into ${schema}.meta (key, value) values ('schema_version', $1), ('works_since', $2)
          on conflict (key) do update set value = excluded.value`,
