@@ -9,9 +9,11 @@ const source = (path: string): string => fileURLToPath(new URL(`./src/${path}`, 
 const LONGEST = [
   "simulation/fresh-seeds",
   "crash/every-point",
+  "crash/planning-agent",
+  "cli-test",
+  "crash/bugfix",
   "explorer/examples",
   "browser/dashboard",
-  "cli-test",
   "cli-run",
   "cli-fleet",
   "docs",
@@ -64,6 +66,7 @@ const common = {
 
 /** They replace modules, change or kill processes, want a core to themselves, or begin first, unlike the others of their folders. */
 const ALONE = [
+  "bugfix",
   "crash",
   "disk",
   "every-point",
@@ -74,6 +77,7 @@ const ALONE = [
   "huge-run",
   "limits",
   "outside-memory",
+  "planning-agent",
   "process-identity",
   "resources",
   "user-code",
