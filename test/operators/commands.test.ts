@@ -21,7 +21,9 @@ it("S2-10 Q20 pawl hold, holds, release, purge and audit", async () => {
   expect((await pawl(folder, "purge", ...ages)).stdout).toBe("1 run deleted.\n");
   expect((await json<Page>(folder, "ls")).runs.map(({ id }) => id)).toEqual(["o1"]);
   expect((await pawl(folder, "release", "o1")).stdout).toBe("Run o1 is no longer held.\n");
-  expect((await pawl(folder, "audit")).stdout).toMatch(/1 .* ada +run\.hold +o1 +done +pawl hold on /);
+  expect((await pawl(folder, "audit")).stdout).toMatch(
+    /1 .* ada +run\.hold +o1 +begun +pawl hold on .*\n2 .* ada +run\.hold +o1 +done /,
+  );
   expect((await pawl(folder, "audit", "--check")).stdout).toMatch(/^\d records, all as they were written\.\n$/);
   expect(await json(folder, "audit", "--after", "1", "--limit", "1")).toMatchObject({ records: [{ n: 2 }], cursor: 2 });
 });

@@ -151,7 +151,7 @@ async function answersOf(pawl: Pawl): Promise<string> {
   ];
   const answers: string[] = [runs];
   for (const path of paths) answers.push(await ask(path));
-  app.stop();
+  await app.stop();
   return answers.join("\n");
 }
 
