@@ -26,7 +26,7 @@ class LongestFirst extends BaseSequencer {
     const rank = ({ moduleId, project }: TestSpecification) => {
       // The explorer waits for whatever its process has under way: it goes before others have left something there. Long ones must not be last.
       if (!project.config.isolate)
-        return LONGEST.length + (/\/test\/(explorer\/|behaviour\/styles)/.test(moduleId) ? 1 : 2);
+        return LONGEST.length + (/\/test\/(explorer\/|behaviour\/styles|evals\/families)/.test(moduleId) ? 1 : 2);
       const found = LONGEST.findIndex((name) => moduleId.endsWith(`/test/${name}.test.ts`));
       return found < 0 ? LONGEST.length : found;
     };
