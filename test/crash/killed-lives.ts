@@ -30,9 +30,14 @@ export async function killLives(kills: readonly KillPoint[], lives: Lives): Prom
   const { together = IN_ONE_PROCESS } = lives;
   const killed: KilledLife[] = [];
   const missed: KillPoint[] = [];
-  await inGroups(kills, together, async (group) => missed.push(...(await killTogether(group, lives, killed))));
+  await inGroups(kills, together, async (group) => {
+    missed.push(...(await killTogether(group, lives, killed)));
+  });
   // Others beside it change the time that things take, and so how much is written at once: alone, a life goes as the undisturbed one did.
-  if (together > 1) await inGroups(missed, 1, (group) => killTogether(group, lives, killed, true));
+  if (together === 1) return killed;
+  await inGroups(missed, 1, async (group) => {
+    await killTogether(group, lives, killed, true);
+  });
   return killed;
 }
 
