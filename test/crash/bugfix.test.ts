@@ -5,8 +5,9 @@ import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, wr
 import { join } from "node:path";
 import { expect, it, vi } from "vitest";
 import { folderName } from "../../src/files/folder-name.ts";
-import { type Child, type KillPoint, live, type RunRequest } from "./child.ts";
-import { everyNumber, example, inGroups, World } from "./world.ts";
+import { type Child, type EngineRequest, live, type RunRequest } from "./child.ts";
+import { everyTime, killLives } from "./killed-lives.ts";
+import { example, inGroups, World } from "./world.ts";
 
 // Other work may slow the machine down.
 vi.setConfig({ testTimeout: 600_000 });
@@ -20,9 +21,6 @@ const STORES = [
 
 /** How often each action is to take effect. */
 const EFFECTS = { read: 1, propose: 3, reviewer: 1, comment: 1, job: 1, mail: 1 };
-
-/** What a life is killed by: the engine at a point, or a hook of the repository while it commits. */
-type Mishap = KillPoint | { readonly hook: "pre-commit" | "post-commit" };
 
 class Bench {
   readonly world: World = new World();
@@ -46,9 +44,12 @@ class Bench {
     return run;
   }
 
-  live(runs: readonly string[], kill?: KillPoint): Promise<Child> {
-    const engines = runs.map((run) => ({ store: this.#url(this.#folder(run)), runs: [this.#request(run)] }));
-    return live({ engines, files: [FILE], ...(kill && { kill }) }, { env: this.world.env });
+  engine(run: string): EngineRequest {
+    return { store: this.#url(this.#folder(run)), runs: [this.#request(run)] };
+  }
+
+  live(engines: readonly EngineRequest[]): Promise<Child> {
+    return live({ engines, files: [FILE] }, { env: this.world.env });
   }
 
   /** Kills the engine once, where git has made the commit or is about to. */
@@ -121,22 +122,31 @@ interface Wreck {
   readonly at: string;
 }
 
-/** `null` if everything was over before that point was reached. */
-async function killed(bench: Bench, mishap: Mishap): Promise<Wreck | null> {
+/** A hook of the repository kills the process while it commits. */
+async function killedBy(hook: "pre-commit" | "post-commit", bench: Bench): Promise<Wreck> {
   const run = bench.next();
-  if ("hook" in mishap) bench.addHook(run, mishap.hook);
-  const child = await bench.live([run], "hook" in mishap ? undefined : mishap);
-  const exit = await child.exited;
-  if (exit.code === 0 && !("hook" in mishap)) return null;
-  expect(exit.signal, child.report()).toBe("SIGKILL");
-  return { run, at: JSON.stringify(mishap) };
+  bench.addHook(run, hook);
+  const child = await bench.live([bench.engine(run)]);
+  expect(await child.exited, child.report()).toEqual({ code: null, signal: "SIGKILL" });
+  return { run, at: hook };
+}
+
+/** The engine is killed every time that it comes to a point. */
+async function killedAt(point: string, times: number, bench: Bench): Promise<Wreck[]> {
+  const killed = await killLives(everyTime(point, times), {
+    next: () => bench.engine(bench.next()),
+    live: (engines) => bench.live(engines),
+    // In the middle of a directory's writing a life cannot be stopped without tidying up, which a kill does not.
+    ...(point === "document" && { together: 1 }),
+  });
+  return killed.map(({ run, kill }) => ({ run, at: JSON.stringify(kill) }));
 }
 
 for (const store of STORES) {
   it(`D-1 S0-1 S0-19 S0-26 S0-28 S0-29 T-4 T-6 I6 example 06 on ${store.name}, killed after every durable write and inside every step: the same end, one commit, one comment, one job, one mail`, async () => {
     const bench = new Bench(store.url);
     const whole = bench.next();
-    const undisturbed = await bench.live([whole]);
+    const undisturbed = await bench.live([bench.engine(whole)]);
     expect(await undisturbed.exited, undisturbed.report()).toEqual({ code: 0, signal: null });
     const expected = bench.end(whole, await undisturbed.result(whole));
     expect(expected).toMatchObject({
@@ -145,18 +155,15 @@ for (const store of STORES) {
     });
 
     const wrecks: Wreck[] = [];
-    for (const hook of ["pre-commit", "post-commit"] as const) wrecks.push((await killed(bench, { hook })) as Wreck);
+    for (const hook of ["pre-commit", "post-commit"] as const) wrecks.push(await killedBy(hook, bench));
     for (const point of [store.write, "effect"]) {
-      const reached = await everyNumber(await undisturbed.reached(point), async (n) => {
-        const wreck = await killed(bench, { point, n });
-        if (wreck !== null) wrecks.push(wreck);
-        return wreck !== null;
-      });
+      const killed = await killedAt(point, await undisturbed.reached(point), bench);
       // One for each step that goes outside, and as many writes as there are steps at least.
-      expect(reached, point).toBeGreaterThanOrEqual(point === "effect" ? 8 : 14);
+      expect(killed.length, point).toBeGreaterThanOrEqual(point === "effect" ? 8 : 14);
+      wrecks.push(...killed);
     }
     await inGroups(wrecks, 20, async (group) => {
-      const child = await bench.live(group.map(({ run }) => run));
+      const child = await bench.live(group.map(({ run }) => bench.engine(run)));
       expect(await child.exited, child.report()).toEqual({ code: 0, signal: null });
       for (const { run, at } of group) {
         expect(bench.end(run, await child.result(run)), at).toEqual(expected);

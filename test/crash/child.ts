@@ -18,6 +18,8 @@ export interface EngineRequest {
   readonly store: string;
   readonly options?: Readonly<Record<string, unknown>>;
   readonly runs?: readonly RunRequest[];
+  /** Where this one's life ends, if it is not that of the process: see kill-point.mjs. */
+  readonly kill?: KillPoint;
 }
 
 export interface KillPoint {

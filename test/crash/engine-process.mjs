@@ -1,8 +1,8 @@
 // A process with engines in it, for tests that kill it. Its one argument says what to do, in JSON; it tells what happens as one JSON
 // object a line on stdout, and takes commands the same way on stdin.
 //
-//   engines   one for each store: { store, options, runs }, where runs are { workflow, id, key?, input, signal? }, started or gone on with; a store
-//             is a SQLite file, or the URL of one in PostgreSQL, or of a directory, "file:…"
+//   engines   one for each store: { store, options, runs, kill }, where runs are { workflow, id, key?, input, signal? }, started or gone on with; a
+//             store is a SQLite file, or the URL of one in PostgreSQL, or of a directory, "file:…"; with `kill`, it is a life of its own
 //   files     the modules whose workflows they work on
 //   fakes     the module of the outside services
 //   kill      { point, n }: SIGKILL when that point is reached for the n-th time, see kill-point.mjs
@@ -15,14 +15,14 @@ import { basename, dirname } from "node:path";
 import { createInterface } from "node:readline";
 import { fileStore, hasCode, Pawl, postgresStore, sqliteStore } from "pawl";
 import { openGate } from "./gates.mjs";
-import { arm, reach, reached } from "./kill-point.mjs";
+import { arm, faultOf, Life, mortal, reach } from "./kill-point.mjs";
 
 const { engines, files, fakes, kill, stay = false, pulse = stay } = JSON.parse(process.argv[2]);
 const { wayBack } = await import(fakes);
 
 const say = (event, facts = {}) => process.stdout.write(`${JSON.stringify({ event, ...facts })}\n`);
 
-arm(kill);
+const common = arm(kill);
 // For hooks of a repository that end the process while it commits.
 process.env.ENGINE_PID = String(process.pid);
 const { travel } = wayBack;
@@ -44,14 +44,16 @@ const workflows = modules.flatMap((exported) => Object.values(exported));
 /**
  * Points of commits are those of SQLite, and in PostgreSQL the answer to one; in a directory, "document" is a document that has just got its name.
  */
-function opener(store) {
-  if (store.startsWith("postgres")) return reachedByCommits(store);
-  if (!store.startsWith("file:")) return sqliteStore(store, { fault: reach });
-  const fault = (point, path) => point === "sync-folder" && basename(dirname(path)) === "runs" && reach("document");
-  return fileStore(store.slice("file:".length), { fault, durability: "process" });
+function opener(store, life) {
+  const fault = faultOf(life);
+  if (store.startsWith("postgres")) return reachedByCommits(store, life);
+  if (!store.startsWith("file:")) return sqliteStore(store, { fault });
+  const isDocument = (point, path) => point === "sync-folder" && basename(dirname(path)) === "runs";
+  const faultOfDisk = (point, path) => fault(isDocument(point, path) ? "document" : point);
+  return fileStore(store.slice("file:".length), { fault: faultOfDisk, durability: "process" });
 }
 
-function reachedByCommits(url) {
+function reachedByCommits(url, life) {
   const address = new URL(url);
   const schema = address.searchParams.get("schema") ?? "pawl";
   address.searchParams.delete("schema");
@@ -59,16 +61,16 @@ function reachedByCommits(url) {
   const commit = store.commit.bind(store);
   store.commit = async (batch) => {
     const verdicts = await commit(batch);
-    reach("after-commit");
+    life.reach("after-commit");
     return verdicts;
   };
   return store;
 }
 
-async function openEngine({ store, options = {} }) {
-  const opened = opener(store);
+async function openEngine({ store, options = {} }, life) {
+  const opened = opener(store, life);
   if (!pulse) delete opened.pulse;
-  const pawl = await Pawl.open(opened, { workflows, logger, ...options });
+  const pawl = await Pawl.open(mortal(opened, life), { workflows, logger, ...options });
   // Behind Pawl's own listener, so that it has begun to stop when this is heard.
   process.once("SIGTERM", () => say("stopping"));
   say("open", { store });
@@ -123,8 +125,8 @@ async function obey(pawl, { command, ...facts }) {
   say("done", { command });
 }
 
-async function work(engine) {
-  const pawl = await openEngine(engine);
+async function work(engine, life) {
+  const pawl = await openEngine(engine, life);
   if (stay) {
     createInterface({ input: process.stdin }).on("line", (line) => {
       obey(pawl, JSON.parse(line)).catch((error) => say("failed", { message: error.message, code: error.code }));
@@ -137,10 +139,22 @@ async function work(engine) {
   await pawl.close();
 }
 
+/** An engine that is to be killed lives for itself; the others share a life. All lives are there before the first one begins. */
+const lives = engines.map((engine) => (engine.kill === undefined ? common : new Life(engine.kill)));
+
+async function liveOn(engine, life) {
+  await life.within(() => work(engine, life));
+  if (life === common) return;
+  say("missed", { store: engine.store });
+  life.end();
+}
+
 try {
-  await Promise.all(engines.map(work));
-  if (!stay) say("reached", { points: reached });
+  await Promise.all(engines.map((engine, i) => liveOn(engine, lives[i])));
+  if (!stay) say("reached", { points: common.reached });
 } catch (error) {
   say("failed", { message: error.message, code: error.code });
+  // Those that have halted would never end.
+  if (engines.some((engine) => engine.kill !== undefined)) process.exit(1);
   process.exitCode = 1;
 }

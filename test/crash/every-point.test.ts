@@ -2,7 +2,8 @@
 // process then finishes, and nobody can tell the difference: same outputs, same effects, and only what was in flight ran twice.
 
 import { expect, it, vi } from "vitest";
-import { live, type Said } from "./child.ts";
+import { type KillPoint, live, type Said } from "./child.ts";
+import { killLives } from "./killed-lives.ts";
 import { isOutcome, type StepStory, stepsOf } from "./step-story.ts";
 import { type Booked, example, inGroups, type Remains, type RunRemains, stepOf, TOUR, World } from "./world.ts";
 import { killEverywhere, type Scene, undisturbed, type Whole, type Wreck } from "./wrecks.ts";
@@ -56,6 +57,14 @@ const plays: readonly Play[] = [
   },
 ];
 
+/** The last one is the last to come: it is killed, and the others have stopped by then. */
+const SOME_POINTS: readonly KillPoint[] = [
+  { point: "before-commit", n: 5 },
+  { point: "after-commit", n: 5 },
+  { point: "effect", n: 3 },
+  { point: "after-commit", n: 10 },
+];
+
 const IDS = "S0-18 S0-19 S0-20 S0-21 S3-9 S3-18 S4-1 I1 I2 I6 B16 B25";
 
 for (const play of plays) {
@@ -89,6 +98,30 @@ it("X-14 P13 without a crash, the tour says each of its log lines once and start
     data: { place: "harbour", answer: "nobody came" },
     cost: { usd: 0.75, tickets: 2 },
   });
+});
+
+it("S0-18 a life that stops at its point beside others leaves what a killed process leaves", async () => {
+  const batch = plays[2] as Play;
+  const world = new World();
+  const leftBy = async (together: number): Promise<Record<string, unknown>> => {
+    const killed = await killLives(SOME_POINTS, {
+      next({ point, n }) {
+        const run = { ...batch.run, id: `${point}-${n}-of-${together}` };
+        return { store: world.store(run.id), runs: [run] };
+      },
+      live: (engines) => live({ engines, files: [batch.file] }, { env: world.env }),
+      together,
+    });
+    const left = killed.map(async ({ kill: { point, n }, run }) => {
+      const { status, journal, claims } = await world.remains(run, run);
+      const facts = journal.map(({ type, key }) => `${type} ${key}`);
+      return [`${point} ${n}`, { state: status?.state, claims, facts, asked: world.seenOf(run).length }];
+    });
+    return Object.fromEntries(await Promise.all(left)) as Record<string, unknown>;
+  };
+  const alone = await leftBy(1);
+  expect(alone).toMatchObject({ "effect 3": { state: "running", claims: 1, asked: 3 } });
+  expect(await leftBy(SOME_POINTS.length)).toEqual(alone);
 });
 
 /** What lies on the disk at the moment of death: no work without its mark, and no end without its value and its time. */

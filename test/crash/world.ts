@@ -109,16 +109,7 @@ export function stepOf(run: string, key: string): string | null {
   return generation === undefined ? step : `${generation} ${step}`;
 }
 
-/** Tries every n from 1 to the last, two at once. Returns for how many `tryOne` says that there was something. */
-export async function everyNumber(last: number, tryOne: (n: number) => Promise<boolean>): Promise<number> {
-  let found = 0;
-  const numbers = Array.from({ length: last }, (_, i) => i + 1);
-  await inGroups(numbers, 1, async ([n = 0]) => {
-    if (await tryOne(n)) found += 1;
-  });
-  return found;
-}
-
+/** Two groups at once. */
 export async function inGroups<T>(
   items: readonly T[],
   size: number,

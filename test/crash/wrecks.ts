@@ -1,7 +1,8 @@
 // Lives that were cut off: a scene is played again and again and killed at every point in turn.
 import { expect } from "vitest";
-import { type KillPoint, live, type RunRequest, type Said } from "./child.ts";
-import { everyNumber, type Remains, type World } from "./world.ts";
+import { live, type RunRequest, type Said } from "./child.ts";
+import { everyTime, type KilledLife, killLives } from "./killed-lives.ts";
+import type { Remains, World } from "./world.ts";
 
 export interface Scene {
   readonly file: string;
@@ -55,30 +56,23 @@ export async function killEverywhere(
   world: World,
   whole: Whole,
 ): Promise<{ wrecks: Wreck[]; reached: Reached }> {
-  const wrecks: Wreck[] = [];
-  const reached: Record<(typeof POINTS)[number], number> = { "before-commit": 0, "after-commit": 0, effect: 0 };
-  for (const point of POINTS) {
-    reached[point] = await everyNumber(whole.reached[point], async (n) => {
-      const wreck = await killedAt({ point, n }, scene, world);
-      if (wreck !== null) wrecks.push(wreck);
-      return wreck !== null;
-    });
-  }
-  return { wrecks, reached };
+  const kills = POINTS.flatMap((point) => everyTime(point, whole.reached[point]));
+  const killed = await killLives(kills, {
+    next({ point, n }, isAlone) {
+      const run = { ...scene.run, id: `${point}-${n}${isAlone ? "-alone" : ""}` };
+      return { store: world.store(run.id), runs: [run] };
+    },
+    live: (engines) =>
+      live({ engines, files: [scene.file], pulse: scene.pulse === true }, { env: { ...world.env, ...scene.env } }),
+    // One that has stopped must not go on to say that it is alive.
+    ...(scene.pulse === true && { together: 1 }),
+  });
+  const counts = POINTS.map((point) => [point, killed.filter(({ kill }) => kill.point === point).length]);
+  const wrecks = await Promise.all(killed.map((life) => wreckOf(life, world)));
+  return { wrecks, reached: Object.fromEntries(counts) as Reached };
 }
 
-/** `null` if everything was over before that point was reached. */
-async function killedAt(kill: KillPoint, scene: Scene, world: World): Promise<Wreck | null> {
-  const run = { ...scene.run, id: `${kill.point}-${kill.n}` };
-  const engines = [{ store: world.store(run.id), runs: [run] }];
-  const child = await live(
-    { engines, files: [scene.file], kill, pulse: scene.pulse === true },
-    { env: { ...world.env, ...scene.env } },
-  );
-  const exit = await child.exited;
-  if (exit.code === 0) return null;
-  const report = `${run.id} ${child.report()}`;
-  expect(exit.signal, report).toBe("SIGKILL");
-  const remains = await world.remains(run.id, run.id);
-  return { run: run.id, remains, seen: world.seenOf(run.id).length, said: child.said, report };
+async function wreckOf({ run, child }: KilledLife, world: World): Promise<Wreck> {
+  const remains = await world.remains(run, run);
+  return { run, remains, seen: world.seenOf(run).length, said: child.said, report: `${run} ${child.report()}` };
 }
