@@ -1192,7 +1192,6 @@ async function cliPage() {
   const commands = [...top.matchAll(/^ {2}([a-z][a-z-]*) .*$/gm)].map((match) => match[1]);
   const named = [...new Set(commands)].filter((name) => name !== "help");
   const known = await withCommandsBelow(named.map((name) => [name]));
-  const pages = await helpOf(known);
   const [overview = "", codes = ""] = top.split(/\n(?=Exit codes:)/);
   return `${[
     "# Command line",
@@ -1200,18 +1199,21 @@ async function cliPage() {
     fenced(overview),
     "## Exit codes",
     fenced(codes),
-    ...known.map((words, i) => `## pawl ${words.join(" ")}\n\n${fenced(pages[i])}`),
+    ...known.map(({ words, help }) => `## pawl ${words.join(" ")}\n\n${fenced(help)}`),
   ].join("\n\n")}\n`;
 }
 
-/** Some commands have others below them; each follows the one above it. */
+/** Their help; some commands have others below them, and each of those follows the one above it. */
 async function withCommandsBelow(commands) {
-  const pages = await helpOf(commands);
-  return commands.flatMap((words, i) => {
-    const [, list = ""] = pages[i].split("\nCommands:\n");
-    const below = [...list.split("\n\n")[0].matchAll(/^ {2}([a-z][a-z-]*) /gm)].map((match) => match[1]);
-    return [words, ...below.filter((name) => name !== "help").map((name) => [...words, name])];
+  const pages = (await helpOf(commands)).map((help, i) => ({ words: commands[i], help }));
+  const below = pages.flatMap(({ words, help }) => {
+    const [, list = ""] = help.split("\nCommands:\n");
+    const names = [...list.split("\n\n")[0].matchAll(/^ {2}([a-z][a-z-]*) /gm)].map((match) => match[1]);
+    return names.filter((name) => name !== "help").map((name) => [...words, name]);
   });
+  const helps = await helpOf(below);
+  const lower = below.map((words, i) => ({ words, help: helps[i] }));
+  return pages.flatMap((page) => [page, ...lower.filter(({ words }) => words[0] === page.words[0])]);
 }
 
 /** What commands print when they are asked for help, all of them in one process. */

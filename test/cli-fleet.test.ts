@@ -139,10 +139,10 @@ describe.each(["sqlite", "postgres"] as const)("pawl worker --processes on %s", 
     const at = await site(kind);
     const running = fleet(at, "--processes", "2");
     const before = await pids(running, 2);
-    const ids = Array.from({ length: 40 }, (_, i) => `r${i}`);
-    const runs = await Promise.all(ids.map((id) => start(at, id, 8, 40)));
+    const ids = Array.from({ length: 20 }, (_, i) => `r${i}`);
+    const runs = await Promise.all(ids.map((id) => start(at, id, 6, 40)));
     const results = Promise.all(runs.map((run) => run.result()));
-    await effect(at, "r20 1 done");
+    await effect(at, "r10 1 done");
     running.kill("SIGHUP");
     await running.line(/^All processes are restarted\./);
     const late = await start(at, "late", 1, 0);
@@ -150,7 +150,7 @@ describe.each(["sqlite", "postgres"] as const)("pawl worker --processes on %s", 
     expect(await results).toEqual(ids);
     const done = effects(at).map(({ what }) => what);
     expect(new Set(done).size).toBe(done.length);
-    expect(await Promise.all(runs.map(attempts))).toEqual(ids.map(() => 8));
+    expect(await Promise.all(runs.map(attempts))).toEqual(ids.map(() => 6));
     const after = new Set((await at.client.workers()).map((worker) => worker.process.pid));
     expect(before.filter((pid) => after.has(pid) || isThere(pid))).toEqual([]);
     expect(after.size).toBe(2);

@@ -86,7 +86,7 @@ describe("pawl run", () => {
         return results.map(({ status }) => status);
       });`;
     const folder = project({ "many.ts": many });
-    const { code, stdout, stderr } = await pawl(folder, "run", "many.ts", "many", "200");
+    const { code, stdout, stderr } = await hosted(folder, ["run", "many.ts", "many", "200"]);
     expect(code).toBe(0);
     const shown = stderr.match(/✓ map\/\d+\/item/g)?.length ?? 0;
     const [line = "", more] = /^ {2}✗ map {2}(\d+) more steps done, 1 failed$/m.exec(stderr) ?? [];
@@ -103,16 +103,18 @@ describe("pawl run", () => {
   });
 
   it("gives programs one object", async () => {
-    const outcome = await json<Outcome>(project(), "run", "shop.ts", "order", input("o1", "date"));
-    expect(outcome).toMatchObject({ status: "succeeded", output: { at: "1970-01-01T00:00:00.000Z", big: "10" } });
+    const { stdout } = await run(project(), "order", input("o1", "date"), "--json");
+    expect(JSON.parse(stdout)).toMatchObject({
+      status: "succeeded",
+      output: { at: "1970-01-01T00:00:00.000Z", big: "10" },
+    });
   });
 
   it("C-9 D-11 gives the same run for a key, and refuses the key with other input", async () => {
     const folder = project();
-    const first = await json<Outcome>(folder, "run", "shop.ts", "order", input("o1"), "--key", "k");
     const told = async (...args: readonly string[]) =>
       JSON.parse((await run(folder, "order", ...args, "--key", "k", "--json")).stdout) as Outcome;
-    const [again, bare] = [await told(input("o1")), await told()];
+    const [first, again, bare] = [await told(input("o1")), await told(input("o1")), await told()];
     expect([again.id, bare.id]).toEqual([first.id, first.id]);
     expect(effects(folder)).toEqual(["fetch o1"]);
     const other = await run(folder, "order", input("o2"), "--key", "k", "--json");
@@ -141,7 +143,8 @@ describe("pawl run", () => {
 
   it("takes input from a file and from stdin", async () => {
     const folder = project({ "input.json": input("from-file") });
-    expect(await json(folder, "run", "shop.ts", "order", "@input.json")).toMatchObject({ output: { id: "from-file" } });
+    const read = await run(folder, "order", "@input.json");
+    expect(JSON.parse(read.stdout)).toMatchObject({ id: "from-file" });
     const piped = await begin(folder, ["run", "shop.ts", "order", "-"], { stdin: input("from-stdin") }).ended;
     expect(JSON.parse(piped.stdout)).toMatchObject({ id: "from-stdin" });
   });
@@ -205,7 +208,7 @@ describe("pawl run", () => {
 
   it("with --no-wait ends with 4 as soon as the run waits", async () => {
     const folder = project();
-    const text = await pawl(folder, "run", "shop.ts", "order", input("o1", "approve"), "--no-wait");
+    const text = await run(folder, "order", input("o1", "approve"), "--no-wait");
     expect(text).toMatchObject({ code: 4, stdout: "" });
     expect(text.stderr).toContain('It waits for signal "approved"');
     const result = await run(folder, "order", input("o2", "approve"), "--no-wait", "--json");
@@ -222,7 +225,7 @@ describe("pawl run", () => {
     await first.line(/▸ pay {2}running/);
     first.kill("SIGKILL");
     await first.ended;
-    const parked = await pawl(folder, "run", "shop.ts", "order", "--id", "o1");
+    const parked = await run(folder, "order", "--id", "o1");
     expect(parked.code).toBe(4);
     expect(parked.stderr).toContain("pawl resolve o1 complete");
     const why = async () => (await pawl(folder, "why", "o1")).stdout;
@@ -237,7 +240,7 @@ describe("pawl run", () => {
     expect(await why()).toMatch(
       /A decision on it is recorded and takes effect when a worker has the run(?![\s\S]*pawl resolve)/,
     );
-    expect((await pawl(folder, "run", "shop.ts", "order", "--id", "o1")).code).toBe(0);
+    expect((await run(folder, "order", "--id", "o1")).code).toBe(0);
   });
 
   it("S0-40 E-1 refuses a run of another version, with both versions and the three choices", async () => {
@@ -248,16 +251,7 @@ describe("pawl run", () => {
       'name: "order", version: "2.0.0",',
     );
     const other = project({ "shop.ts": newer });
-    const { code, stderr } = await pawl(
-      other,
-      "run",
-      "shop.ts",
-      "order",
-      "--id",
-      "o1",
-      "--store",
-      join(folder, ".pawl/pawl.db"),
-    );
+    const { code, stderr } = await run(other, "order", "--id", "o1", "--store", join(folder, ".pawl/pawl.db"));
     expect(code).toBe(2);
     expect(stderr).toMatch(/Run o1 .* 1\.0\.0.* 2\.0\.0[\s\S]*1\. "old"[\s\S]*2\. "fresh"[\s\S]*3\. "migrate"/);
   });
@@ -274,7 +268,7 @@ describe("pawl worker and pawl start", () => {
     };
     const ids = (await Promise.all([start(), start(), start()])).map(({ id }) => id);
     ids.push((await start()).id);
-    expect((await pawl(folder, "run", "shop.ts", "order", "--key", "k")).code).toBe(0);
+    expect((await run(folder, "order", "--key", "k")).code).toBe(0);
     worker.kill("SIGTERM");
     expect(await worker.ended).toMatchObject({ code: 0, stderr: expect.stringContaining("Stopped.") });
     const next = begin(folder, ["worker", "shop.ts", "--json"]);
@@ -328,7 +322,7 @@ describe("pawl worker and pawl start", () => {
   });
 
   it("refuses a concurrency that is no number", async () => {
-    expect(await pawl(project(), "worker", "shop.ts", "--concurrency", "many")).toMatchObject({
+    expect(await hosted(project(), ["worker", "shop.ts", "--concurrency", "many"])).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('--concurrency "many"'),
     });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { CACHE_VARIABLE } from "../src/cli/ts-hook.ts";
 import { withoutColdStart } from "./cold-start.ts";
-import { begin, json, pawl, project } from "./fixtures/cli/command.ts";
+import { begin, hosted, json, project } from "./fixtures/cli/command.ts";
 
 // Commands compile their files themselves.
 beforeAll(() => void vi.stubEnv(CACHE_VARIABLE, ""));
@@ -80,7 +80,7 @@ describe.each(Object.entries(MODULES))("workflow files in %s", (_, manifest) => 
     ],
   ])("with %s are refused, with file and line and no stack", async (_what, text, message) => {
     const folder = project({ "package.json": manifest, "flow.ts": text });
-    const { code, stdout, stderr } = await pawl(folder, "run", "flow.ts", "flow");
+    const { code, stdout, stderr } = await hosted(folder, ["run", "flow.ts", "flow"]);
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
     expect(stderr).toMatch(message);
     expect(stderr).not.toMatch(/^\s+at /m);
@@ -97,7 +97,7 @@ describe("what a file exports", () => {
         export default one;
       `,
     });
-    const { stderr } = await pawl(folder, "run", "flow.ts", "four");
+    const { stderr } = await hosted(folder, ["run", "flow.ts", "four"]);
     expect(stderr).toMatch(/It has: (one, two, three|two, three, one)\./);
     expect(await json(folder, "run", "flow.ts", "three")).toMatchObject({ output: 3 });
   });
@@ -115,7 +115,7 @@ describe("what a file exports", () => {
   it("is refused if it is there twice", async () => {
     const text = `${WORKFLOW}export const flow = workflow("flow", async () => 1);\n`;
     const folder = project({ "a.ts": text, "b.ts": text });
-    expect(await pawl(folder, "worker", "a.ts", "b.ts")).toMatchObject({
+    expect(await hosted(folder, ["worker", "a.ts", "b.ts"])).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('"flow"'),
     });
@@ -127,7 +127,7 @@ describe("what a file exports", () => {
     ["data.json", /neither TypeScript nor JavaScript/],
   ])("is asked of a file: %s is refused", async (file, message) => {
     const folder = project({ "lib/a.ts": "", "data.json": "{}" });
-    expect(await pawl(folder, "worker", file)).toMatchObject({ code: 2, stderr: expect.stringMatching(message) });
+    expect(await hosted(folder, ["worker", file])).toMatchObject({ code: 2, stderr: expect.stringMatching(message) });
   });
 });
 

@@ -4,7 +4,7 @@
 import { inspect, isDeepStrictEqual } from "node:util";
 import { describe, expect, it, vi } from "vitest";
 import { type Context, type Entry, type Pawl, workflow } from "../../src/index.ts";
-import { gate, openWorld, STORES, type World } from "../behaviour/harness.ts";
+import { gate, openWorld, STORES, type StoreKind, type World } from "../behaviour/harness.ts";
 
 // Other work may slow the machine down.
 vi.setConfig({ testTimeout: 600_000 });
@@ -20,6 +20,9 @@ class Point {
 }
 
 const shared = { at: new Date(0) };
+
+/** Megabytes at every door are for one store: the others keep half of one as well, and take no other way for more. */
+const LARGEST = "1 MiB and one byte around it";
 
 const kept: Record<string, unknown> = {
   undefined: undefined,
@@ -57,10 +60,14 @@ const kept: Record<string, unknown> = {
   "NUL, separators, emoji, right to left": ["\0", "a\u0000b", "\u2028\u2029", "👩‍👩‍👧", "שלום \u202e", "\ufeffBOM"],
   "SQL and HTML": ["'; drop table runs; --", "<script>alert(1)</script>", "%00", "../../etc"],
   "a key of half a megabyte": { ["k".repeat(MIB / 2)]: 1 },
-  "1 MiB and one byte around it": ["x".repeat(MIB - 1), "x".repeat(MIB), "x".repeat(MIB + 1)],
+  [LARGEST]: ["x".repeat(MIB - 1), "x".repeat(MIB), "x".repeat(MIB + 1)],
   "depth 60": nested(60),
   "a Proxy that behaves": new Proxy({ a: [1, new Date(0)] }, {}),
 };
+
+function keptOn(store: StoreKind): [name: string, value: unknown][] {
+  return Object.entries(kept).filter(([name]) => store === "sqlite" || name !== LARGEST);
+}
 
 const circular: Record<string, unknown> = { a: {} };
 (circular["a"] as Record<string, unknown>)["b"] = circular;
@@ -209,13 +216,13 @@ describe.each(STORES)("values on %s", (store) => {
     isFirstLife = true;
     const world = await openWorld(store);
     const first = await world.open(all);
-    for (const [name, value] of Object.entries(kept)) await startAll(first, name, value);
+    for (const [name, value] of keptOn(store)) await startAll(first, name, value);
     await world.settle();
     isFirstLife = false;
     const second = await world.restart(all);
     await world.settle();
     const wrong: string[] = [];
-    for (const [name, value] of Object.entries(kept)) {
+    for (const [name, value] of keptOn(store)) {
       for (const [door, actual] of Object.entries(await seenOf(second, name, value)))
         if (!isSame(actual, value)) wrong.push(`${name} as ${door}: ${inspect(actual).slice(0, 200)}`);
     }
