@@ -148,8 +148,8 @@ export default defineConfig({
       "test/postgres-setup.ts",
       "test/scratch-setup.ts",
     ],
-    // One more than there are cores: tests of processes and disks wait a lot.
-    maxWorkers: availableParallelism() + 1,
+    // More than there are cores: tests of processes and disks wait a lot.
+    maxWorkers: availableParallelism() + 2,
     sequence: { sequencer: LongestFirst },
     teardownTimeout: 10_000,
     // What is transformed is named by its content: projects share it, and so do the next runs.

@@ -107,8 +107,7 @@ class LentClient implements PgClient {
   }
 
   #isFree(): boolean {
-    const isIdle = this.#pending === 0 && this.#connection.getTransactionStatus() === IN_NO_TRANSACTION;
-    return this.#isConnected && isIdle && kept.size < MOST_KEPT;
+    return this.#isConnected && this.#pending === 0 && this.#connection.getTransactionStatus() === IN_NO_TRANSACTION;
   }
 
   async #clean(): Promise<boolean> {
@@ -123,13 +122,24 @@ function keep(like: string, connection: Connection): void {
   const one: Kept = { like, connection, lost: () => void kept.delete(one) };
   kept.add(one);
   for (const event of GONE) connection.on(event, one.lost);
+  const [oldest] = kept;
+  if (oldest !== undefined && kept.size > MOST_KEPT) end(release(oldest));
 }
 
 function take(like: string): Connection | null {
   const found = [...kept].findLast((one) => one.like === like);
-  if (found === undefined) return null;
-  const { connection, lost } = found;
-  kept.delete(found);
+  return found === undefined ? null : release(found);
+}
+
+function release(one: Kept): Connection {
+  const { connection, lost } = one;
+  kept.delete(one);
   for (const event of GONE) connection.removeListener(event, lost);
   return connection;
+}
+
+/** Whatever it still says, nobody waits for it. */
+function end(connection: Connection): void {
+  connection.on("error", () => {});
+  connection.end().catch(() => {});
 }
