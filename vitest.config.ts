@@ -2,6 +2,7 @@ import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
+import { joinedSources } from "./test/joined-sources.ts";
 
 const source = (path: string): string => fileURLToPath(new URL(`./src/${path}`, import.meta.url));
 
@@ -135,6 +136,15 @@ const TOGETHER = [
   `test/@(${NEIGHBOURS.join("|")}).test.ts`,
 ];
 
+/** They replace modules of the engine, which must not be joined for that. All are among those that are alone. */
+const SOURCES = [
+  "src/testing/outside-memory.test.ts",
+  "src/worker/process-identity.test.ts",
+  "test/behaviour/limits.test.ts",
+];
+
+const plugins = [await joinedSources()];
+
 const MODULES = fileURLToPath(new URL("./.cache/test-modules", import.meta.url));
 
 const EVERYTHING = ["src/**/*.test.ts", "test/**/*.test.ts"];
@@ -155,8 +165,13 @@ export default defineConfig({
     // What is transformed is named by its content: projects share it, and so do the next runs.
     experimental: { fsModuleCache: true, fsModuleCachePath: MODULES },
     projects: [
-      { resolve: { alias }, test: { ...common, name: "alone", include: EVERYTHING, exclude: TOGETHER } },
-      { resolve: { alias }, test: { ...common, name: "together", include: TOGETHER, isolate: false } },
+      {
+        resolve: { alias },
+        plugins,
+        test: { ...common, name: "alone", include: EVERYTHING, exclude: [...TOGETHER, ...SOURCES] },
+      },
+      { resolve: { alias }, plugins, test: { ...common, name: "together", include: TOGETHER, isolate: false } },
+      { resolve: { alias }, test: { ...common, name: "sources", include: SOURCES } },
     ],
   },
 });
