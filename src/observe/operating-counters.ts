@@ -58,16 +58,21 @@ export interface ProcessMetrics {
 
 export type StepOutcome = "completed" | "failed" | "retried" | "unknown";
 
-/** Attempts under way that are remembered; of more than that, those that began first are not measured. */
+/** Runs whose attempts under way are remembered; of more than that, those that came first are not measured. */
 const MOST_OPEN = 10_000;
+
+interface OpenAttempt {
+  readonly key: string | null;
+  readonly at: number;
+}
 
 export class OperatingCounters {
   readonly #steps: Record<StepOutcome, number> = { completed: 0, failed: 0, retried: 0, unknown: 0 };
   readonly #stepSeconds = new Histogram(STEP_SECONDS);
   readonly #commitSeconds = new Histogram(COMMIT_SECONDS);
   readonly #commitEntries = new Histogram(COMMIT_ENTRIES);
-  /** When attempts began, by run and step, oldest first. One map for all: a map for each run costs more than its steps. */
-  readonly #begun = new Map<string, number>();
+  /** When attempts began, by run, oldest first. Most runs have one at a time, for which a map, or a text of run and step, would cost more than the step. */
+  readonly #begun = new Map<string, OpenAttempt | Map<string | null, number>>();
   #claims = 0;
   #leaseMisses = 0;
   #duplicates = 0;
@@ -123,16 +128,29 @@ export class OperatingCounters {
   }
 
   #begin(run: string, { key, at }: StoredEntry): void {
+    const others = this.#begun.get(run);
+    if (others instanceof Map) return void others.set(key, at);
+    if (others !== undefined) return void this.#begun.set(run, new Map([[others.key, others.at]]).set(key, at));
     if (this.#begun.size >= MOST_OPEN) this.#begun.delete(this.#begun.keys().next().value as string);
-    this.#begun.set(`${run}/${key}`, at);
+    this.#begun.set(run, { key, at });
   }
 
   #end(run: string, { key, at }: StoredEntry, outcome: StepOutcome): void {
     this.#steps[outcome]++;
-    const attempt = `${run}/${key}`;
-    const begunAt = this.#begun.get(attempt);
-    if (begunAt === undefined) return;
-    this.#begun.delete(attempt);
-    this.#stepSeconds.add((at - begunAt) / 1000);
+    const begunAt = this.#takeBegun(run, key);
+    if (begunAt !== undefined) this.#stepSeconds.add((at - begunAt) / 1000);
+  }
+
+  #takeBegun(run: string, key: string | null): number | undefined {
+    const open = this.#begun.get(run);
+    if (!(open instanceof Map)) {
+      if (open?.key !== key) return undefined;
+      this.#begun.delete(run);
+      return open.at;
+    }
+    const at = open.get(key);
+    open.delete(key);
+    if (open.size === 0) this.#begun.delete(run);
+    return at;
   }
 }
