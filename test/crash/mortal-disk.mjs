@@ -6,7 +6,16 @@ import { syncBuiltinESMExports } from "node:module";
 import { isHalted } from "./kill-point.mjs";
 
 const WAITED_FOR = ["mkdir", "open", "readdir", "readFile", "readlink", "realpath", "rename", "rm", "stat"];
-const AT_ONCE = ["mkdirSync", "openSync", "renameSync", "rmSync", "unlinkSync", "writeFileSync", "writeSync"];
+const AT_ONCE = [
+  "mkdirSync",
+  "openSync",
+  "renameSync",
+  "rmdirSync",
+  "rmSync",
+  "unlinkSync",
+  "writeFileSync",
+  "writeSync",
+];
 
 for (const name of WAITED_FOR) {
   const access = promises[name];
