@@ -7,13 +7,15 @@ import { afterAll, expect, it, onTestFinished, vi } from "vitest";
 import { listWorkers } from "../../src/agent/recovery.ts";
 import { directoryStore } from "../../src/agent/worker-directory.ts";
 import { Program } from "../child.ts";
+import type { KillPoint } from "./child.ts";
 import { compiled, removeCompiled } from "./compiled.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
 
 const PROGRAM = fileURLToPath(new URL("./agent-process.mjs", import.meta.url));
 const REQUEST = { topic: "owls" };
-const AT_ONCE = 3;
+/** How many lives end in one process: see kill-point.mjs. */
+const IN_ONE_PROCESS = 12;
 
 afterAll(removeCompiled);
 
@@ -26,6 +28,7 @@ interface Worker {
   readonly root: string;
   readonly worker: string;
   readonly request?: unknown;
+  readonly kill?: KillPoint;
 }
 
 interface Begun {
@@ -46,7 +49,7 @@ class World {
     return root;
   }
 
-  start(task: { readonly workers: readonly Worker[]; readonly kill?: unknown; readonly stay?: boolean }): Program {
+  start(task: { readonly workers: readonly Worker[]; readonly stay?: boolean }): Program {
     const example = dirname(compiled("07-planning-agent/guide.ts"));
     const env = { ...process.env, NODE_OPTIONS: "", LEDGER: join(this.folder, "ledger.jsonl"), FAKES_LATENCY_MS: "0" };
     const program = new Program([process.execPath, "--no-warnings", PROGRAM, JSON.stringify({ example, ...task })], {
@@ -60,6 +63,17 @@ class World {
     const program = this.start({ workers });
     expect(await program.exited, program.report()).toEqual({ code: 0, signal: null });
     return program.lines.map((line) => JSON.parse(line) as Said);
+  }
+
+  /** Each of them has to come to its point. */
+  async killAll(workers: readonly Worker[]): Promise<void> {
+    for (let first = 0; first < workers.length; first += IN_ONE_PROCESS) {
+      const program = this.start({ workers: workers.slice(first, first + IN_ONE_PROCESS) });
+      expect(await program.exited, program.report()).toEqual({ code: null, signal: "SIGKILL" });
+      // One that was over before would have told its result, or how it failed.
+      const over = program.lines.map((line) => JSON.parse(line) as Said).filter(({ event }) => event !== "warning");
+      expect(over).toEqual([]);
+    }
   }
 
   /** The addresses that the outside has published for an execution. */
@@ -108,14 +122,7 @@ it("D-2 S1-2 S1-20 S1-50 S1-69 C-7 T-8 T-12 killed after every durable write and
   );
 
   const wrecks = kills.map((kill) => ({ kill, root: world.root(`${kill.point}-${kill.n}`) }));
-  const waiting = [...wrecks];
-  const killOne = async () => {
-    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-      const program = world.start({ workers: [{ root: next.root, worker: "w1", request: REQUEST }], kill: next.kill });
-      expect(await program.exited, program.report()).toEqual({ code: null, signal: "SIGKILL" });
-    }
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, killOne));
+  await world.killAll(wrecks.map(({ kill, root }) => ({ root, worker: "w1", request: REQUEST, kill })));
 
   const before = await Promise.all(
     wrecks.map(async ({ root }) => ({
@@ -163,13 +170,9 @@ it("T-8 S1-21 S1-51 C-20 killed at every write with which a request takes the pl
   const next = { topic: "cranes" };
   // Three documents to the archive, the request, and what is dropped: the marker, the checkpoint and the note of effects.
   const wrecks = Array.from({ length: 7 }, (_, n) => ({ root: join(world.folder, `kill-${n + 1}`), n: n + 1 }));
-  const states: (string | undefined)[] = [];
-  for (const { root, n } of wrecks) {
-    cpSync(done, root, { recursive: true });
-    const program = world.start({ workers: [{ root, worker: "w1", request: next }], kill: { point: "disk", n } });
-    expect(await program.exited, program.report()).toEqual({ code: null, signal: "SIGKILL" });
-    states.push((await listWorkers(root))[0]?.state);
-  }
+  for (const { root } of wrecks) cpSync(done, root, { recursive: true });
+  await world.killAll(wrecks.map(({ root, n }) => ({ root, worker: "w1", request: next, kill: { point: "disk", n } })));
+  const states = await Promise.all(wrecks.map(async ({ root }) => (await listWorkers(root))[0]?.state));
   expect(states).toEqual([...Array(4).fill("completed"), ...Array(3).fill("started")]);
   const said = (await world.live(wrecks.map(({ root }) => ({ root, worker: "w1", request: next })))).filter(
     ({ event }) => event === "result",

@@ -1,7 +1,8 @@
 // A long batch that is killed again and again, and a process that never lives for long.
 
 import { expect, it, vi } from "vitest";
-import { live, type RunRequest } from "./child.ts";
+import { type EngineRequest, live, type RunRequest } from "./child.ts";
+import { everyTime, killLives } from "./killed-lives.ts";
 import { example, TEST_WORKFLOWS, World } from "./world.ts";
 
 // Other work may slow the machine down.
@@ -58,19 +59,30 @@ it("I6 I19 P28 a process that never lives for more than a few commits still gets
 });
 
 it("S0-20 S3-10 a failure is on disk before anybody hears of it, and is not tried again after a crash", async () => {
-  for (let n = 1; ; n++) {
-    const world = new World();
-    const runs: RunRequest[] = [{ workflow: "failing", id: "f", input: null }];
-    const task = { engines: [{ store: world.store(), runs }], files: [TEST_WORKFLOWS] };
-    const first = await live({ ...task, kill: { point: "after-commit", n } }, { env: world.env });
-    const { journal } = await world.remains("f");
-    const wasRecorded = journal.some(({ type }) => type === "step.failed");
-    const wasHeard = first.said.some(({ event }) => event === "result");
-    if (wasHeard) expect(wasRecorded).toBe(true);
-    const before = world.ledger().length;
-    const second = await live(task, { env: world.env });
-    expect(await second.result("f"), second.report()).toMatchObject({ error: { message: "no such account" } });
-    if (wasRecorded) expect(world.ledger().length).toBe(before);
-    if ((await first.exited).code === 0) return expect(n).toBeGreaterThan(3);
+  const world = new World();
+  const engine = (id: string) => ({ store: world.store(id), runs: [{ workflow: "failing", id, input: null }] });
+  const lifeOf = (engines: readonly EngineRequest[]) => live({ engines, files: [TEST_WORKFLOWS] }, { env: world.env });
+  const undisturbed = await lifeOf([engine("whole")]);
+  expect(await undisturbed.exited, undisturbed.report()).toEqual({ code: 0, signal: null });
+  expect(world.seenOf("whole").length).toBe(1);
+  const kills = everyTime("after-commit", await undisturbed.reached("after-commit"));
+  expect(kills.length).toBeGreaterThanOrEqual(3);
+  const killed = await killLives(kills, { next: ({ n }) => engine(`f${n}`), live: lifeOf });
+  expect(killed.length).toBe(kills.length);
+  const lives = [{ run: "whole", child: undisturbed }, ...killed];
+  const found = await Promise.all(
+    lives.map(async ({ run, child }) => {
+      const { journal } = await world.remains(run, run);
+      const wasRecorded = journal.some(({ type }) => type === "step.failed");
+      const wasHeard = child.said.some((said) => said.event === "result" && said["run"] === run);
+      if (wasHeard) expect(wasRecorded, run).toBe(true);
+      return { run, wasRecorded, before: world.seenOf(run).length };
+    }),
+  );
+  expect(new Set(found.map(({ wasRecorded }) => wasRecorded))).toEqual(new Set([true, false]));
+  const second = await lifeOf(lives.map(({ run }) => engine(run)));
+  for (const { run, wasRecorded, before } of found) {
+    expect(await second.result(run), second.report()).toMatchObject({ error: { message: "no such account" } });
+    if (wasRecorded) expect(world.seenOf(run).length, run).toBe(before);
   }
 });

@@ -16,6 +16,8 @@ import { createInterface } from "node:readline";
 import { fileStore, hasCode, Pawl, postgresStore, sqliteStore } from "pawl";
 import { openGate } from "./gates.mjs";
 import { arm, faultOf, Life, mortal, reach } from "./kill-point.mjs";
+// In the middle of a directory's writing a life cannot stop without a failure, and must not tidy up after it: a kill does not.
+import "./mortal-disk.mjs";
 
 const { engines, files, fakes, kill, stay = false, pulse = stay } = JSON.parse(process.argv[2]);
 const { wayBack } = await import(fakes);

@@ -73,7 +73,7 @@ for (const play of plays) {
     const whole = await undisturbed(play, world);
     const { wrecks, reached } = await killEverywhere(play, world, whole);
     for (const wreck of wrecks) checkWreck(wreck, world.seenOf(wreck.run), whole);
-    await inGroups(wrecks, 20, (group) => finish(group, play, world, whole));
+    await inGroups(wrecks, 40, (group) => finish(group, play, world, whole));
     const calls = Object.values(play.effects).reduce((sum, times) => sum + times, play.env === undefined ? 0 : 1);
     expect(reached.effect).toBe(calls);
     expect(Math.min(...Object.values(reached))).toBeGreaterThanOrEqual(2);

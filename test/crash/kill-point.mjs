@@ -17,12 +17,18 @@ let common = null;
 export class Life {
   /** How often each point was reached. */
   reached = {};
+  /** Resolves when it has come to its point. */
+  halted;
   #kill;
+  #tellHalted;
   #state = "goes on";
 
   /** `kill` is { point, n }, or undefined for a life that ends by itself. */
   constructor(kill) {
     this.#kill = kill;
+    this.halted = new Promise((resolve) => {
+      this.#tellHalted = resolve;
+    });
     if (kill !== undefined) lives.push(this);
   }
 
@@ -49,6 +55,7 @@ export class Life {
 
   #stop(state) {
     this.#state = state;
+    if (this.isHalted) this.#tellHalted();
     const isLast = lives.every((life) => life.#state !== "goes on");
     if (isLast && lives.some(({ isHalted }) => isHalted)) process.kill(process.pid, "SIGKILL");
   }
@@ -75,6 +82,11 @@ fs.appendFileSync = (...args) => {
   appendFileSync(...args);
 };
 syncBuiltinESMExports();
+
+/** Whether the life that this is called in has come to its point. */
+export function isHalted() {
+  return current.getStore()?.isHalted === true;
+}
 
 /** For a store of SQLite. Behind a commit nothing is thrown, which would close the file: whatever comes next finds that the life has halted. */
 export function faultOf(life) {

@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import type { Child, EngineRequest, KillPoint } from "./child.ts";
 import { inGroups } from "./world.ts";
 
-const IN_ONE_PROCESS = 12;
+const IN_ONE_PROCESS = 24;
 
 interface Lives {
   /** An engine for a life that is to end there, with a store and a run of its own; `isAlone` says that another one has missed the point. */
