@@ -77,5 +77,5 @@ for (const [name, body, isOk] of [
     const share = joined.starts() / whole.starts();
     if (body === hasty) expect(share).toBe(1);
     else expect(share).toBeLessThan(0.8);
-  });
+  }, 120_000);
 }
