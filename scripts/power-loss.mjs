@@ -49,7 +49,8 @@ function record(durability) {
   const folder = join(root, durability);
   mkdirSync(folder);
   const trace = join(root, `${durability}.trace`);
-  const tracing = ["-f", "-y", "-xx", "-s", String(LARGEST_WRITE), "-e", `trace=${TRACED}`, "-o", trace];
+  // The kernel passes on the calls that are traced alone: otherwise each call of the process stops it.
+  const tracing = ["-f", "--seccomp-bpf", "-y", "-xx", "-s", String(LARGEST_WRITE), "-e", `trace=${TRACED}`, "-o", trace];
   const { signal, error, stderr } = spawnSync("strace", [
     ...tracing,
     process.execPath,

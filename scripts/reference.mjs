@@ -1,11 +1,10 @@
 // Writes docs/reference/options.md from the sources and docs/reference/cli.md from the built command's own help.
 // With `--print docs/reference/options.md` it prints that page instead; a test compares it with the file.
 
-import { spawn } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { text as readAll } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
+import { Command } from "commander";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const read = (path) => readFileSync(join(root, path), "utf8");
@@ -1188,10 +1187,9 @@ function duration(ms) {
 }
 
 async function cliPage() {
-  const [top] = await helpOf([[]]);
-  const commands = [...top.matchAll(/^ {2}([a-z][a-z-]*) .*$/gm)].map((match) => match[1]);
-  const named = [...new Set(commands)].filter((name) => name !== "help");
-  const known = await withCommandsBelow(named.map((name) => [name]));
+  const program = await commandLine();
+  const top = helpOf(program);
+  const commands = commandsOf(program).flatMap((command) => [command, ...commandsOf(command)]);
   const [overview = "", codes = ""] = top.split(/\n(?=Exit codes:)/);
   return `${[
     "# Command line",
@@ -1199,32 +1197,47 @@ async function cliPage() {
     fenced(overview),
     "## Exit codes",
     fenced(codes),
-    ...known.map(({ words, help }) => `## pawl ${words.join(" ")}\n\n${fenced(help)}`),
+    ...commands.map((command) => `## pawl ${wordsOf(command).join(" ")}\n\n${fenced(helpOf(command))}`),
   ].join("\n\n")}\n`;
 }
 
-/** Their help; some commands have others below them, and each of those follows the one above it. */
-async function withCommandsBelow(commands) {
-  const pages = (await helpOf(commands)).map((help, i) => ({ words: commands[i], help }));
-  const below = pages.flatMap(({ words, help }) => {
-    const [, list = ""] = help.split("\nCommands:\n");
-    const names = [...list.split("\n\n")[0].matchAll(/^ {2}([a-z][a-z-]*) /gm)].map((match) => match[1]);
-    return names.filter((name) => name !== "help").map((name) => [...words, name]);
-  });
-  const helps = await helpOf(below);
-  const lower = below.map((words, i) => ({ words, help: helps[i] }));
-  return pages.flatMap((page) => [page, ...lower.filter(({ words }) => words[0] === page.words[0])]);
+/** The built command line, kept from parsing anything: to load it once for each of its helps would take most of the time. */
+async function commandLine() {
+  const { parseAsync } = Command.prototype;
+  const { exit } = process;
+  let program = null;
+  Command.prototype.parseAsync = async function keep() {
+    program = this;
+  };
+  // A command ends with it.
+  process.exit = () => {};
+  await import(new URL("../dist/cli/main.js", import.meta.url).href);
+  Command.prototype.parseAsync = parseAsync;
+  process.exit = exit;
+  return program;
 }
 
-/** What commands print when they are asked for help, all of them in one process. */
-async function helpOf(commands) {
-  const { PAWL_STORE: _, ...rest } = process.env;
-  const env = { ...rest, NO_COLOR: "1", COLUMNS: "80" };
-  const words = [join(root, "scripts", "command-host.mjs"), join(root, "dist", "cli", "main.js")];
-  const host = spawn(process.execPath, words, { stdio: ["pipe", "pipe", "inherit"] });
-  host.stdin.end(commands.map((args) => JSON.stringify({ folder: root, env, args: [...args, "--help"] })).join("\n"));
-  const answers = (await readAll(host.stdout)).trim().split("\n");
-  return answers.map((answer) => JSON.parse(answer).stdout.trim());
+/** Those below it that its help names, in that order. */
+function commandsOf(command) {
+  const visible = command.createHelp().visibleCommands(command);
+  return visible.filter((one) => one.name() !== "help");
+}
+
+function wordsOf(command) {
+  return command.parent === null ? [] : [...wordsOf(command.parent), command.name()];
+}
+
+/** What it prints when it is asked for help. */
+function helpOf(command) {
+  let printed = "";
+  const print = (text) => {
+    printed += text;
+  };
+  const plain = { writeOut: print, getOutHelpWidth: () => 80, getOutHasColors: () => false };
+  const before = command.configureOutput();
+  command.configureOutput(plain).outputHelp();
+  command.configureOutput(before);
+  return printed.trim();
 }
 
 function fenced(text) {

@@ -40,7 +40,7 @@ export class Disk {
   #open({ file, isEmptied }, at) {
     const inode = this.#current.get(file);
     if (inode === undefined) {
-      const created = { content: Buffer.alloc(0) };
+      const created = { content: Buffer.alloc(0), size: 0 };
       this.#current.set(file, created);
       this.#pending.push({ kind: "create", file, inode: created, at });
     } else if (isEmptied) this.#pending.push({ kind: "truncate", file, size: 0, inode, at });
@@ -65,30 +65,34 @@ export class Disk {
   cut(model, random) {
     const inodes = new Map();
     const copyOf = (inode) => {
-      if (!inodes.has(inode)) inodes.set(inode, { content: Buffer.from(inode.content) });
+      if (!inodes.has(inode)) inodes.set(inode, { content: Buffer.from(inode.content), size: inode.size });
       return inodes.get(inode);
     };
     const names = new Map([...this.#names].map(([file, inode]) => [file, copyOf(inode)]));
     for (const one of survivors(this.#pending, model, random)) settle(names, { ...one, inode: copyOf(one.inode) });
-    return new Map([...names].map(([file, { content }]) => [file, content]));
+    return new Map([...names].map(([file, { content, size }]) => [file, content.subarray(0, size)]));
   }
 }
 
 function settle(names, { kind, file, inode, data, offset, size }) {
   if (kind === "create") names.set(file, inode);
   else if (kind === "unlink") names.delete(file);
-  else if (kind === "truncate") inode.content = resized(inode.content, size);
+  else if (kind === "truncate") resize(inode, size);
   else {
-    const end = offset + data.length;
-    if (end > inode.content.length) inode.content = resized(inode.content, end);
+    resize(inode, Math.max(inode.size, offset + data.length));
     data.copy(inode.content, offset);
   }
 }
 
-/** Shorter, or longer with zeros. */
-function resized(content, size) {
-  if (size <= content.length) return Buffer.from(content.subarray(0, size));
-  return Buffer.concat([content, Buffer.alloc(size - content.length)]);
+/** Makes it shorter, or longer with zeros. There is room to spare, all zeros: a file that grows by pages would else be copied for each. */
+function resize(inode, size) {
+  if (size < inode.size) inode.content.fill(0, size, inode.size);
+  if (size > inode.content.length) {
+    const content = Buffer.alloc(2 * size);
+    inode.content.copy(content);
+    inode.content = content;
+  }
+  inode.size = size;
 }
 
 function survivors(pending, model, random) {

@@ -1,4 +1,5 @@
 // The examples of the repository, against their own fakes: a ledger in a file, which survives any process.
+import { execFileSync } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,6 +14,9 @@ import { bugfix } from "../../examples/06-bugfix/workflow.ts";
 import { research } from "../../examples/08-research-agent/workflow.ts";
 import { type LedgerLine, type Patient, type RefundRequest, wayBack } from "../../examples/fakes.ts";
 import { Repository } from "../guards/repository.ts";
+
+// Other work may slow the machine down, and an exploration that a test leaves behind disturbs the next one.
+vi.setConfig({ testTimeout: 120_000 });
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-explorer-"));
 const { travel } = wayBack;
@@ -163,6 +167,8 @@ it("D-1 S0-1 S0-62 T-4 I6 example 06 killed everywhere commits once, and tells e
   vi.stubEnv("GIT_COMMITTER_DATE", "2026-06-01T10:00:00+08:00");
   onTestFinished(() => void vi.unstubAllEnvs());
   const template = new Repository();
+  // Git comes with samples of hooks, which would be most of what is copied.
+  rmSync(join(template.cwd, ".git", "hooks"), { recursive: true });
   const repository = join(folder, "app");
   const report = await crashEverywhere(
     bugfix,
@@ -193,8 +199,8 @@ it("D-1 S0-1 S0-62 T-4 I6 example 06 killed everywhere commits once, and tells e
     "read AE-33995",
     "reviewer AE-33995",
   ]);
-  const app = new Repository(repository);
-  expect([app.count, app.git("log", "--format=%s")]).toEqual([1, "AE-33995: it crashes on start"]);
+  const log = execFileSync("git", ["log", "--all", "--format=%s"], { cwd: repository, encoding: "utf8" });
+  expect(log).toBe("AE-33995: it crashes on start\n");
 });
 
 it("B55 I26 I6 X-20 C-11 example 08 survives every point in all modes: one article, after the approval", async () => {

@@ -67,7 +67,7 @@ it("S4-16 two crashes in one history: pairs of a longer one are sampled, and the
   const report = await crashEverywhere(steps, undefined, { pairs: true, seed: 7, recorder: outside });
   expect(report.toString()).toMatch(/^ok: .*left out \(seed 7\)/);
   expect(report.isComplete).toBe(false);
-});
+}, 120_000);
 
 it("I5 what a failing history says names both points", async () => {
   const charged = recorder();
