@@ -2,7 +2,7 @@
 import { readdirSync } from "node:fs";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { drawPoints } from "../src/cli/fresh-processes.ts";
-import { begin, errorOf, hosted, pawl, project, type Result } from "./fixtures/cli/command.ts";
+import { begin, errorOf, hosted, project, type Result } from "./fixtures/cli/command.ts";
 
 // Each point takes two processes.
 vi.setConfig({ testTimeout: 120_000 });
@@ -288,9 +288,8 @@ describe("pawl test", () => {
       code: 2,
       stderr: expect.stringMatching(/"call" wants to use the network, which is blocked/),
     });
-    // What has blocked it stays blocked in its process. Fresh processes that are allowed it: see "what differs without any crash".
-    const args = ["--crash-everywhere", "--no-processes", "two.ts", "call", "--at", "1", "--allow-net"];
-    const allowed = await pawl(folder, "test", ...args);
+    // For fresh processes that are allowed it, see "what differs without any crash".
+    const allowed = await crashHere(folder, "two.ts", "call", "--at", "1", "--allow-net");
     expect({ code: allowed.code, stdout: allowed.stdout }).toEqual({
       code: 0,
       stdout: expect.stringContaining("fetch failed"),
