@@ -57,6 +57,8 @@ const ENTRIES = [
 const APART = {
   client: ["server/client"],
   "call-site": ["core/call-site"],
+  // On Node 20 a thread of every process that loads a TypeScript file runs it.
+  "ts-hook": ["cli/ts-hook"],
   threads: ["stores/postgres/pulse-thread", "stores/sqlite/pulse-thread", "stores/sqlite/lock-holder"],
   detector: ["cli/detector-life"],
 };

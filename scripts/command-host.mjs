@@ -2,6 +2,8 @@
 // have in a process of its own; what it prints and how it ends is told in a line of JSON.
 //
 //   command-host.mjs dist/cli/main.js     then on stdin, a line each: { folder, env, args }
+import { Socket as DatagramSocket } from "node:dgram";
+import { Socket } from "node:net";
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 
@@ -17,6 +19,9 @@ for (const name of ["stdout", "stderr"]) {
     return true;
   };
 }
+// Some commands block the network of their process; the next one has it again.
+const { connect } = Socket.prototype;
+const { send } = DatagramSocket.prototype;
 // A command ends with it.
 process.exit = () => {};
 
@@ -28,6 +33,8 @@ for await (const line of createInterface({ input: process.stdin })) {
   process.env = env;
   process.argv = [process.execPath, main, ...args];
   process.exitCode = undefined;
+  Object.assign(Socket.prototype, { connect });
+  Object.assign(DatagramSocket.prototype, { send });
   await import(`${href}?${++count}`);
   process.stdout.removeAllListeners("error");
   tell(`${JSON.stringify({ code: process.exitCode ?? 0, ...printed })}\n`);

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { errorOf, json, pawl, project } from "./fixtures/cli/command.ts";
+import { errorOf, hosted, json, pawl, project } from "./fixtures/cli/command.ts";
 import { seed } from "./fixtures/cli/seed.ts";
 
 interface Entry {
@@ -9,7 +9,8 @@ interface Entry {
   readonly payload: { readonly payload?: unknown; readonly reason?: string };
 }
 
-const goOn = (folder: string, id: string) => pawl(folder, "run", "shop.ts", "order", "--id", id, "--no-wait", "--json");
+const goOn = (folder: string, id: string) =>
+  hosted(folder, ["run", "shop.ts", "order", "--id", id, "--no-wait", "--json"]);
 const journal = (folder: string, id: string) => json<Entry[]>(folder, "journal", id);
 
 describe("pawl signal", () => {

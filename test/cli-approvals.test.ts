@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Pawl, workflow } from "pawl";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { begin, errorOf, json, pawl, project } from "./fixtures/cli/command.ts";
+import { begin, errorOf, hosted, json, pawl, project } from "./fixtures/cli/command.ts";
 
 const refund = workflow("refund", async (ctx, cents: number) => {
   const approved = await ctx.approve("refund", {
@@ -131,14 +131,14 @@ describe("pawl approvals, approve, deny and request-changes", () => {
           await ctx.effect("pay", { do: () => { throw new RetryableError("lost"); }, undo: () => {} });
         });`,
     });
-    for (const id of ["r", "s"]) expect((await pawl(folder, "run", "pay.ts", "pay", "--id", id)).code).toBe(4);
+    for (const id of ["r", "s"]) expect((await hosted(folder, ["run", "pay.ts", "pay", "--id", id])).code).toBe(4);
     const cancelled = await pawl(folder, "cancel", "r", "--compensate");
     expect(cancelled).toMatchObject({ code: 4, stdout: "" });
     expect(cancelled.stderr).toMatch(/No live worker has pay 1\.0\.0: run r is cancelled.*pawl worker <file>/);
     const resolved = await pawl(folder, "resolve", "s", "compensate");
     expect(resolved).toMatchObject({ code: 0, stdout: "Decided for run s: compensate.\n" });
     expect(resolved.stderr).toContain("No live worker has pay 1.0.0");
-    expect((await pawl(folder, "run", "pay.ts", "pay", "--id", "r")).code).toBe(1);
+    expect((await hosted(folder, ["run", "pay.ts", "pay", "--id", "r"])).code).toBe(1);
     expect(await json(folder, "effects", "r")).toMatchObject([{ effect: "pay", status: "compensated" }]);
   });
 });

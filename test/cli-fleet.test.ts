@@ -2,9 +2,12 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Pawl, type Run } from "pawl";
-import { describe, expect, it, onTestFinished } from "vitest";
-import { begin, json, pawl, project, type Running } from "./fixtures/cli/command.ts";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { begin, hosted, json, pawl, project, type Running } from "./fixtures/cli/command.ts";
 import { postgresUrl } from "./fixtures/cli/postgres-url.ts";
+
+// Each fleet is three processes and more.
+vi.setConfig({ testTimeout: 120_000 });
 
 const JOB = readFileSync(new URL("./fixtures/cli/job.ts", import.meta.url), "utf8");
 
@@ -292,7 +295,7 @@ describe("a fleet", () => {
     [["job.ts", "--drain", "soon"], 2, /--drain/],
     [["job.ts", "--store", "postgres://127.0.0.1:1/none"], 5, /postgres:\/\/127\.0\.0\.1:1\/none cannot be used now/],
   ])("does not start with %j, and ends with %i", async (args, code, message) => {
-    const result = await pawl(project({ "job.ts": JOB }), "worker", "--processes", "2", ...args);
+    const result = await hosted(project({ "job.ts": JOB }), ["worker", "--processes", "2", ...args]);
     expect(result).toMatchObject({ code, stderr: expect.stringMatching(message) });
   });
 });

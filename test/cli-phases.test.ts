@@ -2,7 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { folderName } from "../src/files/folder-name.ts";
-import { errorOf, json, pawl, project } from "./fixtures/cli/command.ts";
+import { errorOf, hosted, project, type Result } from "./fixtures/cli/command.ts";
 import { SAMPLE } from "./fixtures/sample-document.ts";
 
 const BUGFIX = `
@@ -23,6 +23,15 @@ export const bugfix = phases({ name: "bug-e2e", version: "1.3.0", correlation: "
   ] },
 ]);
 `;
+
+/** In the process of the others: the files that they load stay as they are. */
+const pawl = (folder: string, ...args: readonly string[]): Promise<Result> => hosted(folder, args);
+
+async function json<T>(folder: string, ...args: readonly string[]): Promise<T> {
+  const { code, stdout, stderr } = await pawl(folder, ...args, "--json");
+  expect(code, stderr).toBe(0);
+  return JSON.parse(stdout) as T;
+}
 
 interface Document {
   readonly status: string;

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { begin, pawl as command, project, type Result } from "./fixtures/cli/command.ts";
+import { begin, hosted, project, type Result } from "./fixtures/cli/command.ts";
 import { postgresUrl } from "./fixtures/cli/postgres-url.ts";
 
 let folder = "";
@@ -16,8 +16,10 @@ beforeEach(() => {
   expect(password.length).toBeGreaterThan(5);
 });
 
+const command = (...args: string[]): Promise<Result> => hosted(folder, args);
+
 async function pawl(...args: string[]): Promise<Result> {
-  const result = await command(folder, ...args, "--store", store);
+  const result = await command(...args, "--store", store);
   expect(result.stdout + result.stderr).not.toContain(password);
   return result;
 }
@@ -132,7 +134,7 @@ describe("pawl --store postgres://…", () => {
   ])("%s is told with what to do", async (_, change, code, message) => {
     const url = Object.assign(new URL(store), change);
     for (const args of [["ls"], ["worker", "shop.ts"], ["ls", "--json"]]) {
-      const result = await command(folder, ...args, "--store", url.href);
+      const result = await command(...args, "--store", url.href);
       expect(result).toMatchObject({ code, stderr: expect.stringMatching(message) });
       expect(result.stderr).not.toMatch(/wrong-one|This is a fault in Pawl/);
       expect(result.stdout + result.stderr).not.toContain(password);
@@ -141,7 +143,7 @@ describe("pawl --store postgres://…", () => {
 
   it("a URL that cannot be read is bad usage, and is not printed with its password", async () => {
     for (const secret of ["s#cret", "s/cret", "s?cret"]) {
-      const result = await command(folder, "ls", "--store", `postgres://ada:${secret}@db.example.com/app`);
+      const result = await command("ls", "--store", `postgres://ada:${secret}@db.example.com/app`);
       expect(result).toMatchObject({ code: 2, stderr: expect.stringContaining("%XX") });
       expect(result.stderr).not.toContain("cret");
     }

@@ -21,7 +21,7 @@ describe("pawl init", () => {
   it("writes a first workflow that runs, in a CommonJS project and one of ES modules", async () => {
     for (const manifest of ['{ "name": "plain" }', '{ "type": "module" }']) {
       const folder = project({ "package.json": manifest });
-      const { code, stdout } = await pawl(folder, "init");
+      const { code, stdout } = await hosted(folder, ["init"]);
       expect(code).toBe(0);
       expect(stdout).toContain("pawl run workflows/hello.ts hello");
       const hello = begin(folder, ["run", "workflows/hello.ts", "hello", "--no-wait"]);
@@ -262,11 +262,10 @@ describe("pawl worker and pawl start", () => {
     const folder = project();
     const worker = begin(folder, ["worker", "shop.ts"]);
     await worker.line(/^Working on order 1\.0\.0, ship 1\.0\.0/);
-    const start = async () => {
-      const { stdout } = await begin(folder, ["start", "order", input("o1"), "--key", "k", "--json"]).ended;
-      return JSON.parse(stdout) as { id: string };
-    };
-    const ids = (await Promise.all([start(), start(), start()])).map(({ id }) => id);
+    const args = ["start", "order", input("o1"), "--key", "k"];
+    const atOnce = async () => JSON.parse((await begin(folder, [...args, "--json"]).ended).stdout) as { id: string };
+    const start = () => json<{ id: string }>(folder, ...args);
+    const ids = (await Promise.all([atOnce(), atOnce(), atOnce()])).map(({ id }) => id);
     ids.push((await start()).id);
     expect((await run(folder, "order", "--key", "k")).code).toBe(0);
     worker.kill("SIGTERM");

@@ -4,7 +4,16 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { Pawl } from "../src/client/pawl.ts";
 import { workflow } from "../src/core/workflow.ts";
-import { errorOf, json, pawl, project } from "./fixtures/cli/command.ts";
+import { errorOf, hosted, project, type Result } from "./fixtures/cli/command.ts";
+
+/** In the process of the others: the files that they load stay as they are. */
+const pawl = (folder: string, ...args: readonly string[]): Promise<Result> => hosted(folder, args);
+
+async function json<T>(folder: string, ...args: readonly string[]): Promise<T> {
+  const { code, stdout, stderr } = await pawl(folder, ...args, "--json");
+  expect(code, stderr).toBe(0);
+  return JSON.parse(stdout) as T;
+}
 
 const letter = (version: string) =>
   workflow({ name: "letter", version, input: z.object({ to: z.string() }) }, async (ctx, { to }) => {

@@ -2,7 +2,7 @@
 import { readdirSync } from "node:fs";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { drawPoints } from "../src/cli/fresh-processes.ts";
-import { begin, errorOf, hosted, pawl, project, type Result } from "./fixtures/cli/command.ts";
+import { begin, errorOf, hosted, project, type Result } from "./fixtures/cli/command.ts";
 
 // Each point takes two processes.
 vi.setConfig({ testTimeout: 120_000 });
@@ -35,11 +35,11 @@ const reportsOf = ({ stdout }: Result) => JSON.parse(stdout) as { ok: boolean; s
 
 const isLeftover = (name: string) => name.startsWith("pawl-test-");
 
-const crash = (folder: string, ...args: readonly string[]) => pawl(folder, "test", "--crash-everywhere", ...args);
+/** The command itself needs no process of its own: those that it kills, and those that recover, are fresh ones whoever starts them. */
+const crash = (folder: string, ...args: readonly string[]) => hosted(folder, ["test", "--crash-everywhere", ...args]);
 
-/** The same without fresh processes, and without one for the command. */
-const crashHere = (folder: string, ...args: readonly string[]) =>
-  hosted(folder, ["test", "--crash-everywhere", "--no-processes", ...args]);
+/** The same without fresh processes. */
+const crashHere = (folder: string, ...args: readonly string[]) => crash(folder, "--no-processes", ...args);
 
 /** It sleeps for days and waits for a signal; its fakes remember. */
 const SOUND = `
@@ -258,7 +258,7 @@ describe("pawl test", () => {
       import { workflow } from "pawl";
       export const stamp = workflow("stamp", async (ctx) => ({ at: await ctx.step("now", () => process.hrtime().join()), n: 1 }));
     `;
-    const result = await crash(project({ "stamp.ts": stamp }), "stamp.ts", "--at", "1", "--json");
+    const result = await crash(project({ "stamp.ts": stamp }), "stamp.ts", "--at", "1", "--allow-net", "--json");
     expect(reportsOf(result).tests[0]?.processes).toMatchObject({ explored: 1, notCompared: [".at"], failures: [] });
   });
 
@@ -274,7 +274,7 @@ describe("pawl test", () => {
 
   it("S4-1 the workflow that pawl init writes passes, though one of its steps returns the time", async () => {
     const folder = project({});
-    expect((await pawl(folder, "init")).code).toBe(0);
+    expect((await hosted(folder, ["init"])).code).toBe(0);
     const { code, stdout } = await crash(folder, "workflows/hello.ts", "--processes", "1");
     expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining("No failure.") });
     expect(stdout).toMatch(/advice {3}These steps vary without any crash: "finish"\./);
@@ -288,7 +288,8 @@ describe("pawl test", () => {
       code: 2,
       stderr: expect.stringMatching(/"call" wants to use the network, which is blocked/),
     });
-    const allowed = await crash(folder, "two.ts", "call", "--at", "1", "--allow-net");
+    // For fresh processes that are allowed it, see "what differs without any crash".
+    const allowed = await crashHere(folder, "two.ts", "call", "--at", "1", "--allow-net");
     expect({ code: allowed.code, stdout: allowed.stdout }).toEqual({
       code: 0,
       stdout: expect.stringContaining("fetch failed"),

@@ -77,7 +77,8 @@ interface Folders {
 async function lifeOf(task: DetectorTask, { world, code }: Folders): Promise<unknown> {
   const child = spawn(process.execPath, ["--no-warnings", ownFile("#detector-life"), JSON.stringify(task)], {
     stdio: ["ignore", "ignore", "pipe", "pipe"],
-    env: { ...process.env, [FOLDER_VARIABLE]: world, [CACHE_VARIABLE]: code, NODE_COMPILE_CACHE: code },
+    // Whoever has a folder for compiled files already has them there.
+    env: { [CACHE_VARIABLE]: code, NODE_COMPILE_CACHE: code, ...process.env, [FOLDER_VARIABLE]: world },
     timeout: LONGEST_LIFE_MS,
     killSignal: "SIGKILL",
   });

@@ -216,7 +216,8 @@ class Lives {
     const code = join(this.#folder, "code");
     const child = spawn(process.execPath, ["--no-warnings", ownFile("#crash-life"), JSON.stringify(task)], {
       stdio: ["ignore", "ignore", "pipe", "pipe"],
-      env: { ...process.env, [FOLDER_VARIABLE]: folder, [CACHE_VARIABLE]: code, NODE_COMPILE_CACHE: code },
+      // Whoever has a folder for compiled files already has them there.
+      env: { [CACHE_VARIABLE]: code, NODE_COMPILE_CACHE: code, ...process.env, [FOLDER_VARIABLE]: folder },
       timeout: Math.min(LONGEST_LIFE_MS, leftMs),
       killSignal: "SIGKILL",
     });

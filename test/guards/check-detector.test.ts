@@ -3,12 +3,12 @@ import { join } from "node:path";
 import { comment, gitCommit, onceByFile } from "pawl/guards";
 import { checkDetector, type DetectorReport, detectorTest, recorder } from "pawl/testing";
 import { describe, expect, it, vi } from "vitest";
-import { pawl, project } from "../fixtures/cli/command.ts";
+import { hosted, project } from "../fixtures/cli/command.ts";
 import { tempFolder } from "./lost-record.ts";
 import { Repository } from "./repository.ts";
 
 // Each detector takes five processes.
-vi.setConfig({ testTimeout: 60_000 });
+vi.setConfig({ testTimeout: 120_000 });
 
 const kinds = ({ failures }: Pick<DetectorReport, "failures">) => failures.map(({ kind }) => kind);
 
@@ -164,7 +164,8 @@ const BROKEN = `
 `;
 
 describe("pawl test --detectors", () => {
-  const check = (folder: string, ...args: string[]) => pawl(folder, "test", "--detectors", ...args);
+  // The command itself needs no process of its own: whoever starts them, those that it asks are fresh ones.
+  const check = (folder: string, ...args: string[]) => hosted(folder, ["test", "--detectors", ...args]);
 
   it("S0-36 asks twice before and after, each time in a fresh process: no writes, the same answer, nothing out of memory", async () => {
     const folder = project({ "checks.ts": CHECKS });
@@ -186,6 +187,6 @@ describe("pawl test --detectors", () => {
     expect((await check(folder, "empty.mjs")).stderr).toContain("exports no check of a detector; it has: none");
     const both = await check(folder, "--crash-everywhere", "checks.ts");
     expect([both.code, both.stderr]).toEqual([2, expect.stringContaining("one is possible at a time")]);
-    expect((await pawl(folder, "test", "checks.ts")).code).toBe(2);
+    expect((await hosted(folder, ["test", "checks.ts"])).code).toBe(2);
   });
 });

@@ -7,7 +7,7 @@ import { Pawl } from "../../src/client/pawl.ts";
 import { workflow } from "../../src/core/workflow.ts";
 import { createClient } from "../../src/server/client.ts";
 import { newCredential } from "../../src/server/credentials.ts";
-import { begin, pawl, project, type Running } from "../fixtures/cli/command.ts";
+import { begin, hosted, project, type Running } from "../fixtures/cli/command.ts";
 
 interface Serving {
   readonly url: string;
@@ -21,7 +21,7 @@ async function serving(running: Running, count = 1): Promise<Serving> {
 
 it("Q1 without credentials it listens here alone, and its address signs in once", async () => {
   const folder = project();
-  const refused = await pawl(folder, "serve", "--host", "0.0.0.0", "--port", "0");
+  const refused = await hosted(folder, ["serve", "--host", "0.0.0.0", "--port", "0"]);
   expect(refused.code).toBe(2);
   expect(refused.stderr).toContain("PAWL_AUTH");
   const running = begin(folder, ["serve", "--port", "0", "--json"]);
@@ -52,10 +52,10 @@ it("Q1 without credentials it listens here alone, and its address signs in once"
 
 it("Q1 Q4 credentials are made by the command, and one of another store sees that one alone", async () => {
   const folder = project();
-  const made = await pawl(folder, "serve", "--new-token", "ann", "operator", "--json");
+  const made = await hosted(folder, ["serve", "--new-token", "ann", "operator", "--json"]);
   const { token, credential } = JSON.parse(made.stdout) as { token: string; credential: { tokenSha256: string } };
   expect(made.stdout).not.toContain(`"tokenSha256":"${token}"`);
-  expect((await pawl(folder, "serve", "--new-token", "ann", "king")).code).toBe(2);
+  expect((await hosted(folder, ["serve", "--new-token", "ann", "king"])).code).toBe(2);
   const other = newCredential("bob", ["viewer"]);
   const file = join(folder, "auth.json");
   writeFileSync(file, JSON.stringify([credential, { ...other.credential, store: join(folder, "other.db") }]));
@@ -73,7 +73,7 @@ it("Q1 Q4 credentials are made by the command, and one of another store sees tha
     code: "forbidden",
   });
   writeFileSync(file, '[{"name":"ann","role":"operator","tokenSha256":"abc"}]');
-  expect((await pawl(folder, "serve", "--port", "0", "--auth", file)).stderr).toContain("tokenSha256");
+  expect((await hosted(folder, ["serve", "--port", "0", "--auth", file])).stderr).toContain("tokenSha256");
   running.kill("SIGTERM");
   await running.ended;
 });
