@@ -1,18 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { CACHE_VARIABLE } from "../src/cli/ts-hook.ts";
 import { withoutColdStart } from "./cold-start.ts";
-import { begin, hosted, project } from "./fixtures/cli/command.ts";
+import { begin, hosted, json, project } from "./fixtures/cli/command.ts";
 
 // Commands compile their files themselves.
 beforeAll(() => void vi.stubEnv(CACHE_VARIABLE, ""));
 afterAll(() => void vi.unstubAllEnvs());
-
-/** What a run has come to. Files are loaded by the process of the others as by one of their own: each has a folder of its own. */
-async function json(folder: string, ...args: readonly string[]): Promise<unknown> {
-  const { code, stdout, stderr } = await hosted(folder, [...args, "--json"]);
-  expect({ code, stderr }).toMatchObject({ code: 0 });
-  return JSON.parse(stdout);
-}
 
 const MODULES = { "a CommonJS project": "{}", "a project of ES modules": '{ "type": "module" }' };
 const WORKFLOW = `import { workflow } from "pawl";\n`;
