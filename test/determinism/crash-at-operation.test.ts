@@ -7,7 +7,7 @@ import type { Pawl } from "../../src/client/pawl.ts";
 import type { SignalReceived } from "../../src/core/journal.ts";
 import type { Store } from "../../src/core/store.ts";
 import { memoryStore } from "../../src/stores/memory/memory-store.ts";
-import { expectLegal, expectNoWorkRepeated } from "./crash-prefix.ts";
+import { expectLegal, expectNoWorkRepeated, expectSame } from "./crash-prefix.ts";
 import { programs, propertyOptions, schedules } from "./program-arbitrary.ts";
 import { goOn, runProgram, START, type Story } from "./rig.ts";
 
@@ -54,8 +54,8 @@ async function crashAfter(story: Story, operations: readonly Operation[], seed: 
   await store.fence({ workers: (await store.workers()).map((worker) => worker.id) });
   const kept = await store.journal(story.row.id);
   const resumed = await goOn(story, { seed, clock, store, outside: sender() });
-  expect(resumed.journal.slice(0, kept.length)).toEqual(kept);
-  expect(kept).toEqual(story.journal.slice(0, kept.length));
+  expectSame(resumed.journal.slice(0, kept.length), kept);
+  expectSame(kept, story.journal.slice(0, kept.length));
   expectNoWorkRepeated(resumed, kept.length);
   return resumed;
 }

@@ -1,4 +1,5 @@
 // What must hold for a run of a program, and for every prefix of its journal that a crash can leave.
+import { isDeepStrictEqual } from "node:util";
 import { expect } from "vitest";
 import { type Entry, entryKind } from "../../src/core/journal.ts";
 import { readHistory } from "./legal-history.ts";
@@ -15,7 +16,7 @@ export async function followEveryPrefix(story: Story, seed: number): Promise<num
 export async function followPrefix(story: Story, length: number, seed: number): Promise<Story> {
   const kept = story.journal.slice(0, length);
   const resumed = await resume(story, kept, seed);
-  expect(resumed.journal.slice(0, length)).toEqual(kept);
+  expectSame(resumed.journal.slice(0, length), kept);
   await expectLegal(resumed);
   expectNoWorkRepeated(resumed, length);
   if (length === story.journal.length - 1) expect(endOf(resumed)).toEqual(endOf(story));
@@ -24,11 +25,17 @@ export async function followPrefix(story: Story, length: number, seed: number): 
 
 /** The whole journal, notes included, is a history of the program, and what else the store tells of the run agrees with it. */
 export async function expectLegal(story: Story): Promise<void> {
-  expect(story.errors).toEqual([]);
-  expect(await readHistory(story.program, story.entries, { strict: true })).toMatchObject({ isLegal: true });
+  if (story.errors.length > 0) expect(story.errors).toEqual([]);
+  const history = await readHistory(story.program, story.entries, { strict: true });
+  if (history.isLegal !== true) expect(history).toMatchObject({ isLegal: true });
   expect(story.row.state).toBe(story.entries.at(-1)?.type === "run.succeeded" ? "succeeded" : "failed");
   expect(story.row.head).toBe(story.journal.length);
-  expect(new Map(Object.entries(story.state))).toEqual(stateOf(story.row.id, story.journal));
+  expectSame(new Map(Object.entries(story.state)), stateOf(story.row.id, story.journal));
+}
+
+/** Compared here, and told by `expect` where they differ: thousands of crashes are, and it takes several times as long. */
+export function expectSame(actual: unknown, expected: unknown): void {
+  if (!isDeepStrictEqual(actual, expected)) expect(actual).toEqual(expected);
 }
 
 /**
@@ -41,11 +48,14 @@ export function expectNoWorkRepeated(story: Story, length: number): void {
   for (const entry of suffix) {
     if (entry.type === "step.started") attempts.set(workOf(entry), (attempts.get(workOf(entry)) ?? 0) + 1);
   }
-  for (const [work, starts] of story.starts)
-    expect(starts, `starts of ${work}`).toBeLessThanOrEqual(attempts.get(work) ?? 0);
+  for (const [work, starts] of story.starts) {
+    const recorded = attempts.get(work) ?? 0;
+    if (!(starts <= recorded)) expect(starts, `starts of ${work}`).toBeLessThanOrEqual(recorded);
+  }
   const settled = suffix.filter((entry) => entry.type.startsWith("step.") && entryKind(entry) === "outcome");
   for (const work of settled.map(workOf).filter((one) => one !== "apply"))
-    expect(story.starts.get(work), `starts of ${work}`).toBe(attempts.get(work));
+    if (story.starts.get(work) !== attempts.get(work))
+      expect(story.starts.get(work), `starts of ${work}`).toBe(attempts.get(work));
 }
 
 /** Functions with arguments are not told their key: they are counted together. */
