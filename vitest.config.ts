@@ -59,6 +59,8 @@ function otherAi(folder: string | undefined): { find: RegExp; replacement: strin
 }
 
 const common = {
+  // There are more test processes than cores: threads that help one of them collect garbage take from the others, and it is collected too often.
+  execArgv: ["--single-threaded-gc", "--max-semi-space-size=32"],
   setupFiles: ["test/cold-start-setup.ts"],
   pool: "forks" as const,
   testTimeout: 30_000,
