@@ -50,9 +50,11 @@ function record(durability) {
   mkdirSync(folder);
   const trace = join(root, `${durability}.trace`);
   // The kernel passes on the calls that are traced alone: otherwise each call of the process stops it.
-  const tracing = ["-f", "--seccomp-bpf", "-y", "-xx", "-s", String(LARGEST_WRITE), "-e", `trace=${TRACED}`, "-o", trace];
+  const tracing = ["-f", "--seccomp-bpf", "-y", "-xx", "-s", String(LARGEST_WRITE), "-o", trace];
   const { signal, error, stderr } = spawnSync("strace", [
     ...tracing,
+    "-e",
+    `trace=${TRACED}`,
     process.execPath,
     WORKER,
     folder,
