@@ -1,4 +1,4 @@
-import { parseVersion } from "../base/semver.ts";
+import { isVersion, parseVersion } from "../base/semver.ts";
 import type { Handle } from "./store.ts";
 
 /** Versions of one line differ in their patch only; a worker runs every patch of its line up to its own (P34). */
@@ -24,6 +24,8 @@ export function isHandled(handles: readonly Handle[], workflow: string, version:
 
 function covers(handle: Handle, version: string): boolean {
   if (handle.policy === "ignore") return true;
+  // In a damaged row it may be anything, which nobody runs.
+  if (last?.version !== version && !isVersion(version)) return false;
   const ours = versionLine(handle.version);
   const run = versionLine(version);
   if (ours.line !== run.line) return false;

@@ -7,6 +7,7 @@
 //   VK2. Only runs that nobody owns are written to, each in one commit, by whoever has taken it (P18, P19).
 //   VK3. No code of another version is called but migrations, and those only if somebody has decided so.
 import { messageOf, PawlError } from "../base/errors.ts";
+import { isVersion } from "../base/semver.ts";
 import { isKnownDemand } from "../core/demands.ts";
 import { Draft, encodeRecord } from "../core/draft.ts";
 import { writePark } from "../core/endings.ts";
@@ -75,7 +76,8 @@ export class VersionKeeper {
     const { store, registry } = this.#parts;
     const live = (await store.workers()).filter(({ leaseLeftMs }) => leaseLeftMs > 0);
     const handles = [...registry.handles, ...live.flatMap((worker) => worker.handles)];
-    return rows.filter(({ workflow, version }) => !isHandled(handles, workflow, version));
+    // A row with no version at all is damaged: it cannot be parked, and `doctor` names it.
+    return rows.filter(({ workflow, version }) => isVersion(version) && !isHandled(handles, workflow, version));
   }
 
   #forgetOthers(stranded: readonly UnclaimedRow[]): void {

@@ -262,6 +262,21 @@ it.each(TABLES)(
   120_000,
 );
 
+it("A7 a run whose version is none is named, and those that no worker has the version of are parked all the same", async () => {
+  const file = freshCopy();
+  using(file, (db) => {
+    db.exec("update runs set version = '2' where id = 'ready'");
+    db.exec("update runs set version = '9.0.0', line = '9.0' where id = 'asleep'");
+  });
+  const opened = await open(file);
+  await minutes(opened, 10);
+  expect((await opened.store.run("asleep"))?.state).toBe("parked");
+  expect(opened.world.lines.filter(({ message }) => message.includes("Housekeeping failed"))).toEqual([]);
+  expect((await doctor(opened.store)).findings.map(({ message }) => message).join("\n")).toContain("ready");
+  opened.world.kill(opened.pawl);
+  await opened.store.close();
+});
+
 it("A7 an entry that stands twice in a journal parks its run and no other", async () => {
   const file = freshCopy();
   using(file, (db) =>
