@@ -12,13 +12,14 @@ import { crash, plan, rates, resume, sleeping } from "./measures.mjs";
 import { PEERS } from "./peers.mjs";
 import { chart, rowsOf, section } from "./report.mjs";
 
-const LIMIT_MS = 24 * 60_000;
-// `row` is the one that says so if a measure fails as a whole; `inner` rounds are made within one call.
+const LIMIT_MS = 30 * 60_000;
+// `row` is the one that says so if a measure fails as a whole; `inner` rounds are made within one call. What differs most from round to round comes first:
+// what a slow machine has no time for is then another round of the rates.
 const SCHEDULE = [
-  { measure: rates, rounds: 4, row: "rate-1" },
   { measure: crash, rounds: 3, row: "recovery" },
-  { measure: resume, rounds: 1, inner: 3, row: "resume" },
   { measure: sleeping, rounds: 2, row: "sleeping" },
+  { measure: resume, rounds: 1, inner: 3, row: "resume" },
+  { measure: rates, rounds: 3, row: "rate-1" },
 ];
 
 const { values } = parseArgs({

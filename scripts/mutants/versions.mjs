@@ -7,10 +7,23 @@ const REWRITE = "test/behaviour/rewrite.test.ts";
 /** What does not depend on the store is shown on the fastest. */
 const inMismatch = (title) => [{ file: MISMATCH, title }];
 const inRewrite = (title) => [{ file: REWRITE, title: `rewriting on memory ${title}` }];
+const inColumns = (title) => [{ file: "test/attacks/damaged-columns.test.ts", title }];
 const inDemands = (title) => [{ file: "test/behaviour/demands.test.ts", title }];
 const inCase = (store, title) => ({ file: "test/stores.test.ts", title: `${store} store ${title}` });
 
 export const versionMutants = [
+  {
+    rule: "A7",
+    name: "a version that is none fails whoever asks for its workers",
+    changes: [{ file: "src/core/version-line.ts", from: "!isVersion(version)) return false", to: "false) return false" }],
+    killers: [{ file: "src/core/version-line.test.ts" }],
+  },
+  {
+    rule: "A7",
+    name: "a run whose version is none is to be parked itself, again and again",
+    changes: [{ file: "src/worker/version-keeper.ts", from: "isVersion(version) && !isHandled", to: "!isHandled" }],
+    killers: inColumns("whose version is none"),
+  },
   {
     rule: "VK1",
     name: "runs without a worker are parked at once",
