@@ -15,7 +15,9 @@ export const versionMutants = [
   {
     rule: "A7",
     name: "a version that is none fails whoever asks for its workers",
-    changes: [{ file: "src/core/version-line.ts", from: "!isVersion(version)) return false", to: "false) return false" }],
+    changes: [
+      { file: "src/core/version-line.ts", from: "!isVersion(version)) return false", to: "false) return false" },
+    ],
     killers: [{ file: "src/core/version-line.test.ts" }],
   },
   {
