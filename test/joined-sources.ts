@@ -3,7 +3,7 @@
 // a getter. So the sources are joined into a few files that Node loads by itself, with one more for each module that has its exports: whatever a
 // test imports of `src`, there is one copy of it. What replaces modules needs them one by one (`SOURCES` in vitest.config.ts).
 import { createHash } from "node:crypto";
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { rolldown } from "rolldown";
@@ -12,7 +12,7 @@ import type { Plugin } from "vite";
 const SRC = fileURLToPath(new URL("../src", import.meta.url));
 /** As far below the root as `dist`: what is found from there is found from here. */
 const JOINED = fileURLToPath(new URL("../.joined", import.meta.url));
-const STAMP = join(JOINED, "stamp");
+const STAMP = "stamp";
 
 /** What few tests need, and what other packages are loaded for, is apart; so is what knows the engine's lines in a stack by its own name. */
 const GROUPS = [
@@ -26,7 +26,8 @@ const GROUPS = [
 export async function joinedSources(): Promise<Plugin> {
   const modules = sourceModules();
   const stamp = stampOf(modules);
-  if (!existsSync(STAMP) || readFileSync(STAMP, "utf8") !== stamp) await joinModules(modules, stamp);
+  const known = join(JOINED, STAMP);
+  if (!existsSync(known) || readFileSync(known, "utf8") !== stamp) await joinModules(modules, stamp);
   const joined = new Map([...modules.keys()].map((name) => [join(SRC, `${name}.ts`), join(JOINED, `${name}.js`)]));
   return {
     name: "joined-sources",
@@ -54,11 +55,14 @@ function stampOf(modules: ReadonlyMap<string, string>): string {
 }
 
 async function joinModules(modules: ReadonlyMap<string, string>, stamp: string): Promise<void> {
-  rmSync(JOINED, { recursive: true, force: true });
+  // Made beside it and put in its place at once: another run of tests may be loading what is there.
+  const draft = `${JOINED}-${process.pid}`;
   const input = Object.fromEntries([...modules.keys()].map((name) => [name, join(SRC, `${name}.ts`)]));
   const bundle = await rolldown({ input, platform: "node", external: /^[^./]/ });
   const chunkFileNames = "shared/[name].js";
-  await bundle.write({ dir: JOINED, format: "esm", chunkFileNames, codeSplitting: { groups: GROUPS } });
+  await bundle.write({ dir: draft, format: "esm", chunkFileNames, codeSplitting: { groups: GROUPS } });
   await bundle.close();
-  writeFileSync(STAMP, stamp);
+  writeFileSync(join(draft, STAMP), stamp);
+  rmSync(JOINED, { recursive: true, force: true });
+  renameSync(draft, JOINED);
 }
