@@ -10,6 +10,7 @@ import { installGuard } from "../worker/guard.ts";
 import { nodeHost } from "../worker/node-host.ts";
 import { processIdentity } from "../worker/process-identity.ts";
 import { shieldRejections } from "../worker/rejections.ts";
+import { consoleLog } from "./console-log.ts";
 
 export interface Machine {
   readonly host: Host;
@@ -20,6 +21,8 @@ export interface Machine {
   /** For jitter. From 0 up to, not including, 1. */
   random(): number;
   identity(): ProcessIdentity;
+  /** What warnings and errors go to without a `logger`. One that is given as an option hears of every run and step besides. */
+  readonly log: Log;
   /** Watches over the globals of the process while an engine works in it; the returned function ends that. */
   protect(log: Log): () => void;
 }
@@ -31,6 +34,7 @@ const nodeMachine: Machine = {
   // Looked up when it is called: a seed that is put into `Math` later counts too.
   random: () => Math.random(),
   identity: processIdentity,
+  log: consoleLog,
   protect(log) {
     const undo = [installGuard(log), shieldRejections()];
     return () => {

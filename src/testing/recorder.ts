@@ -47,17 +47,24 @@ export class RecordBook implements Recorder {
   #requests: Effect[] = [];
   /** Those that were seen, by the name of their effect. */
   #keys = new Map<string, Set<string>>();
+  #isRead = false;
 
   constructor() {
     this.restore(this.#memory?.items ?? []);
   }
 
   get requests(): readonly Effect[] {
+    this.#isRead = true;
     return this.#requests;
   }
 
+  /** Whether anybody has ever looked at what was recorded: what a run does next may depend on all of it. */
+  get isRead(): boolean {
+    return this.#isRead;
+  }
+
   get effects(): readonly Effect[] {
-    return this.#requests.filter(({ did }) => did);
+    return this.requests.filter(({ did }) => did);
   }
 
   // No answer: a step that returned whether it was the first would give another result when it runs again.
@@ -71,6 +78,18 @@ export class RecordBook implements Recorder {
   clear(): void {
     this.#memory?.clear();
     this.restore([]);
+  }
+
+  get length(): number {
+    return this.#requests.length;
+  }
+
+  /** Whether these requests would have left the same keys behind: then whatever is requested next is answered alike. */
+  hasSameKeys(requests: readonly Effect[]): boolean {
+    const isKeyed = ({ key, did }: Effect) => key !== null && did;
+    const keyed = requests.filter(isKeyed);
+    if (keyed.length !== this.#requests.filter(isKeyed).length) return false;
+    return keyed.every(({ name, key }) => key !== null && this.#keys.get(name)?.has(key) === true);
   }
 
   /** What was recorded so far. The list only grows, so its length is enough. */

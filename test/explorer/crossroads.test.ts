@@ -54,6 +54,16 @@ const keyless: Body = async (ctx, outside, started) => {
   }
 };
 
+/** Counts, late in the run, what was asked for outside: one request more wherever a step has run again. */
+const counting: Body = async (ctx, outside, started) => {
+  for (let i = 0; i < STEPS; i++) {
+    await ctx.step(`step ${i}`, ({ key }) => {
+      started();
+      outside.record("act", i === 11 ? { i, requests: outside.requests.length } : { i }, key);
+    });
+  }
+};
+
 /** Goes another way where the clock says so, but only at its end. */
 const hasty: Body = async (ctx, outside, started) => {
   const sum = await sound(ctx, outside, started);
@@ -65,6 +75,7 @@ for (const [name, body, isOk] of [
   ["a sound one", sound, true],
   ["one that loses a variable", forgetful, false],
   ["one with an effect that no key guards", keyless, false],
+  ["one that reads what was recorded", counting, false],
   ["one that reads the clock", hasty, false],
 ] as const) {
   it(`S0-12 I5 I6 histories that lead back to an earlier one are told as if they were played to their end: ${name}`, async () => {
@@ -76,6 +87,6 @@ for (const [name, body, isOk] of [
     // Whoever reads the clock is played to the end everywhere.
     const share = joined.starts() / whole.starts();
     if (body === hasty) expect(share).toBe(1);
-    else expect(share).toBeLessThan(0.8);
+    else expect(share).toBeLessThan(0.65);
   }, 120_000);
 }

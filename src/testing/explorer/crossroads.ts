@@ -2,8 +2,9 @@
 // What cannot be told apart is played once, in the middle of a history as at its points: one that comes, some steps after its blow, to where
 // an earlier one was, goes on as that one did, and need not be played any further.
 //
-//   CR1. It is the same place if the store, the clock and everything that was done outside are the same, nothing is in flight, and every
-//        body began with the same entries: what it has in its variables besides, both have.
+//   CR1. It is the same place if the store, the clock and everything outside are the same, nothing is in flight, and every body began with
+//        the same entries: what it has in its variables besides, both have. Of what was done outside only the idempotency keys make a
+//        difference to what follows, unless somebody reads the record.
 //   CR2. Nothing that is not recorded was ever read, and the rest of the earlier history took no time: whoever else is alive, as the
 //        engine that was thawed, has no occasion to take part in it.
 //   CR3. Only the undisturbed history and the last one with a kill are remembered: they are what a lost answer and a take-over lead back
@@ -58,7 +59,7 @@ export class Crossroads {
       now: world.clock.now(),
       starts: world.starts.length,
       ends: world.ends.length,
-      requests: this.#book?.requests.length ?? 0,
+      requests: this.#book?.length ?? 0,
       strikes: world.strikes.length,
       points: world.points,
       commits: world.commits,
@@ -69,7 +70,8 @@ export class Crossroads {
     const road = isSteady ? [this.#undisturbed, this.#killed].find((one) => one?.marks.has(place)) : null;
     const same = road?.marks.get(place);
     if (road == null || same === undefined || !this.#hasSamePast(road, same)) return;
-    if (road === this.#undisturbed && isAsGoodAsNew(world, mark, same) && isWanted(same.points)) {
+    const isNew = road === this.#undisturbed && isAsGoodAsNew(world, mark, same) && this.#hasSameRequests(road, same);
+    if (isNew && isWanted(same.points)) {
       this.#current = null;
       return world.renew(same);
     }
@@ -95,7 +97,8 @@ export class Crossroads {
     const { ending } = road.outcome;
     world.starts.push(...ending.world.starts.slice(mark.starts));
     world.ends.push(...ending.world.ends.slice(mark.ends));
-    return { ...road.outcome, ending: { ...ending, world } };
+    const requests = [...this.#past(), ...road.outcome.requests.slice(mark.requests)];
+    return { ...road.outcome, requests, ending: { ...ending, world } };
   }
 
   #marksOf(world: World): Mark[] {
@@ -103,8 +106,18 @@ export class Crossroads {
     return this.#current.marks;
   }
 
-  #hasSamePast({ outcome }: Road, { requests }: Mark): boolean {
-    const own: readonly Effect[] = this.#book?.requests ?? [];
+  #past(): readonly Effect[] {
+    return this.#book?.save()() ?? [];
+  }
+
+  #hasSamePast(road: Road, mark: Mark): boolean {
+    const book = this.#book;
+    if (book === null || book.isRead) return this.#hasSameRequests(road, mark);
+    return book.hasSameKeys(road.outcome.requests.slice(0, mark.requests));
+  }
+
+  #hasSameRequests({ outcome }: Road, { requests }: Mark): boolean {
+    const own = this.#past();
     return own.length === requests && own.every((effect, i) => isSameRequest(effect, outcome.requests[i]));
   }
 }

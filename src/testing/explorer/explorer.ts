@@ -56,6 +56,8 @@ export class Explorer {
   readonly #answers = new Set<number>();
   #histories = 0;
   #outcomes = 0;
+  /** Heads of the journals that were found to lead to their last entry. */
+  readonly #replayed = new Set<string>();
   #undisturbed: World | null = null;
   /** `null`: what is outside, or what a script does, cannot be compared. */
   readonly #crossroads: Crossroads | null;
@@ -75,7 +77,7 @@ export class Explorer {
     let writes = 0;
     const note: WorldSetup["inject"] = ({ n, kind, label, isSync }, world) => {
       if (kind === "after-commit" || kind === "wake" || kind === "signal") writes++;
-      const state = [writes, world.starts.length, world.ends.length, book?.requests.length, world.clock.now()].join();
+      const state = [writes, world.starts.length, world.ends.length, book?.length, world.clock.now()].join();
       const last = points.at(-1);
       const moment = !isForkable || last?.state === state ? (last?.moment ?? null) : world.moment();
       if (last !== undefined && isSync) points[points.length - 1] = { ...last, endState: state };
@@ -185,15 +187,26 @@ export class Explorer {
     });
   }
 
-  #isReplayed(journals: Outcome["journals"]): boolean {
+  #isLeftOut(journals: Outcome["journals"]): boolean {
     const isLong = [...journals.values()].some(({ length }) => length > REPLAYED_ENTRIES);
-    return !isLong || this.isReplayingAll || this.#outcomes++ % REPLAYED_EVERY === 0;
+    return isLong && this.#outcomes++ % REPLAYED_EVERY !== 0;
+  }
+
+  async #otherEnds(ending: Ending, journals: Outcome["journals"]): Promise<Outcome["otherEnds"]> {
+    const heads = [...journals].map(([run, journal]) => `${run} ${journal.at(-1)?.hash}`).join();
+    const isKnown = this.#replayed.has(heads) && ending.world.hazards.size === 0;
+    if (!this.isReplayingAll && (isKnown || this.#isLeftOut(journals))) return [];
+    const found = await otherEnds(ending, this.#explored.scene, (moment) =>
+      this.#world(() => null, { moment, starts: [], ends: [] }),
+    );
+    if (found.length === 0) this.#replayed.add(heads);
+    return found;
   }
 
   async #outcome(ending: Ending): Promise<Outcome> {
     const joined = this.#crossroads?.outcomeOf(ending.world) ?? null;
     if (joined !== null) return joined;
-    const { book, scene } = this.#explored;
+    const { book } = this.#explored;
     const requests = book?.save()() ?? [];
     const observed = await this.#explored.observe();
     const journals = new Map(ending.rows.map(({ id }) => [id, ending.world.journal(id)]));
@@ -203,9 +216,7 @@ export class Explorer {
       ends: endsOf(ending, journals),
       requests,
       observed,
-      otherEnds: this.#isReplayed(journals)
-        ? await otherEnds(ending, scene, (moment) => this.#world(() => null, { moment, starts: [], ends: [] }))
-        : [],
+      otherEnds: await this.#otherEnds(ending, journals),
     };
   }
 }

@@ -124,6 +124,8 @@ export class History {
     if (strike.mode === "lost-answer") return;
     const workers = strike.engine?.workers ?? [];
     if (strike.mode === "kill" && workers.length > 0) await this.#world.store.fence({ workers });
+    // Most of its lease is over before its successor comes, which waits for the rest. Whoever else is alive keeps its own.
+    if (strike.mode === "take-over") this.#world.leaseClock.advance(2 * LEASE_STEP_MS);
     this.#leaseSteps = 0;
     this.#begin();
   }

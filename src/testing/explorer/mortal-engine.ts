@@ -97,7 +97,6 @@ export class MortalEngine {
     const chance = seededRandom(`${seed} engine ${this.number}`);
     const options = {
       workflows,
-      logger: this.#events.log,
       handleSignals: false,
       retention: false as const,
       alerts: false as const,
@@ -113,6 +112,7 @@ export class MortalEngine {
       random: () => chance.next(),
       randomBytes: (count: number) => bytesFrom(chance, count),
       // As if each engine ran in a container of its own: that one is gone only its lease tells.
+      log: this.#events.log,
       identity: () => ({ ...identity, pidNamespace: `engine ${this.number}` }),
       // The explorer watches over the globals itself, once for all engines.
       protect: () => () => {},

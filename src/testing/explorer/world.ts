@@ -25,7 +25,7 @@ const START = Date.UTC(2026, 0, 1);
 /** A run of 10,000 steps has less than half of them. */
 const MOST_POINTS = 100_000;
 /** A place is looked at whenever so many entries were added: to find out what is there takes longer than a step. */
-const SECTION = 8;
+const SECTION = 4;
 /** Before anything has happened. */
 export const NOTHING: Moment = { tables: emptyTables, now: START, commits: 0, points: 0, starts: 0, ends: 0 };
 

@@ -76,7 +76,6 @@ export class Life implements Actor {
       poll: pollMs,
       concurrency,
       codec: jsonCodec,
-      logger: this.#log(),
       retention: false as const,
       alerts: false as const,
       handleSignals: false,
@@ -176,6 +175,7 @@ export class Life implements Actor {
     const host: Host = { ...nodeHost, immediate: (fn) => this.#turn(fn) };
     return {
       host,
+      log: this.#log(),
       sliceRuns: this.#ports.settings.sliceRuns,
       random: chance.next,
       randomBytes: (count) => bytesOf(bytes, count),
