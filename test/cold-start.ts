@@ -87,7 +87,7 @@ const { close } = Pawl.prototype;
 export function watchEngines(): void {
   Pawl.open = async (url?: string | Store | PawlOptions, options: PawlOptions = {}) => {
     if (typeof url === "object" && !("commit" in url)) return Pawl.open(undefined, url);
-    const store = typeof url === "object" ? url : storeOf(url ?? DEFAULT_STORE, options);
+    const store = typeof url === "object" ? url : withoutPulse(url ?? DEFAULT_STORE, options);
     const workflows = (options.workflows ?? []) as readonly Workflow[];
     const engine: Engine = { test: currentTest(), workflows, redact: options.redact, written: new Map(), strangers: 0 };
     const pawl = await open.call(Pawl, watched(store, engine), options);
@@ -114,6 +114,12 @@ function watched(store: Store, engine: Engine): Store {
     return verdicts;
   };
   return new Proxy(store, { get: (target, name) => (name === "commit" ? commit : Reflect.get(target, name, target)) });
+}
+
+/** The store at an address. A thread for the heartbeats of each takes most of what most engines here take: tests of processes and pulses have it. */
+function withoutPulse(address: string, options: PawlOptions): Store {
+  const { pulse: _, ...store } = storeOf(address, options);
+  return store;
 }
 
 /** Closes the engine, and holds its store open until the journals are read. */
@@ -160,15 +166,24 @@ async function mayHave(store: Store, engine: Engine): Promise<boolean> {
 async function readOne(pawl: Pawl, engine: Engine, id: string, { head, hash }: Written): Promise<boolean> {
   try {
     const row = await pawl.store.run(id);
-    const [last, further] = await pawl.store.journal(id, { from: head - 1, limit: 2 });
-    if (row === null || last?.hash !== hash || further !== undefined) return engines.get(pawl) === engine;
+    // Whoever has written more since answers for it.
+    if (row !== null && row.head > head) return true;
+    if (row?.head !== head || row.headHash !== hash) return engines.get(pawl) === engine;
     const workflow = new Registry(engine.workflows).forRun(row.workflow, row.version);
-    if (workflow !== undefined)
-      recorded.push({ test: engine.test, workflow, run: await exportRun(pawl, id), redact: engine.redact });
+    if (workflow === undefined) return true;
+    const run = await exportRun(standingStill(pawl, row), id);
+    // A client may see less of the store than its worker.
+    if (run.entries.at(-1)?.seq !== head - 1) return engines.get(pawl) === engine;
+    recorded.push({ test: engine.test, workflow, run, redact: engine.redact });
   } catch {
     tally.unreadable++;
   }
   return true;
+}
+
+/** Nobody works on a run when it is read: its row is asked for once. */
+function standingStill(pawl: Pawl, row: RunRow): Parameters<typeof exportRun>[0] {
+  return { get: (id) => pawl.get(id), store: { ...pawl.store, run: async () => row } };
 }
 
 /**
@@ -206,11 +221,12 @@ async function readFile(path: string, modules: readonly (string | object)[]): Pr
   }
 }
 
-async function readRow(pawl: Pawl, { id, workflow: name, version }: RunRow, registry: Registry): Promise<void> {
-  const workflow = registry.forRun(name, version);
+async function readRow(pawl: Pawl, row: RunRow, registry: Registry): Promise<void> {
+  const workflow = registry.forRun(row.workflow, row.version);
   if (workflow === undefined) return void tally.withoutCode++;
   try {
-    recorded.push({ test: currentTest(), workflow, run: await exportRun(pawl, id), isOfChild: true });
+    const run = await exportRun(standingStill(pawl, row), row.id);
+    recorded.push({ test: currentTest(), workflow, run, isOfChild: true });
   } catch {
     tally.unreadable++;
   }

@@ -4,7 +4,8 @@
 //
 //   KC1. A connection is kept only if it has answered everything and is in no transaction; any other ends, as its store wants it.
 //   KC2. Nobody hears anything of a connection that he has left; it listens to nothing and has no settings of his.
-//   KC3. Only addresses that were made here are served so: tests of connections have the driver's own.
+//   KC3. Statements are planned once for each connection, which stores do not ask for: behind a pooler that could not be had.
+//   KC4. Only addresses that were made here are served so: tests of connections have the driver's own.
 import { Driver, loadDriver, type PgClient, type PgQuery, type PgResult } from "../src/stores/postgres/driver.ts";
 
 /** Of all schemas of a process. The server has room for 300 connections of all processes. */
@@ -88,7 +89,7 @@ class LentClient implements PgClient {
   async #ask(query: PgQuery): Promise<PgResult> {
     this.#pending++;
     try {
-      return await this.#connection.query(query);
+      return await this.#connection.query(query.values === undefined ? query : named(query));
     } catch (error) {
       // The server did not say so: nobody knows what becomes of the statement.
       if (!("severity" in (error as object))) this.#lost();
@@ -142,4 +143,13 @@ function release(one: Kept): Connection {
 function end(connection: Connection): void {
   connection.on("error", () => {});
   connection.end().catch(() => {});
+}
+
+const names = new Map<string, string>();
+
+/** Has a statement planned once for each connection. Here they are few and come again, and to plan them takes longer than to carry them out. */
+function named(query: PgQuery): PgQuery & { readonly name: string } {
+  const name = names.get(query.text) ?? `s${names.size}`;
+  names.set(query.text, name);
+  return { ...query, name };
 }
