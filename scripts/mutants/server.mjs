@@ -52,7 +52,7 @@ export const serverMutants = [
         to: "this.#parts.tenants.get(OWN_STORE)",
       },
     ],
-    killers: inPermissions("Q4 what belongs"),
+    killers: inPermissions("Q4 I24 what belongs"),
   },
   {
     rule: "Q2",
@@ -160,7 +160,7 @@ export const serverMutants = [
         to: "if (field === undefined) continue;\n    if (field === null)\n      throw",
       },
     ],
-    killers: inPermissions("Q4 what belongs"),
+    killers: inPermissions("Q4 I24 what belongs"),
   },
   {
     rule: "Q16",
