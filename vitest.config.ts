@@ -60,8 +60,8 @@ function otherAi(folder: string | undefined): { find: RegExp; replacement: strin
 
 const common = {
   // There are more test processes than cores: threads that collect one's garbage take from the others. And most of what is called often enough to be
-  // optimized by V8's measure is over before that pays: the budget is fifteen times its own.
-  execArgv: ["--single-threaded-gc", "--max-semi-space-size=32", "--interrupt-budget=1000000"],
+  // optimized by V8's measure is over before that pays: the budget is three times its own. (More slows down those that compute a lot.)
+  execArgv: ["--single-threaded-gc", "--max-semi-space-size=32", "--interrupt-budget=400000"],
   setupFiles: ["test/cold-start-setup.ts"],
   pool: "forks" as const,
   testTimeout: 30_000,
