@@ -1,10 +1,13 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { Pawl, TerminalError, workflow } from "../../src/index.ts";
 import { newCredential, serve } from "../../src/server/index.ts";
 import { Dashboard, findChromium, launch, newContext, WatchedPage } from "./dashboard.ts";
+
+// Other work may slow the machine down.
+vi.setConfig({ testTimeout: 120_000 });
 
 const path = findChromium();
 
@@ -72,7 +75,7 @@ describe.skipIf(path === null)("the dashboard", () => {
     ]);
     await page.locator(".bar-pause").first().waitFor({ timeout: 20_000, state: "attached" });
     await seen.close();
-  }, 60_000);
+  });
 
   it("X-31 an approval shows what is approved, and the decision carries the hash that was shown", async () => {
     const seen = await dev.open(browser, "/approvals");
@@ -310,7 +313,7 @@ describe.skipIf(path === null)("the dashboard", () => {
     }
     expect(faults).toEqual([]);
     await seen.close();
-  }, 120_000);
+  });
 
   it("Q17 whatever a run holds is shown as text", async () => {
     const marks = [
@@ -388,7 +391,7 @@ describe.skipIf(path === null)("the dashboard", () => {
     await context.close();
     await second.stop();
     await pawl.close();
-  }, 60_000);
+  });
 });
 
 // Without a browser there is nothing to see; where CI is set, that fails instead.
@@ -420,5 +423,5 @@ describe.skipIf(path === null)("pawl dev with a file", () => {
     } finally {
       await dev.stop();
     }
-  }, 60_000);
+  });
 });

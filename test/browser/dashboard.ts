@@ -29,7 +29,8 @@ export function launch(executablePath: string): Promise<Browser> {
 /** Pages of one context share what they have loaded: another one costs a second. */
 export async function newContext(browser: Browser): Promise<BrowserContext> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: "reduce" });
-  context.setDefaultTimeout(10_000);
+  // Other work may slow the machine down.
+  context.setDefaultTimeout(60_000);
   return context;
 }
 
