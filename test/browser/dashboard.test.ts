@@ -149,6 +149,38 @@ describe.skipIf(path === null)("the dashboard", () => {
     await seen.close();
   });
 
+  it("X-31 what a list is told while its first page is on its way is not undone by that page", async () => {
+    const brief = workflow("test-brief", (ctx) => ctx.waitFor("over"));
+    const pawl = await Pawl.open(dev.store, { workflows: [brief], handleSignals: false });
+    const run = await pawl.start(brief);
+    const seen = await dev.open(browser, "/workers");
+    const { page } = seen;
+    const devtools = await page.context().newCDPSession(page);
+    await devtools.send("Network.enable");
+    const told = new Promise<void>((resolve) => {
+      devtools.on("Network.eventSourceMessageReceived", ({ eventName, data }) => {
+        if (eventName !== "runs") return;
+        const { runs } = JSON.parse(data) as { runs: { id: string; status: string }[] };
+        if (runs.some(({ id, status }) => id === run.id && status === "succeeded")) resolve();
+      });
+    });
+    await page.route(
+      "**/api/runs?**",
+      async (route) => {
+        const response = await route.fetch();
+        expect(await response.text()).toContain(run.id);
+        await run.signal("over");
+        await told;
+        await route.fulfill({ response });
+      },
+      { times: 1 },
+    );
+    await seen.go("/runs?workflow=test-brief");
+    await page.locator("tbody tr", { hasText: "Succeeded" }).waitFor();
+    await pawl.close();
+    await seen.close();
+  });
+
   it("X-31 keys alone lead from the list to a run, to a parked one's choices and back", async () => {
     const seen = await dev.open(browser, "/runs");
     const { page } = seen;
@@ -177,6 +209,46 @@ describe.skipIf(path === null)("the dashboard", () => {
     await page.keyboard.press("s");
     await page.locator("td", { hasText: "example-morning-order" }).waitFor();
     await seen.close();
+  });
+
+  it("X-31 what is typed into a filter takes effect, and never where somebody has gone meanwhile", async () => {
+    const first = await dev.open(browser, "/workers");
+    const { page: other } = first;
+    // In a context of its own: the clock is the whole context's.
+    const context = await newContext(browser, { storageState: await other.context().storageState() });
+    const seen = new WatchedPage(await context.newPage());
+    const { page } = seen;
+    await page.goto(other.url());
+    await page.locator("h1").waitFor();
+    await first.close();
+    // Time stands still but for what is asked for, and effects wait for a frame that does not come in time, as on a busy machine.
+    await page.clock.install();
+    await page.clock.pauseAt(Date.now() + 60_000);
+    await page.evaluate("globalThis.requestAnimationFrame = () => 0");
+    const search = page.locator("#search");
+    const address = () => page.evaluate("location.pathname + location.search");
+    const go = (to: string) =>
+      page.evaluate(`history.pushState(null, "", "${to}"); dispatchEvent(new PopStateEvent("popstate"))`);
+
+    await go("/runs?q=nothing-has-this");
+    await search.waitFor();
+    await page.clock.runFor(195);
+    await go("/runs");
+    await page.clock.runFor(1000);
+    expect(await address()).toBe("/runs");
+    expect(await search.inputValue()).toBe("");
+
+    await search.fill("example-order");
+    await page.clock.runFor(1000);
+    expect(await address()).toBe("/runs?q=example-order");
+    await search.fill("example-order, and more");
+    await page.clock.runFor(195);
+    await go("/runs?q=example-label");
+    await page.clock.runFor(1000);
+    expect(await address()).toBe("/runs?q=example-label");
+    expect(await search.inputValue()).toBe("example-label");
+    await seen.close();
+    await context.close();
   });
 
   it("X-31 a schedule is paused and resumed, and a parked run decided", async () => {
@@ -352,10 +424,57 @@ describe.skipIf(path === null)("the dashboard", () => {
       expect(await page.locator("main img, main script, main [onerror], main [onload], main iframe").count()).toBe(0);
     }
     await seen.go(`/runs?q=${encodeURIComponent(hostile)}`);
-    // Of its own workflow: a schedule goes on meanwhile, and the first page has 50 runs.
-    await seen.go(`/runs?workflow=${encodeURIComponent(name)}`);
+    await seen.go("/runs");
     await page.locator("a.run-link", { hasText: name }).waitFor();
     expect(await page.locator("main img").count()).toBe(0);
+    await seen.close();
+  });
+
+  it("X-31 a further page is only put behind the page that it follows", async () => {
+    const [many, others] = ["test-many", "test-others"].map((name) => workflow(name, () => Promise.resolve()));
+    if (many === undefined || others === undefined) throw new Error("There are two.");
+    const pawl = await Pawl.open(dev.store, { workflows: [many, others], handleSignals: false });
+    for (let i = 0; i < 170; i++) await pawl.run(many);
+    const other = await pawl.start(others);
+    await other.result();
+    const { runs } = await pawl.list({ workflow: many.name, limit: 200 });
+    await pawl.close();
+    const inOrder = (count: number) => runs.slice(0, count).map(({ id }) => `/runs/${id}`);
+
+    const seen = await dev.open(browser, "/runs?workflow=test-many");
+    const { page } = seen;
+    const links = page.locator("a.run-link");
+    const shown = () => links.evaluateAll((all) => all.map((link) => link.getAttribute("href")));
+    const more = page.getByRole("button", { name: "Show more" });
+    await more.click();
+    await links.nth(99).waitFor();
+
+    // The first page is loaded again, as after a pause, and a third one asked for meanwhile.
+    const first = await seen.hold(/api\/runs\?workflow=test-many&limit=50$/);
+    for (const isHidden of [true, false])
+      await page.evaluate(
+        `Object.defineProperty(document, "hidden", { value: ${isHidden}, configurable: true }); document.dispatchEvent(new Event("visibilitychange"))`,
+      );
+    await first.asked;
+    await more.click();
+    await links.nth(149).waitFor();
+    await first.letGo();
+    await page.locator(".list-foot", { hasText: /^50 runs/ }).waitFor();
+    expect(await shown()).toEqual(inOrder(50));
+    await more.click();
+    await links.nth(99).waitFor();
+    expect(await shown()).toEqual(inOrder(100));
+
+    // Another list is asked for while a page of this one is on its way, and answers after it.
+    const [third, list] = [await seen.hold(/cursor=/), await seen.hold(/api\/runs\?workflow=test-others&limit=50$/)];
+    await more.click();
+    await third.asked;
+    await seen.go("/runs?workflow=test-others");
+    await list.asked;
+    await third.letGo();
+    await list.letGo();
+    await page.locator(".list-foot", { hasText: /^1 run / }).waitFor();
+    expect(await shown()).toEqual([`/runs/${other.id}`]);
     await seen.close();
   });
 

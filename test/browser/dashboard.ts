@@ -6,8 +6,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { AxeResults } from "axe-core";
-import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import {
+  type Browser,
+  type BrowserContext,
+  type BrowserContextOptions,
+  chromium,
+  type Page,
+  type Route,
+} from "playwright-core";
 import { expect } from "vitest";
+import { gate } from "../behaviour/harness.ts";
 import { Program } from "../child.ts";
 
 const MAIN = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
@@ -27,8 +35,9 @@ export function launch(executablePath: string): Promise<Browser> {
 }
 
 /** Pages of one context share what they have loaded: another one costs a second. */
-export async function newContext(browser: Browser): Promise<BrowserContext> {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: "reduce" });
+export async function newContext(browser: Browser, options: BrowserContextOptions = {}): Promise<BrowserContext> {
+  const viewport = { width: 1280, height: 800 };
+  const context = await browser.newContext({ viewport, reducedMotion: "reduce", ...options });
   // Other work may slow the machine down.
   context.setDefaultTimeout(60_000);
   return context;
@@ -129,6 +138,25 @@ export class WatchedPage {
     return found.violations
       .filter(({ impact }) => impact === "serious" || impact === "critical")
       .flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html} ${failureSummary}`));
+  }
+
+  /** Holds the answers to these requests back, once they have been `asked` for, until they are let go. */
+  async hold(pattern: RegExp): Promise<{ readonly asked: Promise<void>; letGo(): Promise<void> }> {
+    const [asked, free] = [gate(), gate()];
+    const hold = async (route: Route) => {
+      const response = await route.fetch();
+      asked.open();
+      await free.passed;
+      await route.fulfill({ response });
+    };
+    await this.page.route(pattern, hold);
+    const over = this.page.waitForResponse((response) => pattern.test(response.url()));
+    const letGo = async () => {
+      free.open();
+      await over;
+      await this.page.unroute(pattern);
+    };
+    return { asked: asked.passed, letGo };
   }
 
   width(): Promise<number> {

@@ -18,38 +18,50 @@ interface Loaded<T> {
   readonly error: Error | null;
 }
 
+/** A request whose answer is still to come, and what was pushed meanwhile: the answer may be older. */
+interface Asked<T> {
+  readonly controller: AbortController;
+  readonly pushed: ((data: T) => T)[];
+}
+
 /** `null`: nothing is asked for. With `keep`, what another path has given is shown until the new one has answered. */
 export function useResource<T>(path: string | null, { keep = false } = {}): Resource<T> {
   const [loaded, setLoaded] = useState<Loaded<T>>({ path: null, data: null, error: null });
   const wanted = useRef(path);
-  const under = useRef<AbortController | null>(null);
+  const under = useRef<Asked<T> | null>(null);
   wanted.current = path;
 
   const reload = useCallback(async () => {
     const asked = wanted.current;
-    under.current?.abort();
+    under.current?.controller.abort();
+    under.current = null;
     if (asked === null) return;
     const controller = new AbortController();
-    under.current = controller;
+    const pushed: Asked<T>["pushed"] = [];
+    under.current = { controller, pushed };
     try {
-      const data = await get<T>(asked, controller.signal);
-      if (!controller.signal.aborted) setLoaded({ path: asked, data, error: null });
+      const answer = await get<T>(asked, controller.signal);
+      if (controller.signal.aborted) return;
+      under.current = null;
+      setLoaded({ path: asked, data: pushed.reduce<T>((data, change) => change(data), answer), error: null });
     } catch (error) {
-      if (!controller.signal.aborted)
-        setLoaded((before) => ({
-          path: asked,
-          data: before.path === asked ? before.data : null,
-          error: error as Error,
-        }));
+      if (controller.signal.aborted) return;
+      under.current = null;
+      setLoaded((before) => ({
+        path: asked,
+        data: before.path === asked ? before.data : null,
+        error: error as Error,
+      }));
     }
   }, []);
 
   useEffect(() => {
     void reload();
-    return () => under.current?.abort();
+    return () => under.current?.controller.abort();
   }, [path, reload]);
 
   const set = useCallback((change: (data: T) => T) => {
+    under.current?.pushed.push(change);
     setLoaded((before) => (before.data === null ? before : { ...before, data: change(before.data) }));
   }, []);
 

@@ -1,6 +1,6 @@
 // What of the runs is shown. The filter is the address's query: nothing else remembers it.
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { clockTime, count } from "../format.ts";
 import { useHereInView } from "../here-in-view.ts";
 import { useResource } from "../resource.ts";
@@ -179,24 +179,37 @@ interface TextFilterProps {
   readonly id?: string;
 }
 
-/** What is typed takes effect after a moment. */
+/** What is typed takes effect after a moment, unless the address has come to say something else meanwhile. */
 function TextFilter({ name, label, placeholder, id }: TextFilterProps): JSX.Element {
   const given = query.value.get(name) ?? "";
-  const [text, setText] = useState(given);
-  useEffect(() => setText(given), [given]);
+  /** `null`: the field shows what the address says. */
+  const [typed, setTyped] = useState<string | null>(null);
+  const sent = useRef<string | null>(null);
   useEffect(() => {
-    const timer = setTimeout(() => setQuery({ [name]: text.trim() }), TYPING_MS);
+    if (given === sent.current) return;
+    sent.current = null;
+    setTyped(null);
+  }, [given]);
+  useEffect(() => {
+    if (typed === null) return undefined;
+    const { pathname } = location;
+    const timer = setTimeout(() => {
+      const here = query.peek().get(name) ?? "";
+      if (location.pathname !== pathname || (here !== given && here !== sent.current)) return;
+      sent.current = typed.trim();
+      setQuery({ [name]: sent.current });
+    }, TYPING_MS);
     return () => clearTimeout(timer);
-  }, [name, text]);
+  }, [name, typed]);
   return (
     <label class={id === "search" ? "field field-search" : "field"}>
       <span>{label}</span>
       <input
         type="search"
         id={id}
-        value={text}
+        value={typed ?? given}
         placeholder={placeholder}
-        onInput={(event) => setText(event.currentTarget.value)}
+        onInput={(event) => setTyped(event.currentTarget.value)}
       />
     </label>
   );

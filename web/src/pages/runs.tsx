@@ -32,11 +32,15 @@ export function Runs(): JSX.Element {
 
   const more = async () => {
     setPaging(true);
+    const { search } = location;
+    const cursor = list.data?.cursor ?? null;
     try {
-      const next = await get<WireRuns>(
-        withQuery("/api/runs", { ...filter, limit: PAGE, cursor: list.data?.cursor ?? null }),
-      );
-      list.set(({ runs }) => ({ runs: [...runs, ...next.runs], cursor: next.cursor }));
+      const next = await get<WireRuns>(withQuery("/api/runs", { ...filter, limit: PAGE, cursor }));
+      // The list may be another one by now, or end elsewhere.
+      if (location.search === search)
+        list.set((page) =>
+          page.cursor === cursor ? { runs: [...page.runs, ...next.runs], cursor: next.cursor } : page,
+        );
     } catch (error) {
       sayFailure(messageOf(error));
     }
