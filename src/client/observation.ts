@@ -49,6 +49,8 @@ const MATTERS_OF: Readonly<Record<AlertKind, keyof Owners>> = {
   budget_exceeded: "stuck",
 };
 
+const USUAL_RULES = alertRules() as AlertRules;
+
 export class Observation {
   readonly ports: ObservationPorts;
   readonly counters: OperatingCounters = new OperatingCounters();
@@ -69,7 +71,7 @@ export class Observation {
     const { rules, registry } = ports;
     const ownerOf = (workflow: string, kind: AlertKind) =>
       registry.newest(workflow)?.definition.owners[MATTERS_OF[kind]] ?? null;
-    this.rules = rules ?? (alertRules() as AlertRules);
+    this.rules = rules ?? USUAL_RULES;
     this.reader = new AlertReader({ ...ports, rules: this.rules });
     const own = {
       ownerOf,

@@ -157,6 +157,7 @@ class PassSource implements CommitSource {
   }
 
   lose(): void {
+    if (this.#started === tellNobody) return;
     const message = `Run ${this.id} may or may not have been started: this process lost it before the store had answered. Look for it before you start it again.`;
     this.#started(new PawlError("unknown_outcome", message, { fields: { run: this.id } }));
   }

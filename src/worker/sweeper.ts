@@ -98,16 +98,15 @@ export class Sweeper {
   }
 
   async #keepHouse(): Promise<void> {
-    const orphans = await this.#store.orphans();
-    if (orphans.length > 0) {
+    const runs = (await this.#store.orphans()).map(({ run }) => run);
+    if (runs.length > 0) {
+      const some = runs.slice(0, 5);
       this.#options.log.error(
-        `${orphans.length} runs had nothing that would wake them and are claimed again: ${orphans
-          .slice(0, 5)
-          .map((one) => one.run)
-          .join(", ")}. Please report this.`,
+        `${runs.length} runs had nothing that would wake them and are claimed again: ${some.join(", ")}. Please report this.`,
+        { event: "run.orphaned", runs: some },
       );
-      await this.#store.adopt(orphans.map((one) => one.run));
-      this.#duties.orphaned(orphans.map((one) => one.run));
+      await this.#store.adopt(runs);
+      this.#duties.orphaned(runs);
       this.#duties.released();
     }
     await this.#purge();

@@ -50,23 +50,13 @@ export class Crossroads {
    * of it from the point on that it has come to.
    */
   reach(world: World, isWanted: (from: number) => boolean): void {
-    const place = world.place();
-    if (place === null) return;
-    const passed = this.#marksOf(world);
-    const last = passed.at(-1);
-    const mark: Mark = {
-      place,
-      now: world.clock.now(),
-      starts: world.starts.length,
-      ends: world.ends.length,
-      requests: this.#book?.length ?? 0,
-      strikes: world.strikes.length,
-      points: world.points,
-      commits: world.commits,
-    };
-    passed.push(mark);
+    if (!world.isNextSection() || world.strikes.length === 0) return;
+    const last = this.#marksOf(world).at(-1);
+    const mark = this.#pass(world);
+    if (mark === null) return;
+    const { place } = mark;
     // Not at the first one after a blow: whatever it has upset in the engine has some steps to show.
-    const isSteady = mark.strikes > 0 && last?.strikes === mark.strikes;
+    const isSteady = last?.strikes === mark.strikes;
     const road = isSteady ? [this.#undisturbed, this.#killed].find((one) => one?.marks.has(place)) : null;
     const same = road?.marks.get(place);
     if (road == null || same === undefined || !this.#hasSamePast(road, same)) return;
@@ -77,6 +67,28 @@ export class Crossroads {
     }
     this.#joined = { world, road, mark: same };
     world.leave();
+  }
+
+  /** To be called after commits of the undisturbed history. */
+  pass(world: World): void {
+    if (world.isNextSection()) this.#pass(world);
+  }
+
+  #pass(world: World): Mark | null {
+    const place = world.place();
+    if (place === null) return null;
+    const mark: Mark = {
+      place,
+      now: world.clock.now(),
+      starts: world.starts.length,
+      ends: world.ends.length,
+      requests: this.#book?.length ?? 0,
+      strikes: world.strikes.length,
+      points: world.points,
+      commits: world.commits,
+    };
+    this.#marksOf(world).push(mark);
+    return mark;
   }
 
   /** Remembers a history that others may lead back to. */

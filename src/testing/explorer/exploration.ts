@@ -45,7 +45,7 @@ export async function exploreAll(explored: Explored, options: ExplorationOptions
   const hasEnded = stuck.length === 0 && scriptError === undefined && vain.length === 0;
   // Whoever keeps something between runs shows it the second time.
   const again = async () => {
-    const fault = variation.learn((await explorer.record()).outcome);
+    const fault = variation.learn(await explorer.repeat());
     explorer.isReplayingAll = variation.hasSteps;
     if (fault !== null && !findings.has(fault.kind)) findings.withoutCrash([fault]);
   };

@@ -82,12 +82,18 @@ export class Explorer {
       const moment = !isForkable || last?.state === state ? (last?.moment ?? null) : world.moment();
       if (last !== undefined && isSync) points[points.length - 1] = { ...last, endState: state };
       points.push({ n, kind, label: label(), state, moment, effects: book?.save() ?? (() => []) });
+      if (kind === "after-commit") this.#crossroads?.pass(world);
       return null;
     };
-    const outcome = await this.#play(this.#joining(note));
-    this.#undisturbed ??= outcome.ending.world;
+    const outcome = await this.#play(note);
+    this.#undisturbed = outcome.ending.world;
     this.#crossroads?.remember(outcome);
     return { outcome, points };
+  }
+
+  /** The undisturbed history once more, which may come out otherwise. */
+  repeat(): Promise<Outcome> {
+    return this.#play(() => null);
   }
 
   /** Those that are to be played: a history may come to several of them (CR4). */

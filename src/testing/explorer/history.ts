@@ -11,13 +11,11 @@ import { isTerminal } from "../../core/transition.ts";
 import type { Workflow } from "../../core/workflow.ts";
 import { handleOf, type TestEngine } from "../test-engine.ts";
 import type { MortalEngine } from "./mortal-engine.ts";
-import { LEASE_STEP_MS, VirtualTime } from "./virtual-time.ts";
+import { LEASE_MS, VirtualTime } from "./virtual-time.ts";
 import type { Struck, World } from "./world.ts";
 
 /** The id of the run in every history: whatever is derived from it is the same in all of them. */
 export const RUN_ID = "crash-everywhere";
-/** More leases than that nobody needs to find out that a worker is gone. */
-const MAX_LEASE_STEPS = 40;
 /** How often a person has something tried again that throws, so that nobody can tell what it did. */
 const MOST_THROWS = 3;
 
@@ -50,7 +48,6 @@ export class History {
   readonly #recovered: Set<Struck>;
   #isStuck = false;
   #scriptError: unknown;
-  #leaseSteps = 0;
 
   constructor(world: World, scene: Scene) {
     this.#world = world;
@@ -88,7 +85,7 @@ export class History {
       if (this.#world.isEndless) throw this.#endless();
       if (this.#struck !== undefined) await this.#recover(this.#struck);
       else if (this.#thawFenced()) continue;
-      else if (this.#isWaitingForTakeOver()) this.#world.leaseClock.advance(LEASE_STEP_MS);
+      else if (await this.#fenceFrozen()) continue;
       else if ((await this.#time.serve()) || (await this.#decide())) continue;
       else if (!this.#time.hasWaiters && (await this.#isOver())) return this.#ending();
       else if (!this.#time.move()) {
@@ -124,9 +121,8 @@ export class History {
     if (strike.mode === "lost-answer") return;
     const workers = strike.engine?.workers ?? [];
     if (strike.mode === "kill" && workers.length > 0) await this.#world.store.fence({ workers });
-    // Most of its lease is over before its successor comes, which waits for the rest. Whoever else is alive keeps its own.
-    if (strike.mode === "take-over") this.#world.leaseClock.advance(2 * LEASE_STEP_MS);
-    this.#leaseSteps = 0;
+    // Its lease is over before its successor comes.
+    if (strike.mode === "take-over") this.#world.leaseClock.advance(LEASE_MS + 1);
     this.#begin();
   }
 
@@ -141,9 +137,12 @@ export class History {
     return fenced.length > 0;
   }
 
-  #isWaitingForTakeOver(): boolean {
-    if (!this.#world.engines.some(({ state }) => state === "frozen")) return false;
-    return this.#leaseSteps++ < MAX_LEASE_STEPS;
+  /** Somebody who has watched it for long enough (P25) fences it, while its successor stands ready. Returns whether there was one. */
+  async #fenceFrozen(): Promise<boolean> {
+    const frozen = this.#world.engines.filter(({ state }) => state === "frozen");
+    if (frozen.length === 0) return false;
+    await this.#world.store.fence({ workers: frozen.flatMap(({ workers }) => workers), ifExpired: true });
+    return frozen.every((engine) => this.#isFenced(engine));
   }
 
   // The client

@@ -152,11 +152,9 @@ export class MortalEngine {
   #ownStore(store: Store): Store {
     const call =
       <A extends readonly unknown[], R>(method: (...args: A) => Promise<R>) =>
-      async (...args: A): Promise<R> => {
-        if (this.#state !== "alive") await this.#revived();
-        const answer = await method(...args);
-        if (this.#state !== "alive") await this.#revived();
-        return answer;
+      (...args: A): Promise<R> => {
+        const asked = this.#state === "alive" ? method(...args) : this.#revived().then(() => method(...args));
+        return asked.then((answer) => this.#answer(answer));
       };
     const { pulse: _, backup: __, ...methods } = store;
     return {

@@ -65,6 +65,7 @@ export function faultsOf(outcome: Outcome): Fault[] {
       kind: "orphan" as const,
       message: `Nothing would ever wake run ${run}: ${why}. Please report this: it is a fault of the engine.`,
     })),
+    ...world.reports.map((message) => ({ kind: "orphan" as const, message })),
     ...(ending.scriptError === undefined ? [] : [scriptFault(ending.scriptError)]),
     ...lateCalls(world),
     ...requests.filter(({ isAfterCancel, did, where }) => isAfterCancel && did && where === "body").map(afterCancel),
@@ -375,20 +376,17 @@ function repeatWords(step: string, world: World, hasKey = false): string {
 
 /** Bodies that started again though no failure of theirs asked for it: the last start of each. */
 export function repeatsIn({ starts }: World): (BodyStart & { readonly times: number })[] {
-  const [first] = starts;
-  if (starts.every(({ engine }) => engine === first?.engine)) return [];
-  const seen = new Map<string, { body: BodyStart; times: number; isRepeated: boolean }>();
+  const last = new Map<string, BodyStart>();
+  const repeated = new Set<string>();
   for (const body of starts) {
-    const known = seen.get(body.key);
-    if (known === undefined) {
-      seen.set(body.key, { body, times: 1, isRepeated: false });
-      continue;
-    }
-    known.times++;
-    known.isRepeated ||= known.body.engine !== body.engine;
-    known.body = body;
+    const known = last.get(body.key);
+    if (known !== undefined && known.engine !== body.engine) repeated.add(body.key);
+    last.set(body.key, body);
   }
-  return [...seen.values()].filter(({ isRepeated }) => isRepeated).map(({ body, times }) => ({ ...body, times }));
+  if (repeated.size === 0) return [];
+  const times = new Map<string, number>();
+  for (const { key } of starts) if (repeated.has(key)) times.set(key, (times.get(key) ?? 0) + 1);
+  return [...times].map(([key, count]) => ({ ...(last.get(key) as BodyStart), times: count }));
 }
 
 /** A step whose recovery is "fail" was interrupted: then the run may end otherwise, that is what was asked for. */

@@ -95,7 +95,8 @@ export class World {
   readonly hazards: Map<string, Hazard> = new Map();
   /** Functions that began in an engine that no longer owned their run. */
   readonly stale: BodyStart[] = [];
-  readonly errors: string[] = [];
+  /** What engines have said that only a fault of theirs can lead to. */
+  readonly reports: string[] = [];
   readonly #setup: WorldSetup;
   readonly #tables: Tables;
   /** What engines see of the store: values as they are kept. */
@@ -168,13 +169,18 @@ export class World {
     this.#commits = commits;
   }
 
-  /** Where its runs are: equal in worlds that have the same before them. `null`: nobody looks now, or something is in flight. */
-  place(): string | null {
+  /** Whether enough has happened since this was last so. */
+  isNextSection(): boolean {
     let entries = 0;
     for (const { journal } of this.#tables.runs.values()) entries += journal.length;
     const section = Math.floor(entries / SECTION);
-    if (section === this.#section) return null;
+    if (section === this.#section) return false;
     this.#section = section;
+    return true;
+  }
+
+  /** Where its runs are: equal in worlds that have the same before them. `null`: something is in flight. */
+  place(): string | null {
     if (this.#inFlight.size > 0 || this.engines.some(({ state }) => state === "frozen")) return null;
     const runs = [...this.#tables.runs.values()].map(({ row, journal, inbox, waits }) => {
       const { id, state, cancel } = row;
@@ -279,8 +285,10 @@ export class World {
   }
 
   #log(): Log {
-    const keep = (message: string) => void this.errors.push(message);
-    return { debug: () => {}, info: () => {}, warn: () => {}, error: keep };
+    const error: Log["error"] = (message, fields) => {
+      if (fields?.["event"] === "run.orphaned") this.reports.push(message);
+    };
+    return { debug: () => {}, info: () => {}, warn: () => {}, error };
   }
 }
 
