@@ -207,8 +207,37 @@ export const turnMutants = [
     changes: [
       {
         file: "src/core/notes.ts",
-        from: "if (this.#replay.cursor.peek() !== null || this.#pass.isClosed) return false;",
+        from: "if (this.#isPast(id) || this.#pass.isClosed) return false;",
         to: "if (this.#pass.isClosed) return false;",
+      },
+    ],
+    killers: [{ file: "test/behaviour/context.test.ts", title: "P9" }],
+  },
+  {
+    rule: "P9",
+    name: "patched says no and then yes in one turn",
+    changes: [
+      {
+        file: "src/core/cursor.ts",
+        from: "if (this.peek() === null) return this.#past?.has(patch) ?? false;",
+        to: "if (this.peek() === null) return false;",
+      },
+    ],
+    killers: [{ file: "test/behaviour/context.test.ts", title: "P9" }],
+  },
+  {
+    rule: "P9",
+    name: "patched says no for good where it has said no once",
+    changes: [
+      {
+        file: "src/core/cursor.ts",
+        from: "    this.#window = null;\n    this.#past = null;\n",
+        to: "    this.#window = null;\n",
+      },
+      {
+        file: "src/core/notes.ts",
+        from: "return !this.#pass.hasProgressed && this.#replay.cursor.isPast(id);",
+        to: "return this.#replay.cursor.isPast(id);",
       },
     ],
     killers: [{ file: "test/behaviour/context.test.ts", title: "P9" }],

@@ -12,6 +12,7 @@ export class Cursor {
   #next = 0;
   #windowFrom = 0;
   #window: { readonly notes: Map<string, Entry[]>; readonly isLast: boolean } | null = null;
+  #past: Set<string> | null = null;
 
   constructor(entries: readonly Entry[], reader: { mark(entry: Entry): void }) {
     this.#entries = entries;
@@ -45,6 +46,7 @@ export class Cursor {
   openWindow(): void {
     this.#windowFrom = this.#next;
     this.#window = null;
+    this.#past = null;
   }
 
   /** The next recorded note of this type in the current turn, if the body made one here before; with an id, the one of that id. */
@@ -52,6 +54,17 @@ export class Cursor {
     const notes = this.#currentWindow().notes.get(type);
     const index = id === null ? 0 : (notes?.findIndex((note) => note.key === id) ?? -1);
     return index < 0 ? undefined : notes?.splice(index, 1)[0];
+  }
+
+  /**
+   * Whether something is recorded behind the place of this patch, or was behind an earlier one of its id in this turn: a marker of the later
+   * one would be the earlier one's in replay.
+   */
+  isPast(patch: string): boolean {
+    if (this.peek() === null) return this.#past?.has(patch) ?? false;
+    this.#past ??= new Set();
+    this.#past.add(patch);
+    return true;
   }
 
   /** Only the last recorded turn may be incomplete. */

@@ -77,9 +77,13 @@ export class Notes {
   /** True where new code is reached for the first time, false where older code has gone past. */
   patched(id: string): boolean {
     if (this.#isRecorded("patched", id)) return true;
-    if (this.#replay.cursor.peek() !== null || this.#pass.isClosed) return false;
+    if (this.#isPast(id) || this.#pass.isClosed) return false;
     this.#append("patched", id, null);
     return true;
+  }
+
+  #isPast(id: string): boolean {
+    return !this.#pass.hasProgressed && this.#replay.cursor.isPast(id);
   }
 
   /** Ignored is what belongs to a turn before the last recorded one and is not in it: new code would repeat it on every pass. */

@@ -392,6 +392,32 @@ describe.each(STORES)("what a run says of itself on %s", (store) => {
     },
   );
 
+  it("P9 I5 patched says no for the rest of a turn in which it has said no, and yes again in later ones", async () => {
+    const world = await openWorld(store);
+    const make = (isNew: boolean) =>
+      workflow({ name: "patching", version: isNew ? "1.0.1" : "1.0.0" }, async (ctx: Context) => {
+        const isPatched = () => isNew && ctx.patched("better");
+        const first = isPatched();
+        const waited = ctx.waitFor(first ? "new" : "old");
+        // Nothing is recorded behind this place.
+        const second = isPatched();
+        await waited;
+        const third = isPatched();
+        await ctx.waitFor("go");
+        return [first, second, third];
+      });
+    await (await world.open([make(false)])).start(make(false), undefined, { id: "r" });
+    await world.settle();
+    await world.restart([make(true)]);
+    await world.settle();
+    await (await world.restart([make(true)])).signal("r", "old");
+    await world.settle();
+    const pawl = await world.restart([make(true)]);
+    await pawl.signal("r", "go");
+    expect(await pawl.get("r").result()).toEqual([false, false, true]);
+    expect((await world.journal("r")).filter((line) => line === "patched better")).toHaveLength(1);
+  });
+
   it("P35 keeps where the journal ends whenever the row is written: with cost, progress and another version", async () => {
     const world = await openWorld(store);
     const costly = (version: string) =>
