@@ -318,7 +318,13 @@ describe.skipIf(path === null)("the dashboard", () => {
     const reason = page.locator("dialog").getByLabel("Reason").and(page.locator(":focus"));
     await cancel.press("Enter");
     await reason.waitFor();
+    await page.locator("dialog").evaluate((dialog) => dialog.setAttribute("data-seen", ""));
+    // The button is used as soon as it has the focus again.
+    await cancel.evaluate((button) => button.addEventListener("focus", () => button.click(), { once: true }));
     await page.keyboard.press("Escape");
+    await page.locator("dialog[data-seen]").waitFor({ state: "detached" });
+    await reason.waitFor();
+    await page.locator("dialog").getByRole("button", { name: "Close" }).press("Enter");
     await cancel.and(page.locator(":focus")).waitFor();
     await page.keyboard.press("Enter");
     await reason.waitFor();

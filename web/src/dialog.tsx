@@ -1,6 +1,6 @@
 // Dialogs: the browser's own, which keeps the focus inside and closes by Escape.
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { messageOf } from "./api.ts";
 
 export function Dialog({
@@ -13,15 +13,23 @@ export function Dialog({
   readonly children: ComponentChildren;
 }): JSX.Element {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
-    const before = document.activeElement;
-    dialog.current?.showModal();
-    return () => {
-      if (before instanceof HTMLElement) before.focus();
-    };
+  // Not an effect after the next frame: keys that come before that are the dialog's, too.
+  useLayoutEffect(() => {
+    const shown = dialog.current;
+    shown?.showModal();
+    // Gives the focus back: only what is no longer behind a dialog can have it.
+    return () => shown?.close();
   }, []);
+  // The browser would give the focus back first and say so later, and a key that opens the dialog again would come in between.
+  const cancel = (event: Event) => {
+    event.preventDefault();
+    onClose();
+  };
+  const close = (event: Event) => {
+    if ((event.currentTarget as HTMLElement).isConnected) onClose();
+  };
   return (
-    <dialog ref={dialog} aria-label={title} onClose={onClose}>
+    <dialog ref={dialog} aria-label={title} onCancel={cancel} onClose={close}>
       <h2>{title}</h2>
       {children}
     </dialog>
