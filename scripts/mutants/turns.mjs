@@ -219,11 +219,23 @@ export const turnMutants = [
     changes: [
       {
         file: "src/core/cursor.ts",
-        from: "if (this.peek() === null) return this.#past?.has(patch) ?? false;",
-        to: "if (this.peek() === null) return false;",
+        from: "if (this.#isAtEnd) return this.#past?.has(patch) ?? false;",
+        to: "if (this.#isAtEnd) return false;",
       },
     ],
     killers: [{ file: "test/behaviour/context.test.ts", title: "P9" }],
+  },
+  {
+    rule: "P9",
+    name: "patched says yes to a run of which older code has recorded only what it said behind it",
+    changes: [
+      {
+        file: "src/core/cursor.ts",
+        from: "return this.peek() === null && [...this.#currentWindow().notes.values()].every((left) => left.length === 0);",
+        to: "return this.peek() === null;",
+      },
+    ],
+    killers: [{ file: "test/determinism/replay-rules.test.ts", title: "P9" }],
   },
   {
     rule: "P9",

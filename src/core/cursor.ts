@@ -57,14 +57,18 @@ export class Cursor {
   }
 
   /**
-   * Whether something is recorded behind the place of this patch, or was behind an earlier one of its id in this turn: a marker of the later
-   * one would be the earlier one's in replay.
+   * Whether something is recorded behind the place of this patch, a note as well, or was behind an earlier one of its id in this turn: a
+   * marker of the later one would be the earlier one's in replay.
    */
   isPast(patch: string): boolean {
-    if (this.peek() === null) return this.#past?.has(patch) ?? false;
+    if (this.#isAtEnd) return this.#past?.has(patch) ?? false;
     this.#past ??= new Set();
     this.#past.add(patch);
     return true;
+  }
+
+  get #isAtEnd(): boolean {
+    return this.peek() === null && [...this.#currentWindow().notes.values()].every((left) => left.length === 0);
   }
 
   /** Only the last recorded turn may be incomplete. */

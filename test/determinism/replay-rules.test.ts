@@ -29,6 +29,33 @@ describe("P9: what a body says after a foreign await is recorded once, wherever 
   });
 });
 
+describe("P9: newer code that asks for a patch goes the way that older code has said something on, wherever the journal was cut", () => {
+  const make = (say: (ctx: Context, isPatched: boolean) => unknown) => (isNew: boolean) => async (ctx: Context) => {
+    await say(ctx, isNew && ctx.patched("p"));
+    await ctx.step("a", () => 1);
+    return ctx.get("k");
+  };
+
+  it.each([
+    ["another value", make((ctx, isPatched) => ctx.set("k", isPatched ? "new" : "old"))],
+    ["another key", make((ctx, isPatched) => (isPatched ? ctx.set("other", 1) : ctx.set("k", 1)))],
+    [
+      "a step before it",
+      make(async (ctx, isPatched) => {
+        if (isPatched) await ctx.step("check", () => 1);
+        ctx.set("k", 1);
+      }),
+    ],
+  ])("%s", async (_, handlerOf) => {
+    const old = await runProgram(NOTHING, { seed: 1, handler: handlerOf(false) });
+    for (let length = 1; length < old.journal.length; length++) {
+      const resumed = await resume(old, old.journal.slice(0, length), 1, { handler: handlerOf(true) });
+      expect(resumed.entries.filter(({ type }) => type === "state.patched")).toHaveLength(1);
+      expect(resumed.entries.at(-1)).toMatchObject({ type: "run.succeeded", payload: resumed.state["k"] });
+    }
+  });
+});
+
 describe("B63, P3: a recorded outcome that nothing waits for is no history", () => {
   beforeEach(() => withoutColdStart("its journals are altered on purpose"));
 
