@@ -9,6 +9,9 @@ const { setImmediate: startImmediate, performance } = globalThis;
 
 /** How long something of the process's own may take before time moves on all the same: a socket that stays open must not stop it. */
 const PATIENCE_MS = 2000;
+/** What comes to its end by itself may be late on a busy machine: time that moves on takes it for hung, and it acts in a later history. */
+const ENDING_PATIENCE_MS = 30_000;
+const ENDING: ReadonlySet<string> = new Set(["FSReqCallback", "FSReqPromise", "ProcessWrap"]);
 
 /** Goes once round the event loop: all microtasks and everything that was queued before have run. */
 export function nextRound(): Promise<void> {
@@ -42,13 +45,14 @@ export class Stillness {
 
   /** To be asked from a fresh round: whether the process waits for nothing that it did not wait for in the beginning. */
   isStill(): boolean {
-    if (!this.#isBusy()) {
+    const patienceMs = this.#patienceMs();
+    if (patienceMs === 0) {
       this.#busySince = null;
       return true;
     }
     const now = performance.now();
     this.#busySince ??= now;
-    if (now - this.#busySince < PATIENCE_MS) return false;
+    if (now - this.#busySince < patienceMs) return false;
     this.#busySince = null;
     // It is not waited for again: there are thousands of moments, and what has outlasted this one outlasts them all.
     this.#usual = resources();
@@ -56,17 +60,19 @@ export class Stillness {
     return true;
   }
 
-  #isBusy(): boolean {
+  /** 0: nothing is waited for. */
+  #patienceMs(): number {
     const current = resources();
-    let isBusy = hasPendingTimers();
+    let patienceMs = hasPendingTimers() ? PATIENCE_MS : 0;
     for (const [kind, count] of current) {
-      if (count > (this.#usual.get(kind) ?? 0)) isBusy = true;
+      if (count <= (this.#usual.get(kind) ?? 0)) continue;
+      patienceMs = Math.max(patienceMs, ENDING.has(kind) ? ENDING_PATIENCE_MS : PATIENCE_MS);
     }
     for (const [kind, count] of this.#usual) {
       const left = current.get(kind) ?? 0;
       if (left < count) this.#usual.set(kind, left);
     }
-    return isBusy;
+    return patienceMs;
   }
 }
 

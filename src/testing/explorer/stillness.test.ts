@@ -1,0 +1,29 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { expect, it, vi } from "vitest";
+import { nextRound, Stillness } from "./stillness.ts";
+
+it("a socket that stays open is waited for a moment, a process of its own for much longer", async () => {
+  let now = 0;
+  const clock = vi.spyOn(performance, "now").mockImplementation(() => now);
+  const stillness = new Stillness();
+  const isStillAt = async (time: number) => {
+    now = time;
+    await nextRound();
+    return stillness.isStill();
+  };
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  expect([await isStillAt(1), await isStillAt(1900), await isStillAt(2100)]).toEqual([false, false, true]);
+
+  // It ends with its input.
+  const child = spawn("cat", { stdio: ["pipe", "ignore", "ignore"] });
+  expect([await isStillAt(3000), await isStillAt(10_000), await isStillAt(30_000)]).toEqual([false, false, false]);
+  child.stdin.end();
+  await once(child, "close");
+  while (!(await isStillAt(31_000)));
+  clock.mockRestore();
+  server.close();
+  await once(server, "close");
+});
