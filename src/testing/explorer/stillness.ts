@@ -11,7 +11,7 @@ const { setImmediate: startImmediate, performance } = globalThis;
 const PATIENCE_MS = 2000;
 /** What comes to its end by itself may be late on a busy machine: time that moves on takes it for hung, and it acts in a later history. */
 const ENDING_PATIENCE_MS = 30_000;
-const ENDING: ReadonlySet<string> = new Set(["FSReqCallback", "FSReqPromise", "ProcessWrap"]);
+const ENDING: readonly string[] = ["FSReqCallback", "FSReqPromise", "ProcessWrap"];
 
 /** Goes once round the event loop: all microtasks and everything that was queued before have run. */
 export function nextRound(): Promise<void> {
@@ -37,6 +37,7 @@ export class Stillness {
   /** What the process waits for anyway: the test runner's own timers and pipes. */
   #usual: Map<string, number>;
   #busySince: number | null = null;
+  readonly #ending: Set<string> = new Set(ENDING);
 
   constructor() {
     this.#usual = resources();
@@ -57,6 +58,8 @@ export class Stillness {
     // It is not waited for again: there are thousands of moments, and what has outlasted this one outlasts them all.
     this.#usual = resources();
     forgetTimers();
+    // Nor so patiently: where one goes on for ever, each history may leave another one.
+    if (patienceMs === ENDING_PATIENCE_MS) this.#ending.clear();
     return true;
   }
 
@@ -66,7 +69,7 @@ export class Stillness {
     let patienceMs = hasPendingTimers() ? PATIENCE_MS : 0;
     for (const [kind, count] of current) {
       if (count <= (this.#usual.get(kind) ?? 0)) continue;
-      patienceMs = Math.max(patienceMs, ENDING.has(kind) ? ENDING_PATIENCE_MS : PATIENCE_MS);
+      patienceMs = Math.max(patienceMs, this.#ending.has(kind) ? ENDING_PATIENCE_MS : PATIENCE_MS);
     }
     for (const [kind, count] of this.#usual) {
       const left = current.get(kind) ?? 0;
