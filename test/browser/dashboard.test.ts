@@ -339,6 +339,35 @@ describe.skipIf(path === null)("the dashboard", () => {
     await pawl.close();
   });
 
+  it("X-31 an answer that comes after its dialog was closed leaves the next one open, and a refusal is said all the same", async () => {
+    const pawl = await Pawl.open(dev.store, { workflows: [posting], handleSignals: false });
+    const run = await pawl.start(posting, "lighthouses");
+    const seen = await dev.open(browser, `/runs/${run.id}`);
+    const { page } = seen;
+    const dialog = page.locator("dialog");
+    await page.locator(".run-title .status", { hasText: "Waiting" }).waitFor();
+    const held: ((answer: { readonly status: number; readonly body: string }) => Promise<void>)[] = [];
+    await page.route("**/signal", (route) => void held.push((answer) => route.fulfill(answer)));
+    for (const { status, body, news } of [
+      { status: 200, body: "{}", news: 'Signal "review" is delivered.' },
+      { status: 409, body: '{"error":{"code":"run_ended","message":"It had ended."}}', news: "It had ended." },
+    ]) {
+      await page.getByRole("button", { name: "Signal…" }).press("Enter");
+      const asked = page.waitForRequest("**/signal");
+      await dialog.getByRole("button", { name: "Send" }).press("Enter");
+      await asked;
+      await page.keyboard.press("Escape");
+      await page.getByRole("button", { name: "Cancel…" }).press("Enter");
+      await dialog.getByLabel("Reason").fill("typed meanwhile");
+      await held.pop()?.({ status, body });
+      await page.locator(".toast", { hasText: news }).waitFor();
+      expect(await dialog.getByLabel("Reason").inputValue()).toBe("typed meanwhile");
+      await page.keyboard.press("Escape");
+    }
+    await seen.close({ expected: /409 \(Conflict\)/ });
+    await pawl.close();
+  });
+
   it("X-31 an address that is no text leads to no page, and one with a time says so", async () => {
     const seen = await dev.open(browser, "/workers");
     const { page } = seen;

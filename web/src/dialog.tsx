@@ -2,6 +2,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { messageOf } from "./api.ts";
+import { sayFailure } from "./toast.tsx";
 
 export function Dialog({
   title,
@@ -52,14 +53,18 @@ export function ActionDialog(props: ActionDialogProps): JSX.Element {
   const { title, verb, isDangerous = false, isReady = true, children, act, onClose } = props;
   const [error, setError] = useState<string | null>(null);
   const [isBusy, setBusy] = useState(false);
+  // It may be closed before the answer comes, and another one be open in its place by then: that one is not closed for it.
+  const isOpen = useRef(true);
+  useLayoutEffect(() => () => void (isOpen.current = false), []);
   const submit = async (event: Event) => {
     event.preventDefault();
     setBusy(true);
     setError(null);
     try {
       await act();
-      onClose();
+      if (isOpen.current) onClose();
     } catch (thrown) {
+      if (!isOpen.current) return sayFailure(thrown);
       setError(messageOf(thrown));
       setBusy(false);
     }
