@@ -6,16 +6,17 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
 import { Pawl, sqliteStore } from "pawl";
 import { agent, callTools, prompt, say, scriptedModel, section, tool } from "pawl/agent";
+import { readOptions } from "../scripts/read-options.mjs";
 
 const RESUME_GOAL_MS = 1000;
 /** How much more the last quarter of the rounds may take than the first: numbers get longer, nothing else does. */
 const GROWTH_GOAL = 1.05;
 
-const { values } = parseArgs({
-  options: { rounds: { type: "string", default: "1000" }, resume: { type: "string" } },
+const values = readOptions(import.meta.url, {
+  rounds: { type: "string", default: "1000" },
+  resume: { type: "string" },
 });
 const rounds = Number(values.rounds);
 

@@ -4,11 +4,11 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
 import { Pawl, workflow } from "../dist/index.js";
+import { readOptions } from "../scripts/read-options.mjs";
 
 const MAIN = fileURLToPath(new URL("../dist/cli/main.js", import.meta.url));
-const { values } = parseArgs({ options: { runs: { type: "string", default: "1000" } } });
+const values = readOptions(import.meta.url, { runs: { type: "string", default: "1000" } });
 const count = Number(values.runs);
 const folder = mkdtempSync(join(tmpdir(), "pawl-bench-check-"));
 

@@ -1,6 +1,6 @@
 // Measures Pawl beside the bare limit of the same machine. `--quick`: small counts, to see that it works; `--only name`: one scenario.
 // A full run also writes its section of bench/RESULTS.md.
-import { parseArgs } from "node:util";
+import { readOptions } from "../scripts/read-options.mjs";
 import { runChild } from "./child.mjs";
 import { results, table } from "./report.mjs";
 import { writeSection } from "./results.mjs";
@@ -8,7 +8,7 @@ import { SCENARIOS } from "./scenarios.mjs";
 
 const CHILD = new URL("./children/scenario.mjs", import.meta.url);
 
-const { values } = parseArgs({ options: { quick: { type: "boolean", default: false }, only: { type: "string" } } });
+const values = readOptions(import.meta.url, { quick: { type: "boolean", default: false }, only: { type: "string" } });
 const names = values.only === undefined ? Object.keys(SCENARIOS) : [values.only];
 const unknown = names.find((name) => SCENARIOS[name] === undefined);
 if (unknown !== undefined) {

@@ -9,17 +9,15 @@
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { Pawl, postgresStore, sqliteStore } from "pawl";
 import { openPostgres } from "../scripts/postgres-server.mjs";
+import { readOptions } from "../scripts/read-options.mjs";
 
-const { values } = parseArgs({
-  options: {
-    runs: { type: "string", default: "1000000" },
-    store: { type: "string", default: "sqlite,postgres" },
-    limit: { type: "string", default: "1000" },
-    keep: { type: "string" },
-  },
+const values = readOptions(import.meta.url, {
+  runs: { type: "string", default: "1000000" },
+  store: { type: "string", default: "sqlite,postgres" },
+  limit: { type: "string", default: "1000" },
+  keep: { type: "string" },
 });
 const [runs, limitMs] = [Number(values.runs), Number(values.limit)];
 

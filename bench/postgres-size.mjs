@@ -5,17 +5,16 @@
 // Two kinds of runs, with 1 step and with 11, give what a run takes and what a step adds: bytes of tables and indexes, rows,
 // and bytes of the write-ahead log. Then so many idle workers stand by, and the transactions that they cause are counted.
 // Sizes hardly depend on how busy the machine is, nor does what is counted.
-import { parseArgs } from "node:util";
+
 import { Pawl, postgresStore, workflow } from "pawl";
 import { openPostgres } from "../scripts/postgres-server.mjs";
+import { readOptions } from "../scripts/read-options.mjs";
 
-const { values } = parseArgs({
-  options: {
-    runs: { type: "string", default: "2000" },
-    value: { type: "string", default: "100" },
-    workers: { type: "string", default: "4" },
-    seconds: { type: "string", default: "30" },
-  },
+const values = readOptions(import.meta.url, {
+  runs: { type: "string", default: "2000" },
+  value: { type: "string", default: "100" },
+  workers: { type: "string", default: "4" },
+  seconds: { type: "string", default: "30" },
 });
 const [runs, valueBytes, workers, seconds] = ["runs", "value", "workers", "seconds"].map((name) =>
   Number(values[name]),

@@ -13,24 +13,22 @@
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { postgresStore } from "../dist/index.js";
 import { FleetTrial } from "./chaos/fleet-trial.mjs";
 import { Judge } from "./chaos/judge.mjs";
 import { close, say, tell, whole } from "./chaos/report.mjs";
 import { openPostgres } from "./postgres-server.mjs";
+import { readOptions } from "./read-options.mjs";
 
-const { values } = parseArgs({
-  options: {
-    runs: { type: "string", default: "20000" },
-    workers: { type: "string", default: "8" },
-    kills: { type: "string", default: "60" },
-    freezes: { type: "string", default: "8" },
-    crashes: { type: "string", default: "10" },
-    seed: { type: "string", default: String(Math.floor(Math.random() * 1e9)) },
-    keep: { type: "boolean", default: false },
-    json: { type: "boolean", default: false },
-  },
+const values = readOptions(import.meta.url, {
+  runs: { type: "string", default: "20000" },
+  workers: { type: "string", default: "8" },
+  kills: { type: "string", default: "60" },
+  freezes: { type: "string", default: "8" },
+  crashes: { type: "string", default: "10" },
+  seed: { type: "string", default: String(Math.floor(Math.random() * 1e9)) },
+  keep: { type: "boolean", default: false },
+  json: { type: "boolean", default: false },
 });
 
 const CONNECTIONS = 300;

@@ -12,24 +12,22 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { parseArgs } from "node:util";
 import { sqliteStore } from "../dist/index.js";
 import { FILES, Judge } from "./chaos/judge.mjs";
 import { say, tell } from "./chaos/report.mjs";
 import { Trial } from "./chaos/trial.mjs";
+import { readOptions } from "./read-options.mjs";
 
-const { values } = parseArgs({
-  options: {
-    minutes: { type: "string" },
-    seconds: { type: "string" },
-    seed: { type: "string" },
-    workers: { type: "string", default: "4" },
-    rate: { type: "string", default: "6" },
-    other: { type: "string" },
-    judge: { type: "string" },
-    keep: { type: "boolean", default: false },
-    json: { type: "boolean", default: false },
-  },
+const values = readOptions(import.meta.url, {
+  minutes: { type: "string" },
+  seconds: { type: "string" },
+  seed: { type: "string" },
+  workers: { type: "string", default: "4" },
+  rate: { type: "string", default: "6" },
+  other: { type: "string" },
+  judge: { type: "string" },
+  keep: { type: "boolean", default: false },
+  json: { type: "boolean", default: false },
 });
 
 function positive(name, text) {

@@ -13,20 +13,18 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
 import { seededRandom } from "../dist/base/random.js";
 import { fileStore } from "../dist/index.js";
+import { readOptions } from "./read-options.mjs";
 
 const RUN = "document";
 /** About as long as a write of megabytes takes. */
 const MOST_MS = 30;
-const { values: options } = parseArgs({
-  options: {
-    kills: { type: "string", default: "200" },
-    megabytes: { type: "string", default: "5" },
-    seed: { type: "string", default: String(Date.now() % 1_000_000) },
-    writer: { type: "string" },
-  },
+const options = readOptions(import.meta.url, {
+  kills: { type: "string", default: "200" },
+  megabytes: { type: "string", default: "5" },
+  seed: { type: "string", default: String(Date.now() % 1_000_000) },
+  writer: { type: "string" },
 });
 
 if (options.writer === undefined) await killWriters();

@@ -13,7 +13,6 @@
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import pg from "pg";
 import { postgresStore } from "../dist/index.js";
 import { FleetTrial, LEASE_MS } from "./chaos/fleet-trial.mjs";
@@ -25,22 +24,21 @@ import { close, say, tell, whole } from "./chaos/report.mjs";
 import { RULES, rulesAfterLoss } from "./chaos/rules.mjs";
 import { openPgBouncer } from "./pgbouncer.mjs";
 import { openPair } from "./postgres-pair.mjs";
+import { readOptions } from "./read-options.mjs";
 
-const { values } = parseArgs({
-  options: {
-    mode: { type: "string", default: "both" },
-    runs: { type: "string", default: "4000" },
-    workers: { type: "string", default: "4" },
-    kills: { type: "string", default: "8" },
-    freezes: { type: "string", default: "2" },
-    failovers: { type: "string", default: "4" },
-    lag: { type: "string", default: "300" },
-    pooler: { type: "boolean", default: false },
-    "without-identity": { type: "boolean", default: false },
-    seed: { type: "string", default: String(Math.floor(Math.random() * 1e9)) },
-    keep: { type: "boolean", default: false },
-    json: { type: "boolean", default: false },
-  },
+const values = readOptions(import.meta.url, {
+  mode: { type: "string", default: "both" },
+  runs: { type: "string", default: "4000" },
+  workers: { type: "string", default: "4" },
+  kills: { type: "string", default: "8" },
+  freezes: { type: "string", default: "2" },
+  failovers: { type: "string", default: "4" },
+  lag: { type: "string", default: "300" },
+  pooler: { type: "boolean", default: false },
+  "without-identity": { type: "boolean", default: false },
+  seed: { type: "string", default: String(Math.floor(Math.random() * 1e9)) },
+  keep: { type: "boolean", default: false },
+  json: { type: "boolean", default: false },
 });
 
 const MODES = values.mode === "both" ? ["synchronous", "asynchronous"] : [values.mode];

@@ -17,10 +17,10 @@ import { createRequire } from "node:module";
 import { availableParallelism, loadavg, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
 import pg from "pg";
 import { mutants } from "./mutants/all.mjs";
 import { openPostgres } from "./postgres-server.mjs";
+import { readOptions } from "./read-options.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const COPIED = [
@@ -43,14 +43,12 @@ const require = createRequire(import.meta.url);
 const TSC = join(dirname(require.resolve("typescript/package.json")), "bin", "tsc");
 const VITEST = join(dirname(require.resolve("vitest/package.json")), "vitest.mjs");
 
-const { values: options } = parseArgs({
-  options: {
-    only: { type: "string", multiple: true, default: [] },
-    part: { type: "string", default: "1/1" },
-    jobs: { type: "string", default: "1" },
-    check: { type: "boolean", default: false },
-    "no-baseline": { type: "boolean", default: false },
-  },
+const options = readOptions(import.meta.url, {
+  only: { type: "string", multiple: true, default: [] },
+  part: { type: "string", default: "1/1" },
+  jobs: { type: "string", default: "1" },
+  check: { type: "boolean", default: false },
+  "no-baseline": { type: "boolean", default: false },
 });
 
 const [part, parts] = options.part.split("/").map(Number);

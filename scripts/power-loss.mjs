@@ -15,27 +15,25 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync,
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
 import { seededRandom } from "../dist/base/random.js";
 import { Disk, MODELS } from "./power-loss/disk.mjs";
 import { recover } from "./power-loss/recover.mjs";
 import { readTrace, TRACED } from "./power-loss/trace.mjs";
 import { plan } from "./power-loss/work.mjs";
+import { readOptions } from "./read-options.mjs";
 
 const WORKER = fileURLToPath(new URL("./power-loss/worker.mjs", import.meta.url));
 const LARGEST_WRITE = 1 << 20;
 
-const { values: options } = parseArgs({
-  options: {
-    cuts: { type: "string", default: "300" },
-    rounds: { type: "string", default: "8" },
-    seed: { type: "string", default: String(Date.now() % 1_000_000) },
-    durability: { type: "string", multiple: true, default: ["power", "process"] },
-    "lying-disk": { type: "boolean", default: false },
-    "cold-start": { type: "boolean", default: false },
-    write: { type: "boolean", default: false },
-    json: { type: "boolean", default: false },
-  },
+const options = readOptions(import.meta.url, {
+  cuts: { type: "string", default: "300" },
+  rounds: { type: "string", default: "8" },
+  seed: { type: "string", default: String(Date.now() % 1_000_000) },
+  durability: { type: "string", multiple: true, default: ["power", "process"] },
+  "lying-disk": { type: "boolean", default: false },
+  "cold-start": { type: "boolean", default: false },
+  write: { type: "boolean", default: false },
+  json: { type: "boolean", default: false },
 });
 const isReport = options.write || options.json;
 const say = (text) => (isReport ? process.stderr : process.stdout).write(`${text}\n`);

@@ -1,33 +1,39 @@
 // Simulates many seeds and says what was found.
 //
-//   npm run simulate -- --seeds 100000 [--from 1] [--seconds 60] [--jobs 2] [--twice] [--first]
-//   npm run simulate -- --seed 17 [--shrink] [--save name] [--trace 200]
+//   npm run simulate -- --seeds 100000    so many; without it 1,000, or as many as the time allows
+//     --from 1          the first of them
+//     --seconds 60      for that long at the most
+//     --jobs 2          processes
+//     --twice           each one twice: both traces must be equal
+//     --first           a process ends with the first violation that it finds
+//   npm run simulate -- --seed 17           one, and everything that can be said about it
+//     --shrink          what fails is made small; --save NAME also writes it into test/simulation/book
+//     --trace 200       so many of its last events
 import { fork } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
 import { describeScenario, drawScenario, SITUATIONS, shrinkScenario, simulate } from "../dist/testing/index.js";
+import { readOptions } from "./read-options.mjs";
 
 // Simulated stores refuse a lot, and nobody looks at where.
 Error.stackTraceLimit = 0;
 
-const { values } = parseArgs({
-  options: {
-    seeds: { type: "string", default: "1000" },
-    from: { type: "string", default: "1" },
-    seconds: { type: "string" },
-    jobs: { type: "string", default: String(Math.min(2, availableParallelism())) },
-    seed: { type: "string" },
-    twice: { type: "boolean", default: false },
-    shrink: { type: "boolean", default: false },
-    save: { type: "string" },
-    trace: { type: "string", default: "60" },
-    share: { type: "string" },
-    // A process ends with the first violation that it finds.
-    first: { type: "boolean", default: false },
-  },
+const values = readOptions(import.meta.url, {
+  seeds: { type: "string" },
+  from: { type: "string", default: "1" },
+  seconds: { type: "string" },
+  jobs: { type: "string", default: String(Math.min(2, availableParallelism())) },
+  seed: { type: "string" },
+  twice: { type: "boolean", default: false },
+  shrink: { type: "boolean", default: false },
+  save: { type: "string" },
+  trace: { type: "string", default: "60" },
+  share: { type: "string" },
+  first: { type: "boolean", default: false },
 });
+
+for (const name of ["seeds", "from", "seconds", "jobs", "seed", "trace"]) if (values[name] !== undefined) whole(name);
 
 if (values.seed !== undefined) await one(whole("seed"));
 else if (values.share !== undefined) await share(values.share);
@@ -72,7 +78,7 @@ async function save(name, { scenario, violation }) {
 async function share(text) {
   const [index, jobs] = text.split("/").map(Number);
   const until = performance.now() + (values.seconds === undefined ? Number.POSITIVE_INFINITY : whole("seconds") * 1000);
-  const end = whole("from") + whole("seeds");
+  const end = whole("from") + seedCount();
   for (let seed = whole("from") + index; seed < end && performance.now() < until; seed += jobs) {
     const report = await simulate(drawScenario(seed));
     const isSame = !values.twice || (await compare(report));
@@ -83,6 +89,11 @@ async function share(text) {
     if (values.first && (violation !== null || !isSame)) break;
   }
   process.disconnect();
+}
+
+function seedCount() {
+  if (values.seeds !== undefined) return whole("seeds");
+  return values.seconds === undefined ? 1000 : Number.POSITIVE_INFINITY;
 }
 
 async function all() {

@@ -10,12 +10,13 @@ import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
 import { Pawl, workflow } from "../dist/index.js";
 import { newCredential } from "../dist/server/index.js";
+import { readOptions } from "./read-options.mjs";
 
-const { values } = parseArgs({
-  options: { clients: { type: "string", default: "200" }, minutes: { type: "string", default: "10" } },
+const values = readOptions(import.meta.url, {
+  clients: { type: "string", default: "200" },
+  minutes: { type: "string", default: "10" },
 });
 const clients = Number(values.clients);
 const minutes = Number(values.minutes);

@@ -1,5 +1,6 @@
 // The repository checks itself: what reviewers would otherwise have to look for, as tests over its own files.
 
+import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, extname, join, posix, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -9,6 +10,7 @@ const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const THIS_FILE = "test/tidy.test.ts";
 const NOT_OURS = new Set([".git", ".cache", ".pawl", "node_modules", "dist", "coverage"]);
 const CODE = new Set([".ts", ".tsx", ".mts", ".js", ".mjs", ".cjs"]);
+const SIMULATE = join(ROOT, "scripts", "simulate.mjs");
 const SYSTEM_CLOCK = "src/base/clock.ts";
 const MAX_LINES = 500;
 
@@ -127,6 +129,18 @@ it("S3-5 the examples have no recovery code: no try, no flags, no table of their
   expect(examples.length).toBeGreaterThanOrEqual(3);
   const recovery = /\b(try|catch|finally)\b|resume|restart|checkpoint|already|\bcreate table\b/i;
   expect(linesMatching(examples, recovery)).toEqual([]);
+});
+
+it("scripts tell their options: by the comment at their top, whoever asks for help or mistypes one", () => {
+  const READER = "scripts/read-options.mjs";
+  const others = code.filter(({ path, text }) => /^(scripts|bench)\//.test(path) && text.includes("parseArgs("));
+  expect(others.map(({ path }) => path)).toEqual([READER]);
+  const asked = spawnSync(process.execPath, [SIMULATE, "--help"], { encoding: "utf8" });
+  expect(asked).toMatchObject({ status: 0, stdout: expect.stringContaining("--seeds 100000") });
+  const mistyped = spawnSync(process.execPath, [SIMULATE, "--sedes", "3"], { encoding: "utf8" });
+  expect(mistyped).toMatchObject({ status: 2, stderr: expect.stringMatching(/'--sedes'.*--seeds 100000/s) });
+  const notANumber = spawnSync(process.execPath, [SIMULATE, "--seeds", "3x"], { encoding: "utf8" });
+  expect(notANumber).toMatchObject({ status: 2, stderr: "--seeds is 3x. Give a whole number.\n" });
 });
 
 it("nothing is left to do in the code", () => {

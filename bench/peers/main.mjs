@@ -3,8 +3,8 @@
 // by default. A full run writes its section of bench/RESULTS.md, and bench/peers.svg.
 import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
-import { parseArgs } from "node:util";
 import { openPostgres } from "../../scripts/postgres-server.mjs";
+import { readOptions } from "../../scripts/read-options.mjs";
 import { writeSection } from "../results.mjs";
 import { DATA } from "./driver.mjs";
 import { benchNode, install, versionOf } from "./install.mjs";
@@ -22,13 +22,11 @@ const SCHEDULE = [
   { measure: rates, rounds: 3, row: "rate-1" },
 ];
 
-const { values } = parseArgs({
-  options: {
-    quick: { type: "boolean", default: false },
-    only: { type: "string" },
-    with: { type: "string" },
-    measure: { type: "string" },
-  },
+const values = readOptions(import.meta.url, {
+  quick: { type: "boolean", default: false },
+  only: { type: "string" },
+  with: { type: "string" },
+  measure: { type: "string" },
 });
 const started = performance.now();
 const samples = new Map();

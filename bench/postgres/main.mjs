@@ -1,7 +1,8 @@
 // Measures Pawl on PostgreSQL: `npm run bench:pg`. `--quick`: small counts, to see that it works; `--only name`: one scenario.
 // How it compares with others is measured by bench/peers. A full run writes its section of bench/RESULTS.md.
-import { parseArgs } from "node:util";
+
 import { openPostgres } from "../../scripts/postgres-server.mjs";
+import { readOptions } from "../../scripts/read-options.mjs";
 import { DATA } from "../peers/driver.mjs";
 import { table } from "../report.mjs";
 import { writeSection } from "../results.mjs";
@@ -12,7 +13,7 @@ import { sleepers } from "./sleepers.mjs";
 
 const SCENARIOS = { processes, "long-run": longRun, sleepers };
 
-const { values } = parseArgs({ options: { quick: { type: "boolean", default: false }, only: { type: "string" } } });
+const values = readOptions(import.meta.url, { quick: { type: "boolean", default: false }, only: { type: "string" } });
 const names = values.only === undefined ? Object.keys(SCENARIOS) : [values.only];
 const unknown = names.find((name) => SCENARIOS[name] === undefined);
 if (unknown !== undefined) {
