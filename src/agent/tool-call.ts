@@ -8,13 +8,14 @@ import { encode } from "../base/codec.ts";
 import { messageOf, readProperty } from "../base/errors.ts";
 import { readableJson, storable } from "../base/storable.ts";
 import type { StepInfo } from "../core/context.ts";
+import { infoWith } from "../core/info-with.ts";
 import type { ToolCall } from "./calls.ts";
 import { digestOf } from "./digest.ts";
 import { checkedInput } from "./json-schema.ts";
 import type { CallVerdict, ModelPart, ModelReply } from "./model.ts";
 import type { Session } from "./session.ts";
 import type { SessionEvent } from "./session-event.ts";
-import type { Tool, ToolInfo, ToolRecord, ToolResult } from "./tool.ts";
+import type { Tool, ToolRecord, ToolResult } from "./tool.ts";
 
 /** The tools that a model is shown, by name, and those it may not use although others have them. */
 export interface Toolset {
@@ -129,7 +130,7 @@ export async function performed(
     session.dispatch(event);
     events.push(event);
   };
-  const given: unknown = await tool.run(args, toolInfo(info, id, session, dispatch));
+  const given: unknown = await tool.run(args, infoWith(info, { callId: id, session, dispatch }));
   return recordOf(tool, given, session, events);
 }
 
@@ -201,25 +202,4 @@ export function applyRecord(session: Session, tool: Pick<Tool, "output">, record
   for (const event of record.events) session.dispatch(event);
   if (record.success && tool.output !== undefined && record.value !== undefined)
     session.dispatch(tool.output.added(record.value));
-}
-
-function toolInfo(info: StepInfo, callId: string, session: Session, dispatch: ToolInfo["dispatch"]): ToolInfo {
-  const { key, attempt, heartbeat, spent, save, saved, emit, secret } = info;
-  return {
-    key,
-    attempt,
-    heartbeat,
-    spent,
-    save,
-    saved,
-    emit,
-    secret,
-    callId,
-    session,
-    dispatch,
-    // Made on demand, as for every step.
-    get signal() {
-      return info.signal;
-    },
-  };
 }

@@ -3,6 +3,7 @@
 import { PawlError } from "../base/errors.ts";
 import { StepCall, type StepPolicy } from "./call.ts";
 import type { StepInfo } from "./context.ts";
+import { infoWith } from "./info-with.ts";
 import type { EffectPlanned, EffectUnknown, Entry, StepFailed, StepStarted } from "./journal.ts";
 import { mayHaveHappened } from "./retry.ts";
 
@@ -129,8 +130,8 @@ export class UndoableCall extends StepCall {
     this.#underWay = null;
     if (underWay !== null && underWay.size > 0) await patience(Promise.allSettled(underWay));
     const undoes = this.idempotencyKey;
-    const found = this.done ?? (await this.lookFor({ ...undoInfo(info, undoes), key: undoes }));
-    if (found !== null) await this.undo?.(found.value, undoInfo(info, undoes));
+    const found = this.done ?? (await this.lookFor(infoWith(info, { key: undoes, undoes })));
+    if (found !== null) await this.undo?.(found.value, infoWith(info, { undoes }));
     return null;
   }
 
@@ -138,27 +139,6 @@ export class UndoableCall extends StepCall {
   protected async lookFor(_info: StepInfo): Promise<{ readonly value: unknown } | null> {
     return { value: undefined };
   }
-}
-
-function undoInfo(info: StepInfo, undoes: string): UndoInfo {
-  const { key, attempt, heartbeat, spent, save, emit, secret } = info;
-  return {
-    key,
-    attempt,
-    heartbeat,
-    spent,
-    save,
-    emit,
-    secret,
-    undoes,
-    // Made on demand, as for every step.
-    get signal() {
-      return info.signal;
-    },
-    get saved() {
-      return info.saved;
-    },
-  };
 }
 
 export interface EffectPlan {

@@ -5,6 +5,7 @@ import { hasCode } from "../base/errors.ts";
 import type { ApproveOptions } from "../core/approval.ts";
 import type { Context, StepInfo, StepOptions } from "../core/context.ts";
 import type { EffectOptions, EffectSpec } from "../core/effect.ts";
+import { infoWith } from "../core/info-with.ts";
 import {
   isOutputFile,
   MANUAL,
@@ -257,29 +258,17 @@ function guarded(spec: Spec, check: () => void): Spec {
     ...(detect !== undefined && { detect: (info: StepInfo) => detect.call(spec, stable(info)) }),
     ...(undo !== undefined && {
       undo: (value: unknown, info: UndoInfo) =>
-        undo.call(spec, value, { ...stable(info), undoes: firstKey(info.undoes) }),
+        undo.call(spec, value, infoWith(stable(info), { undoes: firstKey(info.undoes) })),
     }),
   };
 }
 
 function stable(info: StepInfo): StepInfo {
-  const { attempt, heartbeat, spent, save, emit, secret } = info;
-  return {
-    key: firstKey(info.key),
-    attempt,
-    heartbeat,
-    spent,
-    save,
-    emit,
-    secret,
-    // Made on demand, as for every step.
-    get signal() {
-      return info.signal;
+  return infoWith(info, {
+    get key() {
+      return firstKey(info.key);
     },
-    get saved() {
-      return info.saved;
-    },
-  };
+  });
 }
 
 /** The key of a step that a person had tried again is that of its first time: what is outside must recognise it. */

@@ -13,6 +13,7 @@ import type { Context, StepInfo } from "../core/context.ts";
 import { decodePayload, encodePayload } from "../core/draft.ts";
 import type { EffectSpec } from "../core/effect.ts";
 import { ownCancel } from "../core/endings.ts";
+import { infoWith } from "../core/info-with.ts";
 import { MACHINE_KEY, type MachinePosition } from "../core/machine-position.ts";
 import type { MachinePlan, PlannedStep } from "./machine-plan.ts";
 import {
@@ -23,7 +24,7 @@ import {
   stateAfter,
   tooManyRejections,
 } from "./machine-rules.ts";
-import type { AgentInfo, AgentOutcome, Rejection, StepOf } from "./machine-step.ts";
+import type { AgentOutcome, Rejection, StepOf } from "./machine-step.ts";
 import type { Wait } from "./machine-transition.ts";
 import type { State, StepPatch } from "./patch.ts";
 
@@ -240,7 +241,7 @@ export class MachineRun {
     const rejected: Rejection[] = [];
     const state = this.#state;
     const work = async (info: StepInfo) => {
-      const outcome = await run.call(spec, copyOf(state), agentInfo(info, [...rejected]));
+      const outcome = await run.call(spec, copyOf(state), infoWith(info, { rejected: [...rejected] }));
       if (outcome?.outcome === "error" && typeof outcome.reason === "string") throw later(outcome.reason, undefined);
       return outcome;
     };
@@ -391,27 +392,6 @@ function stopCode(reason: string): string {
 
 function later(reason: string, delay: number | string | undefined): RetryableError {
   return new RetryableError(reason, delay === undefined ? {} : { retryAfter: delay });
-}
-
-function agentInfo(info: StepInfo, rejected: readonly Rejection[]): AgentInfo {
-  const { key, attempt, heartbeat, spent, save, emit, secret } = info;
-  return {
-    key,
-    attempt,
-    heartbeat,
-    spent,
-    save,
-    emit,
-    secret,
-    rejected,
-    // Made on demand, as for every step.
-    get signal() {
-      return info.signal;
-    },
-    get saved() {
-      return info.saved;
-    },
-  };
 }
 
 /** The key that the next use of a name has. */

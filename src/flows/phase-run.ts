@@ -10,6 +10,7 @@ import { decode } from "../base/codec.ts";
 import { hasCode, messageWithCause, PawlError, readProperty } from "../base/errors.ts";
 import { adoptedPhases, hasBegun } from "../core/adopted-phases.ts";
 import type { Context, StepInfo } from "../core/context.ts";
+import { infoWith } from "../core/info-with.ts";
 import {
   ADVANCE_SIGNAL,
   ADVANCE_TAG,
@@ -267,30 +268,18 @@ export class PhaseRun {
   }
 
   #work(info: StepInfo): PhaseWork<unknown, object> {
-    const { attempt, heartbeat, spent, save, emit, secret } = info;
     const outputs = this.#outputs;
-    return {
+    return infoWith(info, {
       input: this.#input,
       outputs: outputs.forStep(),
       run: this.#ctx.run,
-      key: firstKey(info.key),
-      attempt,
-      heartbeat,
-      spent,
-      save,
-      emit,
-      secret,
+      get key() {
+        return firstKey(info.key);
+      },
       get files() {
         return outputs.files();
       },
-      // Made on demand, as for every step.
-      get signal() {
-        return info.signal;
-      },
-      get saved() {
-        return info.saved;
-      },
-    };
+    });
   }
 }
 

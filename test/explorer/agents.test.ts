@@ -97,4 +97,19 @@ describe("an agent, crashed at every point", () => {
     expect(report.outcome).toContain("Both notes are written.");
     expect(outside.effects.map(({ details }) => (details as { text: string }).text)).toEqual(["one", "two"]);
   });
+
+  it("S4-16 is told which of its tools leave their key unused", async () => {
+    const input = z.object({});
+    const look = (name: string, run: (given: object, info: { readonly key: string }) => string) =>
+      tool({ name, description: `Does ${name}.`, class: "read", input, run });
+    const reader = agent({
+      name: "reader",
+      model: scriptedModel([callTools({ loose: {} }, { keyed: {} }), say("Read.")]),
+      tools: [look("loose", () => "read"), look("keyed", (_given, { key }) => `read ${key.slice(0, 0)}`)],
+      prompt: (request: string) => task.bind({ request }),
+    });
+    const { repeats } = await crashEverywhere(reader, "read", { modes: ["kill"] });
+    const used = new Map(repeats.map(({ step, usedKey }) => [step, usedKey]));
+    expect([used.get("tool.loose.call_1_1"), used.get("tool.keyed.call_1_2")]).toEqual([false, true]);
+  });
 });

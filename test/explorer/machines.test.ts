@@ -94,3 +94,25 @@ it("I6 S2-36 S2-45 S2-48 a machine that undoes one action, or cancels itself, do
   expect(cancelled.outcome).toMatch(/^cancelled/);
   expect(released()).toEqual(["release b", "release a"]);
 });
+
+it("S4-16 an agent of a machine that leaves its key unused is told from one that reads it", async () => {
+  const made = machine({ name: "keys", state: () => ({}) }, ({ agent, step }) => ({
+    start: "loose",
+    steps: {
+      loose: agent({
+        next: ["keyed"],
+        run: () => ({ outcome: "result", value: "said" }),
+        decide: () => ({ transition: "continue", next: "keyed" }),
+      }),
+      keyed: agent({
+        next: ["end"],
+        run: (_state, { key }) => ({ outcome: "result", value: key.slice(0, 0) }),
+        decide: () => ({ transition: "continue", next: "end" }),
+      }),
+      end: step({ can: ["complete"], run: () => ({ transition: "complete", output: "done" }) }),
+    },
+  }));
+  const { repeats } = await crashEverywhere(made, undefined, { modes: ["kill"] });
+  const used = new Map(repeats.map(({ step, usedKey }) => [step, usedKey]));
+  expect([used.get("loose"), used.get("keyed")]).toEqual([false, true]);
+});

@@ -109,3 +109,15 @@ async function openWork(run: Run): Promise<DocumentWait | null> {
 async function isOver(run: Run): Promise<boolean> {
   return (await run.status()).endedAt !== null;
 }
+
+it("S4-16 a phase's function that leaves its key unused is told from one that reads it", async () => {
+  const made = phases<null, { loose: string; keyed: string }>({ name: "keys" }, [
+    { name: "loose", run: () => "loose" },
+    { name: "keyed", run: ({ key }) => key.slice(0, 0) },
+  ]);
+  const { repeats } = await crashEverywhere(made, null, { modes: ["kill"] });
+  expect(repeats.map(({ step, usedKey }) => [step, usedKey])).toEqual([
+    ["loose", false],
+    ["keyed", true],
+  ]);
+});
