@@ -2,7 +2,17 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { expect, it, vi } from "vitest";
-import { nextRound, Stillness } from "./stillness.ts";
+import { nextRound, roundsUntil, Stillness } from "./stillness.ts";
+
+it("what takes longer is waited for with the processor left to it", async () => {
+  const pauses = vi.spyOn(Atomics, "wait");
+  const stillness = new Stillness();
+  const child = spawn(process.execPath, ["-e", ""], { stdio: "ignore" });
+  await roundsUntil(() => stillness.isStill());
+  expect(child.exitCode).toBe(0);
+  expect(pauses.mock.calls.length).toBeGreaterThan(5);
+  pauses.mockRestore();
+});
 
 it("a socket that stays open is waited for a moment, a process of its own for much longer, until one has outlasted that", async () => {
   let now = 0;

@@ -13,6 +13,16 @@ const PATIENCE_MS = 2000;
 const ENDING_PATIENCE_MS = 30_000;
 const ENDING: readonly string[] = ["FSReqCallback", "FSReqPromise", "ProcessWrap"];
 
+/** What takes longer than this is not waited for by going round and round: a child process needs the processor, too. */
+const BRIEF_MS = 2;
+const PAUSE_MS = 0.5;
+const nobody = new Int32Array(new SharedArrayBuffer(4));
+
+/** Stands still. A timer would be one more thing that the process waits for. */
+function pause(): void {
+  Atomics.wait(nobody, 0, 0, PAUSE_MS);
+}
+
 /** Goes once round the event loop: all microtasks and everything that was queued before have run. */
 export function nextRound(): Promise<void> {
   return new Promise((resolve) => startImmediate(resolve));
@@ -53,7 +63,11 @@ export class Stillness {
     }
     const now = performance.now();
     this.#busySince ??= now;
-    if (now - this.#busySince < patienceMs) return false;
+    const busyMs = now - this.#busySince;
+    if (busyMs < patienceMs) {
+      if (busyMs > BRIEF_MS) pause();
+      return false;
+    }
     this.#busySince = null;
     // It is not waited for again: there are thousands of moments, and what has outlasted this one outlasts them all.
     this.#usual = resources();
