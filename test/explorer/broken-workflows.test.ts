@@ -93,6 +93,22 @@ it("I6 catches a double charge in the test's own fakes, by what they have seen",
   expect(report.repeats).toEqual([expect.objectContaining({ step: "charge", input: [500], times: 2, usedKey: false })]);
 });
 
+it("I6 catches what a body does outside of any step, right before its end, in the test's own fakes", async () => {
+  let mails = 0;
+  const greeting = workflow("greeting", async () => {
+    mails++;
+    return "sent";
+  });
+  const report = await crashEverywhere(greeting, undefined, {
+    fresh: () => {
+      mails = 0;
+    },
+    observe: () => mails,
+  });
+  expect(kindsOf(report)).toEqual(["effects"]);
+  expect(report.failures[0]?.message).toMatch(/has seen 2 instead of 1\. No step ran twice: .* the body makes outside/);
+});
+
 it("I5 catches state that outlives a run, and names the step after which it shows", async () => {
   let total = 0;
   const sum = workflow("sum", async (ctx: Context) => {
