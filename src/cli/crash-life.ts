@@ -1,11 +1,14 @@
-// One life of a crash test, in a process of its own: run until the end, or until the point at which it kills itself.
+// One life of a crash test, in a process of its own: run until the end, or until the point at which it kills itself. Or, after a life that
+// has come to its end, replay what it has recorded.
 // It tells what happens on its fourth file descriptor, synchronously, one JSON object a line: what was said before the kill arrives.
 import { writeSync } from "node:fs";
 import { decode, encode } from "../base/codec.ts";
 import { hasCode } from "../base/errors.ts";
+import { exportRun } from "../client/export.ts";
 import { Pawl } from "../client/pawl.ts";
 import type { Run } from "../client/run.ts";
 import { type Entry, isStepSuccess, type StepFailed } from "../core/journal.ts";
+import type { Workflow } from "../core/workflow.ts";
 import { sqliteStore } from "../stores/sqlite/sqlite-store.ts";
 import type { CrashPoint } from "../testing/explorer/crash-point.ts";
 import { type Ending, History, RUN_ID } from "../testing/explorer/history.ts";
@@ -14,6 +17,7 @@ import { openSteps } from "../testing/explorer/step-outcomes.ts";
 import { Stillness } from "../testing/explorer/stillness.ts";
 import { type BodyEnd, World, type WorldSetup } from "../testing/explorer/world.ts";
 import type { Effect } from "../testing/recorder.ts";
+import { type ReplayResult, replay } from "../testing/replay.ts";
 import { type CrashTestChoice, chooseTests, type NamedCrashTest } from "./crash-tests.ts";
 import { loadModule } from "./load.ts";
 import { blockNetwork } from "./network.ts";
@@ -27,6 +31,8 @@ export interface LifeTask {
   readonly store: string;
   /** The point at which to die; `null`: none. */
   readonly killAt: number | null;
+  /** Nothing is run: the code is to follow the journals that are there. */
+  readonly isReplay: boolean;
   /** When its time begins: for a life after another one, where that one's ended. */
   readonly now: number;
   readonly isFirst: boolean;
@@ -43,7 +49,13 @@ export interface EndedStep {
 }
 
 /** What a life tells. */
-export type LifeNews = { readonly point: CrashPoint; readonly now: number; readonly ended?: EndedStep } | LifeStory;
+export type LifeNews =
+  | { readonly point: CrashPoint; readonly now: number; readonly ended?: EndedStep }
+  | { readonly departure: Departure }
+  | LifeStory;
+
+/** Where the code does not follow its own journal. */
+export type Departure = Pick<ReplayResult, "message" | "line">;
 
 export interface LifeStory {
   readonly end: LifeEnd;
@@ -73,6 +85,7 @@ async function live(task: LifeTask): Promise<void> {
   if (!task.allowNet) blockNetwork();
   const chosen = chooseTests(await loadModule(task.choice.file), task.choice);
   const test = chosen[task.index] as NamedCrashTest;
+  if (task.isReplay) return replayAll(task, test);
   if (task.isFirst) await test.fresh?.();
   const workflow = test.workflow as never;
   const world = new World({
@@ -89,6 +102,20 @@ async function live(task: LifeTask): Promise<void> {
   await world.store.open();
   const history = new History(world, { workflow, input: test.input, script: test.script as never });
   tell(await storyOf(await (task.isFirst ? history.play() : history.resume()), test, task.isFirst));
+}
+
+/** Tells of every run that does not come to its recorded end here. */
+async function replayAll({ store: file }: LifeTask, test: NamedCrashTest): Promise<void> {
+  const pawl = await Pawl.open(sqliteStore(file));
+  const workflows = [test.workflow, ...(test.workflows ?? [])] as Workflow[];
+  for (const { id, ...row } of await pawl.store.runs({ limit: 1000 })) {
+    const code = workflows.find(({ name, version }) => name === row.workflow && version === row.version);
+    if (code === undefined) continue;
+    // A line that reads the clock is told as advice by the crashes of the first process.
+    const unguarded = { ...code, definition: { ...code.definition, guard: "off" as const } };
+    const { ok, message, line } = await replay(unguarded, await exportRun(pawl, id));
+    if (!ok) tell({ departure: { message, ...(line !== undefined && { line }) } });
+  }
 }
 
 /** Tells of every point, and dies at the one that it is given. */

@@ -3,7 +3,7 @@
 import { decode } from "../base/codec.ts";
 import type { CrashPoint } from "../testing/explorer/crash-point.ts";
 import { FOLDER_VARIABLE } from "../testing/outside-memory.ts";
-import type { LifeEffect, LifeEnd, LifeStory } from "./crash-life.ts";
+import type { Departure, LifeEffect, LifeEnd, LifeStory } from "./crash-life.ts";
 import { type Difference, differences } from "./difference.ts";
 import { shortJson } from "./printable.ts";
 
@@ -13,6 +13,7 @@ export interface Blame {
   /** What happened, and what to do about it. */
   readonly message: string;
   readonly step?: string;
+  readonly line?: string;
 }
 
 export const RECOVERED = "Recovered in a fresh process, the run";
@@ -98,6 +99,16 @@ export class Undisturbed {
       return this.#varying.size === 0 || lives.every(({ reached }) => reached.has(name));
     };
   }
+}
+
+/** A body that comes to something else in a process in which none of its steps has run. */
+export function departed({ message, line }: Departure): Blame {
+  const place = line === undefined ? "" : ` (${line})`;
+  return {
+    kind: "result",
+    message: `Replayed in a fresh process, from what an undisturbed run has recorded: ${message}${place} ${ADVICE}`,
+    ...(line !== undefined && { line }),
+  };
 }
 
 /** Where two ends differ. An error is compared by its text. */
