@@ -238,3 +238,38 @@ it("I5 tells of a replay that leaves the journal by what is recorded and called 
     /replayed from its journal, it was parked\. Entry 1 is step "load", but the body called step "greet" at /,
   );
 });
+
+it("I5 tells of a variable that steps fill that they had better return it", async () => {
+  const pages = workflow("pages", async (ctx: Context) => {
+    const texts: string[] = [];
+    await ctx.step("fetch", () => void texts.push("page 1"));
+    return texts;
+  });
+  const report = await crashEverywhere(pages, undefined);
+  expect(report.failures[0]?.message).toMatch(
+    /it succeeded with \[\]\. .* a variable that a step's function sets, return it/,
+  );
+});
+
+it("I6 P13 tells of an effect that is lost what may have lost it: a step that saves too early, or does not wait", async () => {
+  const outside = recorder();
+  const early = workflow("early", async (ctx: Context) =>
+    ctx.step("send", async ({ key, save, saved }) => {
+      if (saved === "sent") return;
+      await save("sent");
+      outside.record("send", {}, key);
+    }),
+  );
+  const report = await crashEverywhere(early, undefined, { recorder: outside });
+  expect(report.failures[0]).toMatchObject({ kind: "effects", step: "send" });
+  expect(report.failures[0]?.message).toMatch(/happened 0 times instead of 1\. .*waits for it, and saves nothing/);
+});
+
+it("I10 tells of a child that the test was not told of how to tell it", async () => {
+  const child = workflow("child", async () => 1);
+  const parent = workflow("parent", async (ctx: Context) => ctx.call(child));
+  const report = await crashEverywhere(parent, undefined);
+  expect(report.failures[0]?.message).toMatch(
+    /of "child" is accepted .* does not know "child", name it in `workflows`/,
+  );
+});
