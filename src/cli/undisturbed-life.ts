@@ -2,6 +2,7 @@
 // time, a new id, and what follows from them. That is not compared.
 import { decode } from "../base/codec.ts";
 import type { CrashPoint } from "../testing/explorer/crash-point.ts";
+import { WHY_TOO_FEW } from "../testing/explorer/verdict.ts";
 import { FOLDER_VARIABLE } from "../testing/outside-memory.ts";
 import type { Departure, LifeEffect, LifeEnd, LifeStory } from "./crash-life.ts";
 import { type Difference, differences } from "./difference.ts";
@@ -19,6 +20,8 @@ export interface Blame {
 export const RECOVERED = "Recovered in a fresh process, the run";
 
 const ADVICE = `A fresh process has none of the variables that this code had set before the crash. Return what is needed later from a step; if it is what a fake remembers, keep it in a file in the folder that ${FOLDER_VARIABLE} names, as recorder() does.`;
+
+const TOO_MANY = "Pass the step's key on, so that the other side recognises a request that it has seen.";
 
 export class Undisturbed {
   readonly points: readonly CrashPoint[];
@@ -77,11 +80,13 @@ export class Undisturbed {
     const isCutShort = story.isInterrupted || this.#story.isCancelled;
     return [...new Set([...usual, ...made].map(({ name }) => name))].flatMap((name): Blame[] => {
       const own = made.filter((one) => one.name === name);
-      const [expected, actual] = [usual.filter((one) => one.name === name).length, own.length];
+      const others = usual.filter((one) => one.name === name);
+      const [expected, actual] = [others.length, own.length];
       if (expected === actual || (isCutShort && actual <= Math.max(1, expected))) return [];
-      const step = own.at(-1)?.step ?? null;
+      const step = (own.at(-1) ?? others.at(-1))?.step ?? null;
       const maker = step === null ? "" : ` Step "${step}" makes it.`;
-      const message = `${RECOVERED} had other effects: "${name}" happened ${actual === 1 ? "1 time" : `${actual} times`}, undisturbed ${expected}.${maker} Pass the step's key on, so that the other side recognises a request that it has seen.`;
+      const next = actual > expected ? TOO_MANY : WHY_TOO_FEW;
+      const message = `${RECOVERED} had other effects: "${name}" happened ${actual === 1 ? "1 time" : `${actual} times`}, undisturbed ${expected}.${maker} ${next}`;
       return [{ kind: "effects", message, ...(step !== null && { step }) }];
     });
   }

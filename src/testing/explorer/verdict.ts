@@ -341,7 +341,7 @@ function tooMany(effects: readonly Effect[], happened: string, outcome: Outcome)
   return { kind: "effects", step: last.step, message: `${happened} ${why}` };
 }
 
-const WHY_TOO_FEW =
+export const WHY_TOO_FEW: string =
   "Make sure that its step waits for it, and saves nothing that says it is done before it is; that whether it is made does not depend " +
   "on a variable that another step sets; and that its key is not used for two different effects.";
 
