@@ -11,6 +11,7 @@ import { type Entry, isStepSuccess, type StepFailed } from "../core/journal.ts";
 import type { Workflow } from "../core/workflow.ts";
 import { sqliteStore } from "../stores/sqlite/sqlite-store.ts";
 import type { CrashPoint } from "../testing/explorer/crash-point.ts";
+import { byDetails } from "../testing/explorer/effect-counts.ts";
 import { type Ending, History, RUN_ID } from "../testing/explorer/history.ts";
 import type { BodyStart } from "../testing/explorer/mortal-engine.ts";
 import { openSteps } from "../testing/explorer/step-outcomes.ts";
@@ -71,7 +72,10 @@ export interface LifeStory {
   readonly isCancelled: boolean;
 }
 
-export type LifeEffect = Pick<Effect, "name" | "run" | "step">;
+export interface LifeEffect extends Pick<Effect, "name" | "run" | "step"> {
+  /** Name and details, in words: equal for effects that are the same. */
+  readonly what: string;
+}
 
 export type LifeEnd =
   | { readonly kind: "returned"; readonly value: string }
@@ -152,12 +156,18 @@ async function storyOf(ending: Ending, { recorder }: NamedCrashTest, isFirst: bo
   return {
     end: unfinished(ending, isFirst) ?? (await endOf(pawl.get(RUN_ID))),
     steps: own.flatMap(stepOutcome),
-    effects: (recorder?.effects ?? []).map(({ name, run, step }) => ({ name, run, step })),
+    effects: (recorder?.effects ?? []).map(lifeEffect),
     reached: journals.flatMap(({ id, entries }) => entries.map(({ key }) => `${id} ${key}`)),
     abandoned: journals.flatMap(({ id, entries }) => openSteps(entries, isOutcome).map((step) => `${id} ${step}`)),
     isInterrupted: journals.some(({ entries }) => entries.some(isInterruption)),
     isCancelled: own.at(-1)?.type === "run.cancelled",
   };
+}
+
+/** Details as the file of a recorder keeps them: part of them has come from there. */
+function lifeEffect({ details, ...effect }: Effect): LifeEffect {
+  const { name, run, step } = effect;
+  return { name, run, step, what: byDetails({ ...effect, details: decode(encode(details)) }) };
 }
 
 function isOutcome({ type, payload }: Entry): boolean {

@@ -2,7 +2,8 @@ import { expect, it } from "vitest";
 import type { LifeStory } from "./crash-life.ts";
 import { Undisturbed } from "./undisturbed-life.ts";
 
-const SENT = { name: "send", run: "run", step: "send" };
+const SENT = { name: "send", run: "run", step: "send", what: '"send" { to: "ann" }' };
+const ASTRAY = { ...SENT, what: '"send" { to: undefined }' };
 
 function story(effects: LifeStory["effects"]): LifeStory {
   const end = { kind: "returned", value: "1" } as const;
@@ -19,4 +20,15 @@ it("I6 an effect that a fresh process has not made is blamed on its step, and no
   expect(whole.judge(story([SENT, SENT]))[0]?.message).toMatch(
     /happened 2 times, undisturbed 1\. .* Pass the step's key on/,
   );
+});
+
+it("I6 an effect that a fresh process makes from something else is blamed, unless it varies by itself", () => {
+  const whole = new Undisturbed([], story([SENT]), []);
+  expect(whole.judge(story([SENT]))).toEqual([]);
+  const [astray] = whole.judge(story([ASTRAY]));
+  expect(astray).toMatchObject({ kind: "effects", step: "send" });
+  expect(astray?.message).toMatch(/made the effect "send" \{ to: undefined \}, undisturbed "send" \{ to: "ann" \}\./);
+  expect(new Undisturbed([], story([SENT]), ["now"]).judge(story([ASTRAY]))).toEqual([]);
+  whole.learn(story([ASTRAY]));
+  expect(whole.judge(story([{ ...SENT, what: '"send"' }]))).toEqual([]);
 });

@@ -29,6 +29,8 @@ export class Undisturbed {
   /** Steps that came to something else without any crash. */
   readonly #varying: Set<string>;
   readonly #unstable = new Set<string>();
+  /** Names of effects whose details did. */
+  readonly #unlike = new Set<string>();
 
   constructor(points: readonly CrashPoint[], story: LifeStory, varying: readonly string[]) {
     this.points = points;
@@ -45,6 +47,8 @@ export class Undisturbed {
   learn(other: LifeStory): void {
     for (const { path } of between(this.#story.end, other.end)) this.#unstable.add(path);
     for (const { key } of otherSteps(this.#story, other)) this.#varying.add(key);
+    const [own, theirs] = [this.#story.effects, other.effects];
+    for (const { name } of [...without(own, theirs), ...without(theirs, own)]) this.#unlike.add(name);
   }
 
   judge(story: LifeStory): Blame[] {
@@ -82,13 +86,24 @@ export class Undisturbed {
       const own = made.filter((one) => one.name === name);
       const others = usual.filter((one) => one.name === name);
       const [expected, actual] = [others.length, own.length];
-      if (expected === actual || (isCutShort && actual <= Math.max(1, expected))) return [];
+      if (isCutShort && actual <= Math.max(1, expected)) return [];
+      if (expected === actual) return this.#otherDetails(name, own, others);
       const step = (own.at(-1) ?? others.at(-1))?.step ?? null;
       const maker = step === null ? "" : ` Step "${step}" makes it.`;
       const next = actual > expected ? TOO_MANY : WHY_TOO_FEW;
       const message = `${RECOVERED} had other effects: "${name}" happened ${actual === 1 ? "1 time" : `${actual} times`}, undisturbed ${expected}.${maker} ${next}`;
       return [{ kind: "effects", message, ...(step !== null && { step }) }];
     });
+  }
+
+  /** As many as ever, but made from something else. Where steps vary, that may follow from them. */
+  #otherDetails(name: string, own: readonly LifeEffect[], usual: readonly LifeEffect[]): Blame[] {
+    const [other] = without(own, usual);
+    if (other === undefined || this.#varying.size > 0 || this.#unlike.has(name)) return [];
+    const { step, what } = other;
+    const maker = step === null ? "" : ` Step "${step}" makes it.`;
+    const message = `${RECOVERED} made the effect ${what}, undisturbed ${without(usual, own)[0]?.what}.${maker} ${ADVICE}`;
+    return [{ kind: "effects", message, ...(step !== null && { step }) }];
   }
 
   /** Steps that nobody waited for may have had their effect, or not; where steps vary, only steps that both lives have come to count. */
@@ -114,6 +129,16 @@ export function departed({ message, line }: Departure): Blame {
     message: `Replayed in a fresh process, from what an undisturbed run has recorded: ${message}${place} ${ADVICE}`,
     ...(line !== undefined && { line }),
   };
+}
+
+/** Those of the first list that the second one does not have as often. */
+function without(effects: readonly LifeEffect[], others: readonly LifeEffect[]): LifeEffect[] {
+  const left = others.map(({ what }) => what);
+  return effects.filter(({ what }) => {
+    const at = left.indexOf(what);
+    if (at >= 0) left.splice(at, 1);
+    return at < 0;
+  });
 }
 
 /** Where two ends differ. An error is compared by its text. */
