@@ -199,6 +199,20 @@ it("I6 catches an effect made from a variable that another step sets, and says w
   expect(report.failures.every(({ message }) => message === report.failures[0]?.message)).toBe(true);
 });
 
+it("S4-16 tells of a step that finds what another one has done twice which one that is", async () => {
+  let lines = 0;
+  const log = workflow("log", async (ctx: Context) => {
+    await ctx.step("append", () => void lines++);
+    return ctx.step("count", () => lines);
+  });
+  const fresh = () => {
+    lines = 0;
+  };
+  const report = await crashEverywhere(log, undefined, { fresh, modes: ["kill"] });
+  const [twice] = report.failures;
+  expect(twice?.message).toMatch(/Step "count" gave another result\. Step "append" ran 2 times and does not use its/);
+});
+
 it("S4-16 what follows from a step that gave another result is not blamed on the steps after it", async () => {
   const outside = recorder();
   let last = 0;

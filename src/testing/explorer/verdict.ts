@@ -194,13 +194,20 @@ function resultFaults(outcome: Outcome, undisturbed: Outcome, variation: Variati
     if (variation.hasSteps && step === null && end !== null) return [];
     const [hazard] = ending.world.hazards.values();
     const whose = run === RUN_ID ? "The run" : `Child run ${run}`;
-    const why =
-      step === null || hazard !== undefined
-        ? hazardWords(ending.world)
-        : `Step "${step}" gave another result when it ran again: have it find out what its first start has done, by its \`key\`.`;
+    const why = step === null || hazard !== undefined ? hazardWords(ending.world) : otherStepWords(run, step, ending);
     const message = `${whose} ${describeEnd(end)}; undisturbed it ${describeEnd(expected)}. ${why}`;
     return [{ kind: "result", ...(step === null ? {} : { step }), ...lineOf(hazard?.line ?? null), message }];
   });
+}
+
+/** A step that ran once may have found what another one has done twice. */
+function otherStepWords(run: string, step: string, { world }: Ending): string {
+  if (hasRunAgain(world, run, step))
+    return `Step "${step}" gave another result when it ran again: have it find out what its first start has done, by its \`key\`.`;
+  const repeated = repeatsIn(world);
+  const suspect = repeated.find(({ usedKey }) => !usedKey) ?? repeated[0];
+  const before = suspect === undefined ? hazardWords(world) : repeatWords(suspect.step, world);
+  return `Step "${step}" gave another result. ${before}`;
 }
 
 function hung(run: string): string {
