@@ -1,4 +1,5 @@
 // Workflows that are broken on purpose, each in one way. Each is caught, and the message names the line or the step.
+import { randomUUID } from "node:crypto";
 import { type Context, workflow } from "pawl";
 import { type CrashReport, crashEverywhere, recorder } from "pawl/testing";
 import { expect, it } from "vitest";
@@ -21,6 +22,19 @@ it("I5 catches a body that reads the clock, and names the line", async () => {
   expect(report.toString()).toMatch(
     /reads Date\.now\(\) at .*broken-workflows\.test\.ts:\d+:\d+\)? \(use ctx\.now\(\)\)/,
   );
+});
+
+it("I5 I6 catches a body that makes an id with node:crypto for two steps, and names the line", async () => {
+  const outside = recorder();
+  const linking = workflow("linking", async (ctx: Context) => {
+    const id = randomUUID();
+    await ctx.step("create", ({ key }) => outside.record("create", { id }, key));
+    await ctx.step("link", ({ key }) => outside.record("link", { id }, key));
+  });
+  const report = await crashEverywhere(linking, undefined, { recorder: outside });
+  expect(kindsOf(report)).toEqual(["effects"]);
+  expect(report.failures[0]?.message).toMatch(/reads crypto\.randomUUID\(\) at .*broken-workflows\.test\.ts:\d+/);
+  expect(randomUUID()).not.toBe(randomUUID());
 });
 
 it("I5 catches a body that takes a branch by chance, and names the line and the step", async () => {
