@@ -81,6 +81,21 @@ const STATE = `
   });
 `;
 
+/** What it ends with does not follow from its steps; and one of them is never the same, so no two results need be. */
+const STAMPED = `
+  import { workflow } from "pawl";
+
+  let token = "none";
+
+  export const sync = workflow("sync", async (ctx) => {
+    await ctx.step("log in", () => {
+      token = "t-1";
+    });
+    await ctx.step("stamp", () => process.hrtime().join());
+    return "with " + token;
+  });
+`;
+
 /** It tells of every process that has not been there from the beginning: wherever it was killed, it ends otherwise. */
 const LONG = `
   import { existsSync } from "node:fs";
@@ -195,6 +210,13 @@ describe("pawl test", () => {
     expect(stdout).toContain("none of the variables");
     expect(stdout).toMatch(/Killed at point 9, start of step "fetch"\. Look into it with --at 9\./);
     expect(stdout).toMatch(/ 1 failure\./);
+  });
+
+  it("S4-1 I5 a body that reads a module variable is caught by a fresh process, though a step varies", async () => {
+    const { code, stdout } = await crash(project({ "stamped.ts": STAMPED }), "stamped.ts", "--processes", "1");
+    expect({ code, stdout }).toEqual({ code: 1, stdout: expect.stringContaining("Replayed in a fresh process") });
+    expect(stdout).toMatch(/the journal has run\.succeeded "with t-1"; the code comes to run\.succeeded "with none"/);
+    expect(stdout).toMatch(/none of the variables/);
   });
 
   it("takes input from the command line, one point, and some modes; and no process where none is wanted", async () => {

@@ -159,12 +159,14 @@ it("Testing: the planted double charge and the lost variable are found, and the 
   const test = (...args: string[]) =>
     endOf(node(folder, ["node_modules/pawl/dist/cli/main.js", "test", "--crash-everywhere", ...args]));
   const [broken, fixed, state] = [
-    await test("checkout.ts", "--at", "6", "--no-processes"),
+    await test("checkout.ts", "--no-processes"),
     await test("fixed.ts", "--at", "6"),
     await test("state.ts", "--at", "8"),
   ];
   expect(broken.code).toBe(1);
   expect(broken.output).toMatch(/The effect "charge" \{ cents: 4200 \} happened 2 times instead of 1/);
+  const [where = "no place"] = /^ +\S.* at point \d+, .*--at \d+\.$/m.exec(broken.output) ?? [];
+  expect(read(guide)).toContain(`${where}\n`);
   expect(fixed).toMatchObject({ code: 0, output: expect.stringContaining("No failure.") });
   expect(state.code).toBe(1);
   expect(state.output).toContain('Step "fetch" recorded "fetched with none", undisturbed "fetched with t-1".');

@@ -1,19 +1,24 @@
-// One life of a crash test, in a process of its own: run until the end, or until the point at which it kills itself.
+// One life of a crash test, in a process of its own: run until the end, or until the point at which it kills itself. Or, after a life that
+// has come to its end, replay what it has recorded.
 // It tells what happens on its fourth file descriptor, synchronously, one JSON object a line: what was said before the kill arrives.
 import { writeSync } from "node:fs";
 import { decode, encode } from "../base/codec.ts";
 import { hasCode } from "../base/errors.ts";
+import { exportRun } from "../client/export.ts";
 import { Pawl } from "../client/pawl.ts";
 import type { Run } from "../client/run.ts";
 import { type Entry, isStepSuccess, type StepFailed } from "../core/journal.ts";
+import type { Workflow } from "../core/workflow.ts";
 import { sqliteStore } from "../stores/sqlite/sqlite-store.ts";
 import type { CrashPoint } from "../testing/explorer/crash-point.ts";
+import { byDetails } from "../testing/explorer/effect-counts.ts";
 import { type Ending, History, RUN_ID } from "../testing/explorer/history.ts";
 import type { BodyStart } from "../testing/explorer/mortal-engine.ts";
 import { openSteps } from "../testing/explorer/step-outcomes.ts";
 import { Stillness } from "../testing/explorer/stillness.ts";
 import { type BodyEnd, World, type WorldSetup } from "../testing/explorer/world.ts";
 import type { Effect } from "../testing/recorder.ts";
+import { type ReplayResult, replay } from "../testing/replay.ts";
 import { type CrashTestChoice, chooseTests, type NamedCrashTest } from "./crash-tests.ts";
 import { loadModule } from "./load.ts";
 import { blockNetwork } from "./network.ts";
@@ -27,6 +32,8 @@ export interface LifeTask {
   readonly store: string;
   /** The point at which to die; `null`: none. */
   readonly killAt: number | null;
+  /** Nothing is run: the code is to follow the journals that are there. */
+  readonly isReplay: boolean;
   /** When its time begins: for a life after another one, where that one's ended. */
   readonly now: number;
   readonly isFirst: boolean;
@@ -43,7 +50,13 @@ export interface EndedStep {
 }
 
 /** What a life tells. */
-export type LifeNews = { readonly point: CrashPoint; readonly now: number; readonly ended?: EndedStep } | LifeStory;
+export type LifeNews =
+  | { readonly point: CrashPoint; readonly now: number; readonly ended?: EndedStep }
+  | { readonly departure: Departure }
+  | LifeStory;
+
+/** Where the code does not follow its own journal. */
+export type Departure = Pick<ReplayResult, "message" | "line">;
 
 export interface LifeStory {
   readonly end: LifeEnd;
@@ -59,7 +72,10 @@ export interface LifeStory {
   readonly isCancelled: boolean;
 }
 
-export type LifeEffect = Pick<Effect, "name" | "run" | "step">;
+export interface LifeEffect extends Pick<Effect, "name" | "run" | "step"> {
+  /** Name and details, in words: equal for effects that are the same. */
+  readonly what: string;
+}
 
 export type LifeEnd =
   | { readonly kind: "returned"; readonly value: string }
@@ -73,6 +89,7 @@ async function live(task: LifeTask): Promise<void> {
   if (!task.allowNet) blockNetwork();
   const chosen = chooseTests(await loadModule(task.choice.file), task.choice);
   const test = chosen[task.index] as NamedCrashTest;
+  if (task.isReplay) return replayAll(task, test);
   if (task.isFirst) await test.fresh?.();
   const workflow = test.workflow as never;
   const world = new World({
@@ -89,6 +106,20 @@ async function live(task: LifeTask): Promise<void> {
   await world.store.open();
   const history = new History(world, { workflow, input: test.input, script: test.script as never });
   tell(await storyOf(await (task.isFirst ? history.play() : history.resume()), test, task.isFirst));
+}
+
+/** Tells of every run that does not come to its recorded end here. */
+async function replayAll({ store: file }: LifeTask, test: NamedCrashTest): Promise<void> {
+  const pawl = await Pawl.open(sqliteStore(file));
+  const workflows = [test.workflow, ...(test.workflows ?? [])] as Workflow[];
+  for (const { id, ...row } of await pawl.store.runs({ limit: 1000 })) {
+    const code = workflows.find(({ name, version }) => name === row.workflow && version === row.version);
+    if (code === undefined) continue;
+    // A line that reads the clock is told as advice by the crashes of the first process.
+    const unguarded = { ...code, definition: { ...code.definition, guard: "off" as const } };
+    const { ok, message, line } = await replay(unguarded, await exportRun(pawl, id));
+    if (!ok) tell({ departure: { message, ...(line !== undefined && { line }) } });
+  }
 }
 
 /** Tells of every point, and dies at the one that it is given. */
@@ -125,12 +156,18 @@ async function storyOf(ending: Ending, { recorder }: NamedCrashTest, isFirst: bo
   return {
     end: unfinished(ending, isFirst) ?? (await endOf(pawl.get(RUN_ID))),
     steps: own.flatMap(stepOutcome),
-    effects: (recorder?.effects ?? []).map(({ name, run, step }) => ({ name, run, step })),
+    effects: (recorder?.effects ?? []).map(lifeEffect),
     reached: journals.flatMap(({ id, entries }) => entries.map(({ key }) => `${id} ${key}`)),
     abandoned: journals.flatMap(({ id, entries }) => openSteps(entries, isOutcome).map((step) => `${id} ${step}`)),
     isInterrupted: journals.some(({ entries }) => entries.some(isInterruption)),
     isCancelled: own.at(-1)?.type === "run.cancelled",
   };
+}
+
+/** Details as the file of a recorder keeps them: part of them has come from there. */
+function lifeEffect({ details, ...effect }: Effect): LifeEffect {
+  const { name, run, step } = effect;
+  return { name, run, step, what: byDetails({ ...effect, details: decode(encode(details)) }) };
 }
 
 function isOutcome({ type, payload }: Entry): boolean {

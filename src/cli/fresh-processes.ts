@@ -1,7 +1,7 @@
 // Kill, and recover in a fresh process
 // A crash inside one process leaves its module variables behind, and code that relies on them passes. So every point is also tried with
 // real processes: one runs on a SQLite file and kills itself at the point, a new one finishes, and its end is compared with that of an
-// undisturbed life.
+// undisturbed life. Where steps vary there is little to compare: so a new process also replays the undisturbed life.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -13,16 +13,19 @@ import { PawlError } from "../base/errors.ts";
 import { seededRandom } from "../base/random.ts";
 import { ownFile } from "../stores/own-file.ts";
 import type { CrashPoint } from "../testing/explorer/crash-point.ts";
+import { NO_POINT } from "../testing/explorer/findings.ts";
 import { FOLDER_VARIABLE } from "../testing/outside-memory.ts";
-import type { EndedStep, LifeNews, LifeStory, LifeTask } from "./crash-life.ts";
+import type { Departure, EndedStep, LifeNews, LifeStory, LifeTask } from "./crash-life.ts";
 import { CACHE_VARIABLE } from "./ts-hook.ts";
-import { type Blame, RECOVERED, Undisturbed } from "./undisturbed-life.ts";
+import { type Blame, departed, RECOVERED, Undisturbed } from "./undisturbed-life.ts";
 
 const AT_ONCE = 2;
 /** More are drawn by lot: each takes two processes. */
 export const MOST_POINTS = 200;
 const LONGEST_LIFE_MS = 30_000;
 const BEGIN = Date.UTC(2026, 0, 1);
+/** The undisturbed life that is kept, to be replayed. */
+const FIRST = "undisturbed-1";
 /** So many further undisturbed lives are asked, before anything is blamed, whether it differs by itself. */
 const MOST_REPEATED = 3;
 
@@ -31,6 +34,8 @@ export interface FreshOptions {
   readonly seed: number;
   /** One point only. */
   readonly at: number | null;
+  /** Whether an undisturbed life is also replayed: what is known to be wrong would only be told once more. */
+  readonly isReplayed: boolean;
   /** Steps that are known to vary without any crash. */
   readonly varying: readonly string[];
   /** How many points at most; if there are more, they are drawn by lot. */
@@ -67,6 +72,7 @@ interface Life {
   readonly isCut: boolean;
   readonly now: number;
   readonly ended: readonly EndedStep[];
+  readonly departures: readonly Departure[];
   readonly errors: string;
 }
 
@@ -90,6 +96,7 @@ export async function killEverywhere(options: FreshOptions): Promise<FreshReport
       options.progress(`${explored} of ${chosen.length} points in fresh processes`);
     });
     failures.sort((a, b) => a.point.n - b.point.n);
+    if (failures.length === 0 && options.isReplayed) failures.push(...(await replayFirst(lives)));
     const counts = {
       points: whole.points.length,
       drawn: chosen.length < points.length ? chosen.length : null,
@@ -137,6 +144,12 @@ async function tryPoint(point: CrashPoint, lives: Lives, whole: Undisturbed): Pr
   return blames.map((blame) => ({ point: killed.points.at(-1) ?? point, ...blame }));
 }
 
+/** Every run must follow from what it has recorded, whatever other runs have come to. */
+async function replayFirst(lives: Lives): Promise<FreshFailure[]> {
+  const { departures } = await lives.live(FIRST, { isReplay: true });
+  return departures.map((departure) => ({ point: NO_POINT, ...departed(departure) }));
+}
+
 async function judge({ story, errors }: Life, lives: Lives, whole: Undisturbed): Promise<Blame[]> {
   if (story === null) {
     const said = errors === "" ? "" : ` The process said: ${errors}`;
@@ -168,6 +181,7 @@ async function twoAtATime<T>(items: readonly T[], work: (item: T) => Promise<voi
 
 interface LifeOptions {
   readonly killAt?: number | null;
+  readonly isReplay?: boolean;
   /** When the life before it was killed, and what had come to its end by then. */
   readonly now?: number;
   readonly ended?: readonly EndedStep[];
@@ -194,11 +208,11 @@ class Lives {
     const { story, ...life } = await this.live(name);
     if (life.isCut) return null;
     if (story === null || story.end.kind === "stuck") throw didNotEnd({ story, ...life });
-    this.forget(name);
+    if (name !== FIRST) this.forget(name);
     return { ...life, story };
   }
 
-  async live(name: string, { killAt = null, now, ended = [] }: LifeOptions = {}): Promise<Life> {
+  async live(name: string, { killAt = null, isReplay = false, now, ended = [] }: LifeOptions = {}): Promise<Life> {
     const { stop, endsAt } = this.#options;
     stop.throwIfAborted();
     const leftMs = Math.ceil(endsAt - Date.now());
@@ -209,6 +223,7 @@ class Lives {
       ...this.#options.task,
       store: join(folder, "pawl.db"),
       killAt,
+      isReplay,
       now: now ?? BEGIN,
       isFirst: now === undefined,
       ended,
@@ -235,11 +250,12 @@ class Lives {
   }
 }
 
-const NOT_LIVED: Life = { points: [], story: null, isCut: true, now: BEGIN, ended: [], errors: "" };
+const NOT_LIVED: Life = { points: [], story: null, isCut: true, now: BEGIN, ended: [], departures: [], errors: "" };
 
 async function lifeOf(child: ChildProcess): Promise<Omit<Life, "isCut">> {
   const points: CrashPoint[] = [];
   const ended: EndedStep[] = [];
+  const departures: Departure[] = [];
   let story: LifeStory | null = null;
   let now = BEGIN;
   let errors = "";
@@ -247,6 +263,10 @@ async function lifeOf(child: ChildProcess): Promise<Omit<Life, "isCut">> {
     const news = JSON.parse(line) as LifeNews;
     if ("end" in news) {
       story = news;
+      return;
+    }
+    if ("departure" in news) {
+      departures.push(news.departure);
       return;
     }
     points.push(news.point);
@@ -257,7 +277,7 @@ async function lifeOf(child: ChildProcess): Promise<Omit<Life, "isCut">> {
     errors = `${errors}${chunk.toString()}`.slice(-2000);
   });
   await once(child, "close");
-  return { points, story, now, ended, errors: errors.trim() };
+  return { points, story, now, ended, departures, errors: errors.trim() };
 }
 
 function didNotEnd({ story, errors }: Life): PawlError {

@@ -209,6 +209,7 @@ async function tryOut(
       task,
       seed: plan.seed,
       at: plan.at,
+      isReplayed: crashes.ok && plan.at === null,
       varying: crashes.varying,
       most: plan.processPoints,
       endsAt,

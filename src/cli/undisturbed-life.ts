@@ -2,8 +2,9 @@
 // time, a new id, and what follows from them. That is not compared.
 import { decode } from "../base/codec.ts";
 import type { CrashPoint } from "../testing/explorer/crash-point.ts";
+import { WHY_TOO_FEW } from "../testing/explorer/verdict.ts";
 import { FOLDER_VARIABLE } from "../testing/outside-memory.ts";
-import type { LifeEffect, LifeEnd, LifeStory } from "./crash-life.ts";
+import type { Departure, LifeEffect, LifeEnd, LifeStory } from "./crash-life.ts";
 import { type Difference, differences } from "./difference.ts";
 import { shortJson } from "./printable.ts";
 
@@ -13,11 +14,14 @@ export interface Blame {
   /** What happened, and what to do about it. */
   readonly message: string;
   readonly step?: string;
+  readonly line?: string;
 }
 
 export const RECOVERED = "Recovered in a fresh process, the run";
 
 const ADVICE = `A fresh process has none of the variables that this code had set before the crash. Return what is needed later from a step; if it is what a fake remembers, keep it in a file in the folder that ${FOLDER_VARIABLE} names, as recorder() does.`;
+
+const TOO_MANY = "Pass the step's key on, so that the other side recognises a request that it has seen.";
 
 export class Undisturbed {
   readonly points: readonly CrashPoint[];
@@ -25,6 +29,8 @@ export class Undisturbed {
   /** Steps that came to something else without any crash. */
   readonly #varying: Set<string>;
   readonly #unstable = new Set<string>();
+  /** Names of effects whose details did. */
+  readonly #unlike = new Set<string>();
 
   constructor(points: readonly CrashPoint[], story: LifeStory, varying: readonly string[]) {
     this.points = points;
@@ -41,6 +47,8 @@ export class Undisturbed {
   learn(other: LifeStory): void {
     for (const { path } of between(this.#story.end, other.end)) this.#unstable.add(path);
     for (const { key } of otherSteps(this.#story, other)) this.#varying.add(key);
+    const [own, theirs] = [this.#story.effects, other.effects];
+    for (const { name } of [...without(own, theirs), ...without(theirs, own)]) this.#unlike.add(name);
   }
 
   judge(story: LifeStory): Blame[] {
@@ -76,13 +84,26 @@ export class Undisturbed {
     const isCutShort = story.isInterrupted || this.#story.isCancelled;
     return [...new Set([...usual, ...made].map(({ name }) => name))].flatMap((name): Blame[] => {
       const own = made.filter((one) => one.name === name);
-      const [expected, actual] = [usual.filter((one) => one.name === name).length, own.length];
-      if (expected === actual || (isCutShort && actual <= Math.max(1, expected))) return [];
-      const step = own.at(-1)?.step ?? null;
+      const others = usual.filter((one) => one.name === name);
+      const [expected, actual] = [others.length, own.length];
+      if (isCutShort && actual <= Math.max(1, expected)) return [];
+      if (expected === actual) return this.#otherDetails(name, own, others);
+      const step = (own.at(-1) ?? others.at(-1))?.step ?? null;
       const maker = step === null ? "" : ` Step "${step}" makes it.`;
-      const message = `${RECOVERED} had other effects: "${name}" happened ${actual === 1 ? "1 time" : `${actual} times`}, undisturbed ${expected}.${maker} Pass the step's key on, so that the other side recognises a request that it has seen.`;
+      const next = actual > expected ? TOO_MANY : WHY_TOO_FEW;
+      const message = `${RECOVERED} had other effects: "${name}" happened ${actual === 1 ? "1 time" : `${actual} times`}, undisturbed ${expected}.${maker} ${next}`;
       return [{ kind: "effects", message, ...(step !== null && { step }) }];
     });
+  }
+
+  /** As many as ever, but made from something else. Where steps vary, that may follow from them. */
+  #otherDetails(name: string, own: readonly LifeEffect[], usual: readonly LifeEffect[]): Blame[] {
+    const [other] = without(own, usual);
+    if (other === undefined || this.#varying.size > 0 || this.#unlike.has(name)) return [];
+    const { step, what } = other;
+    const maker = step === null ? "" : ` Step "${step}" makes it.`;
+    const message = `${RECOVERED} made the effect ${what}, undisturbed ${without(usual, own)[0]?.what}.${maker} ${ADVICE}`;
+    return [{ kind: "effects", message, ...(step !== null && { step }) }];
   }
 
   /** Steps that nobody waited for may have had their effect, or not; where steps vary, only steps that both lives have come to count. */
@@ -98,6 +119,26 @@ export class Undisturbed {
       return this.#varying.size === 0 || lives.every(({ reached }) => reached.has(name));
     };
   }
+}
+
+/** A body that comes to something else in a process in which none of its steps has run. */
+export function departed({ message, line }: Departure): Blame {
+  const place = line === undefined ? "" : ` (${line})`;
+  return {
+    kind: "result",
+    message: `Replayed in a fresh process, from what an undisturbed run has recorded: ${message}${place} ${ADVICE}`,
+    ...(line !== undefined && { line }),
+  };
+}
+
+/** Those of the first list that the second one does not have as often. */
+function without(effects: readonly LifeEffect[], others: readonly LifeEffect[]): LifeEffect[] {
+  const left = others.map(({ what }) => what);
+  return effects.filter(({ what }) => {
+    const at = left.indexOf(what);
+    if (at >= 0) left.splice(at, 1);
+    return at < 0;
+  });
 }
 
 /** Where two ends differ. An error is compared by its text. */

@@ -1,6 +1,6 @@
 // Crash everywhere
 // Attacks a workflow at every point at which its process can die, and tells what of it does not hold.
-import { PawlError } from "../base/errors.ts";
+import { PawlError, readProperty } from "../base/errors.ts";
 import type { EncryptionOptions } from "../client/keyring.ts";
 import type { Run } from "../client/run.ts";
 import type { Workflow } from "../core/workflow.ts";
@@ -10,6 +10,7 @@ import { exploreAll } from "./explorer/exploration.ts";
 import { watchBodies } from "./explorer/hazards.ts";
 import type { Script } from "./explorer/history.ts";
 import type { CrashReport } from "./explorer/report.ts";
+import { show } from "./explorer/run-end.ts";
 import { watchTimers } from "./explorer/step-timers.ts";
 import { Stillness } from "./explorer/stillness.ts";
 import { RecordBook, type Recorder } from "./recorder.ts";
@@ -56,6 +57,7 @@ export async function crashEverywhere<I, O>(
   input: I,
   options: CrashOptions<I, O> = {},
 ): Promise<CrashReport> {
+  assertSound(workflow, options);
   const book = bookOf(options.recorder);
   const { seed = 1, modes = CRASH_MODES, fresh, observe, script } = options;
   const bodies = new WeakMap();
@@ -84,6 +86,23 @@ export async function crashEverywhere<I, O>(
   } finally {
     for (const one of undo) one();
   }
+}
+
+/** What is misspelt would have nothing tried, and that passes for a workflow without a fault. */
+function assertSound(
+  workflow: unknown,
+  { modes = CRASH_MODES, budgetMs = 0 }: Pick<CrashOptions<never, never>, "modes" | "budgetMs">,
+): void {
+  const refuse = (message: string, fields: Record<string, unknown>) => {
+    throw new PawlError("invalid_argument", message, { fields });
+  };
+  if (typeof readProperty(readProperty(workflow, "definition"), "handler") !== "function")
+    refuse(`crashEverywhere needs a workflow, as made by workflow(name, body); this is ${show(workflow)}.`, {});
+  const isKnown = (mode: unknown) => CRASH_MODES.some((one) => one === mode);
+  if (!Array.isArray(modes) || modes.length === 0 || !modes.every(isKnown))
+    refuse(`\`modes\` is ${show(modes)}: give a list with one or more of ${CRASH_MODES.join(", ")}.`, { modes });
+  if (typeof budgetMs !== "number" || Number.isNaN(budgetMs))
+    refuse(`\`budgetMs\` is ${show(budgetMs)}: give a number of milliseconds.`, { budgetMs });
 }
 
 function bookOf(given: Recorder | undefined): RecordBook | null {

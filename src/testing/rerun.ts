@@ -51,7 +51,9 @@ export async function rerun(
   const made = evalFromRun(exported, { people: true, children: options.children ?? [] });
   const { outcome, unanswered } = await playEval(changed(made, options, run.workflow), [subject]);
   const diff = diffExports(exported, outcome.exported);
-  return { diff, unanswered, message: messageOf(diff, unanswered) };
+  const isAsked = (name: string) => outcome.answered.some((call) => fits(name, { ...call, name: call.tool }));
+  const unasked = Object.keys(options.answers ?? {}).filter((name) => !isAsked(name));
+  return { diff, unanswered, message: `${messageOf(diff, unanswered)}${unaskedWords(unasked)}` };
 }
 
 function changed(one: EvalCase, { answers = {}, ...options }: RerunOptions, workflow: string): EvalCase {
@@ -69,4 +71,11 @@ function messageOf({ a, b, first, isSame }: RunDiff, unanswered: readonly string
   const parts = first === null ? "Every call came to the same" : `The ways part at ${first.kind} "${first.key}"`;
   const missing = unanswered.length === 0 ? "" : ` Nothing recorded answers ${unanswered.join(", ")}.`;
   return `${parts}; it was ${a.status}, and is ${b.status} now.${missing}`;
+}
+
+/** An answer to a call that is misspelt changes nothing, and would pass for one that makes no difference. */
+function unaskedWords(names: readonly string[]): string {
+  return names.length === 0
+    ? ""
+    : ` No call has asked for the answer to ${names.map((name) => `"${name}"`).join(", ")}.`;
 }

@@ -147,6 +147,10 @@ it("X-25 S2-65 the four kinds of replay: trace, recorded, sandbox, counterfactua
   const other = await pawl(folder, ...args);
   expect(other.stdout).toContain('The ways part at step "coupon"; it was succeeded, and is succeeded now.');
   expect(other.stdout).toContain('Outcome: succeeded {"cents":450}, succeeded {"cents":250}.');
+  const misspelt = await pawl(folder, ...args.slice(0, -1), 'coupn={"percent":50}');
+  expect(misspelt.stdout).toContain(
+    'takes the same way again: succeeded. No call has asked for the answer to "coupn".',
+  );
   const changed = BUGGY.replace('ctx.effect("charge"', 'ctx.effect("bill"');
   writeFileSync(join(folder, "other.mjs"), changed);
   const code = await pawl(folder, "replay", "s-1.json", "other.mjs", "--kind", "counterfactual", "--json");

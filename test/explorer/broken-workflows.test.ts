@@ -1,4 +1,5 @@
 // Workflows that are broken on purpose, each in one way. Each is caught, and the message names the line or the step.
+import { randomUUID } from "node:crypto";
 import { type Context, workflow } from "pawl";
 import { type CrashReport, crashEverywhere, recorder } from "pawl/testing";
 import { expect, it } from "vitest";
@@ -21,6 +22,19 @@ it("I5 catches a body that reads the clock, and names the line", async () => {
   expect(report.toString()).toMatch(
     /reads Date\.now\(\) at .*broken-workflows\.test\.ts:\d+:\d+\)? \(use ctx\.now\(\)\)/,
   );
+});
+
+it("I5 I6 catches a body that makes an id with node:crypto for two steps, and names the line", async () => {
+  const outside = recorder();
+  const linking = workflow("linking", async (ctx: Context) => {
+    const id = randomUUID();
+    await ctx.step("create", ({ key }) => outside.record("create", { id }, key));
+    await ctx.step("link", ({ key }) => outside.record("link", { id }, key));
+  });
+  const report = await crashEverywhere(linking, undefined, { recorder: outside });
+  expect(kindsOf(report)).toEqual(["effects"]);
+  expect(report.failures[0]?.message).toMatch(/reads crypto\.randomUUID\(\) at .*broken-workflows\.test\.ts:\d+/);
+  expect(randomUUID()).not.toBe(randomUUID());
 });
 
 it("I5 catches a body that takes a branch by chance, and names the line and the step", async () => {
@@ -91,6 +105,22 @@ it("I6 catches a double charge in the test's own fakes, by what they have seen",
   expect(report.failures[0]).toMatchObject({ step: "charge" });
   expect(report.failures[0]?.message).toMatch(/has seen \[ 500, 500 \] instead of \[ 500 \]/);
   expect(report.repeats).toEqual([expect.objectContaining({ step: "charge", input: [500], times: 2, usedKey: false })]);
+});
+
+it("I6 catches what a body does outside of any step, right before its end, in the test's own fakes", async () => {
+  let mails = 0;
+  const greeting = workflow("greeting", async () => {
+    mails++;
+    return "sent";
+  });
+  const report = await crashEverywhere(greeting, undefined, {
+    fresh: () => {
+      mails = 0;
+    },
+    observe: () => mails,
+  });
+  expect(kindsOf(report)).toEqual(["effects"]);
+  expect(report.failures[0]?.message).toMatch(/has seen 2 instead of 1\. No step ran twice: .* the body makes outside/);
 });
 
 it("I5 catches state that outlives a run, and names the step after which it shows", async () => {
@@ -183,6 +213,20 @@ it("I6 catches an effect made from a variable that another step sets, and says w
   expect(report.failures.every(({ message }) => message === report.failures[0]?.message)).toBe(true);
 });
 
+it("S4-16 tells of a step that finds what another one has done twice which one that is", async () => {
+  let lines = 0;
+  const log = workflow("log", async (ctx: Context) => {
+    await ctx.step("append", () => void lines++);
+    return ctx.step("count", () => lines);
+  });
+  const fresh = () => {
+    lines = 0;
+  };
+  const report = await crashEverywhere(log, undefined, { fresh, modes: ["kill"] });
+  const [twice] = report.failures;
+  expect(twice?.message).toMatch(/Step "count" gave another result\. Step "append" ran 2 times and does not use its/);
+});
+
 it("S4-16 what follows from a step that gave another result is not blamed on the steps after it", async () => {
   const outside = recorder();
   let last = 0;
@@ -220,5 +264,40 @@ it("I5 tells of a replay that leaves the journal by what is recorded and called 
   const report = await crashEverywhere(cached, undefined);
   expect(report.failures[0]?.message).toMatch(
     /replayed from its journal, it was parked\. Entry 1 is step "load", but the body called step "greet" at /,
+  );
+});
+
+it("I5 tells of a variable that steps fill that they had better return it", async () => {
+  const pages = workflow("pages", async (ctx: Context) => {
+    const texts: string[] = [];
+    await ctx.step("fetch", () => void texts.push("page 1"));
+    return texts;
+  });
+  const report = await crashEverywhere(pages, undefined);
+  expect(report.failures[0]?.message).toMatch(
+    /it succeeded with \[\]\. .* a variable that a step's function sets, return it/,
+  );
+});
+
+it("I6 P13 tells of an effect that is lost what may have lost it: a step that saves too early, or does not wait", async () => {
+  const outside = recorder();
+  const early = workflow("early", async (ctx: Context) =>
+    ctx.step("send", async ({ key, save, saved }) => {
+      if (saved === "sent") return;
+      await save("sent");
+      outside.record("send", {}, key);
+    }),
+  );
+  const report = await crashEverywhere(early, undefined, { recorder: outside });
+  expect(report.failures[0]).toMatchObject({ kind: "effects", step: "send" });
+  expect(report.failures[0]?.message).toMatch(/happened 0 times instead of 1\. .*waits for it, and saves nothing/);
+});
+
+it("I10 tells of a child that the test was not told of how to tell it", async () => {
+  const child = workflow("child", async () => 1);
+  const parent = workflow("parent", async (ctx: Context) => ctx.call(child));
+  const report = await crashEverywhere(parent, undefined);
+  expect(report.failures[0]?.message).toMatch(
+    /of "child" is accepted .* does not know "child", name it in `workflows`/,
   );
 });

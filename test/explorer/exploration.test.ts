@@ -190,6 +190,22 @@ it("I5 the process is as it was before: clock, dice and the handling of rejectio
   ]);
 });
 
+it.each([{ modes: ["kil"] }, { modes: [] }, { modes: "kill" }, { budgetMs: "5s" }])(
+  "refuses what would have nothing tried: %j",
+  async (options) => {
+    const [name = ""] = Object.keys(options);
+    const asked = crashEverywhere(twoSteps, undefined, options as never);
+    await expect(asked).rejects.toMatchObject({ code: "invalid_argument", message: expect.stringContaining(name) });
+  },
+);
+
+it("refuses what is no workflow, as an import that is not there", async () => {
+  const asked = crashEverywhere(undefined as never, undefined);
+  await expect(asked).rejects.toThrow(
+    "crashEverywhere needs a workflow, as made by workflow(name, body); this is undefined.",
+  );
+});
+
 it("refuses a recorder that it cannot put back", async () => {
   const own = { record() {}, effects: [], requests: [], clear() {} };
   await expect(crashEverywhere(twoSteps, undefined, { recorder: own })).rejects.toMatchObject({

@@ -124,3 +124,14 @@ it("S4-16 a step that fails for good when it runs again is caught beside a step 
   expect(kindsOf(report)).toEqual(["result"]);
   expect(report.failures[0]).toMatchObject({ step: "create" });
 });
+
+it("I5 says of a step that is handed something else each time that the body may have drawn it", async () => {
+  const outside = recorder();
+  const drawing = workflow("drawing", async (ctx: Context) => {
+    const id = process.hrtime().join();
+    await ctx.step("create", ({ key }) => outside.record("create", { id }, key));
+  });
+  const report = await crashEverywhere(drawing, undefined, { recorder: outside });
+  expect(report.varying).toEqual(["create"]);
+  expect(report.toString()).toMatch(/if the body hands them something that it has drawn .* draw it in a step/);
+});

@@ -76,7 +76,9 @@ export class Explorer {
     const points: RecordedPoint[] = [];
     let writes = 0;
     const note: WorldSetup["inject"] = ({ n, kind, label, isSync }, world) => {
-      if (kind === "after-commit" || kind === "wake" || kind === "signal") writes++;
+      // A body that has come to its next commit may have changed what is outside, and only a recorder would tell.
+      const isChange = kind === "before-commit" ? !isForkable : kind !== "step";
+      if (isChange) writes++;
       const state = [writes, world.starts.length, world.ends.length, book?.length, world.clock.now()].join();
       const last = points.at(-1);
       const moment = !isForkable || last?.state === state ? (last?.moment ?? null) : world.moment();

@@ -6,7 +6,8 @@ import { differences, type Fault, type FaultKind, faultsOf, type Outcome, repeat
 /** Failures are kept up to here: a workflow that is wrong everywhere is told so often enough. */
 const MOST_FAILURES = 2000;
 
-const NO_POINT: CrashPoint = { n: 0, kind: "undisturbed", label: "without any crash" };
+/** Where nothing went wrong from outside. */
+export const NO_POINT: CrashPoint = { n: 0, kind: "undisturbed", label: "without any crash" };
 
 /** Gathers what the histories of an exploration show. */
 export class Findings {

@@ -1,6 +1,8 @@
 // Hazards
 // A body that reads the clock or rolls dice takes its own way in replay. While a workflow is explored, those globals give every engine of a
 // history something else, so that what depends on them shows; the lines that read them are kept.
+import crypto from "node:crypto";
+import { syncBuiltinESMExports } from "node:module";
 import { callSite } from "../../core/call-site.ts";
 import { nodeHost } from "../../worker/node-host.ts";
 
@@ -21,6 +23,8 @@ export function watchBodies(worlds: BodyWorlds): () => void {
   const { now } = RealDate;
   const { random } = Math;
   const { randomUUID } = globalThis.crypto;
+  // Most code imports this one by name.
+  const { randomUUID: nodeUuid } = crypto;
   const read = <T>(what: string, usual: () => T, instead: (world: BodyWorld) => T): T => {
     const frame = nodeHost.frame();
     const world = frame?.where === "body" ? worlds.get(frame.pass) : undefined;
@@ -37,13 +41,13 @@ export function watchBodies(worlds: BodyWorlds): () => void {
   });
   RealDate.now = () => read("Date.now()", now, (world) => world.now());
   Math.random = () => read("Math.random()", random, (world) => world.random());
-  globalThis.crypto.randomUUID = () =>
-    read(
-      "crypto.randomUUID()",
-      () => randomUUID.call(globalThis.crypto),
-      (world) => uuidFrom(() => world.random()),
-    );
+  const readUuid = (usual: () => Uuid) => read("crypto.randomUUID()", usual, (world) => uuidFrom(() => world.random()));
+  globalThis.crypto.randomUUID = () => readUuid(() => randomUUID.call(globalThis.crypto));
+  crypto.randomUUID = (options) => readUuid(() => nodeUuid(options));
+  syncBuiltinESMExports();
   return () => {
+    crypto.randomUUID = nodeUuid;
+    syncBuiltinESMExports();
     RealDate.now = now;
     Math.random = random;
     globalThis.crypto.randomUUID = randomUUID;

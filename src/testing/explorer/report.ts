@@ -128,7 +128,8 @@ function varyingWords(varying: readonly string[]): string {
   return (
     `These steps vary without any crash: ${shown.join(", ")}${rest}. What follows from them is not compared with the undisturbed run, ` +
     "only with what each run has recorded. To have it compared, give them a fake of the clock or service they ask; " +
-    "if they read a variable or a fake that an earlier run has changed, reset it in `fresh`."
+    "if they read a variable or a fake that an earlier run has changed, reset it in `fresh`; " +
+    "if the body hands them something that it has drawn or measured itself, draw it in a step: after a crash it would be another."
   );
 }
 

@@ -57,10 +57,7 @@ export function faultsOf(outcome: Outcome): Fault[] {
     ...[...ending.parked].flatMap(([, parked]) =>
       parked.reason === "unknown_outcome" ? [] : [divergence(parked, world)],
     ),
-    ...ending.stuck.map(({ id, workflow, state }) => ({
-      kind: "stuck" as const,
-      message: `Run ${id} of "${workflow}" is ${state} and nothing will move it any more. If it waits for a signal, have the script send it.`,
-    })),
+    ...ending.stuck.map((row) => ({ kind: "stuck" as const, message: stuckWords(row) })),
     ...ending.orphans.map(({ run, why }) => ({
       kind: "orphan" as const,
       message: `Nothing would ever wake run ${run}: ${why}. Please report this: it is a fault of the engine.`,
@@ -76,6 +73,15 @@ export function faultsOf(outcome: Outcome): Fault[] {
     })),
     ...outcome.otherEnds.map(otherEnd),
   ];
+}
+
+function stuckWords({ id, workflow, state }: Ending["stuck"][number]): string {
+  // What nobody has begun, nobody knows.
+  const next =
+    state === "accepted"
+      ? `If the test does not know "${workflow}", name it in \`workflows\`, or export it from the file under test.`
+      : "If it waits for a signal, have the script send it.";
+  return `Run ${id} of "${workflow}" is ${state} and nothing will move it any more. ${next}`;
 }
 
 /** What is different from the undisturbed history. */
@@ -135,7 +141,10 @@ export function hazardsOf({ hazards }: Pick<World, "hazards">): string[] {
 
 function hazardWords({ hazards }: World): string {
   if (hazards.size === 0)
-    return "The body depends on something that is not recorded, such as a variable outside of it: pass it in as input, or read it in a ctx.step.";
+    return (
+      "The body depends on something that is not recorded. If it is a variable that a step's function sets, return it from that step; " +
+      "if it is one outside of the body, pass it in as input, or read it in a ctx.step."
+    );
   return `The body reads ${hazardsOf({ hazards }).join(" and ")}, which gives another value in replay. Use what is named there, or move it into a ctx.step.`;
 }
 
@@ -185,13 +194,20 @@ function resultFaults(outcome: Outcome, undisturbed: Outcome, variation: Variati
     if (variation.hasSteps && step === null && end !== null) return [];
     const [hazard] = ending.world.hazards.values();
     const whose = run === RUN_ID ? "The run" : `Child run ${run}`;
-    const why =
-      step === null || hazard !== undefined
-        ? hazardWords(ending.world)
-        : `Step "${step}" gave another result when it ran again: have it find out what its first start has done, by its \`key\`.`;
+    const why = step === null || hazard !== undefined ? hazardWords(ending.world) : otherStepWords(run, step, ending);
     const message = `${whose} ${describeEnd(end)}; undisturbed it ${describeEnd(expected)}. ${why}`;
     return [{ kind: "result", ...(step === null ? {} : { step }), ...lineOf(hazard?.line ?? null), message }];
   });
+}
+
+/** A step that ran once may have found what another one has done twice. */
+function otherStepWords(run: string, step: string, { world }: Ending): string {
+  if (hasRunAgain(world, run, step))
+    return `Step "${step}" gave another result when it ran again: have it find out what its first start has done, by its \`key\`.`;
+  const repeated = repeatsIn(world);
+  const suspect = repeated.find(({ usedKey }) => !usedKey) ?? repeated[0];
+  const before = suspect === undefined ? hazardWords(world) : repeatWords(suspect.step, world);
+  return `Step "${step}" gave another result. ${before}`;
 }
 
 function hung(run: string): string {
@@ -332,13 +348,17 @@ function tooMany(effects: readonly Effect[], happened: string, outcome: Outcome)
   return { kind: "effects", step: last.step, message: `${happened} ${why}` };
 }
 
+export const WHY_TOO_FEW: string =
+  "Make sure that its step waits for it, and saves nothing that says it is done before it is; that whether it is made does not depend " +
+  "on a variable that another step sets; and that its key is not used for two different effects.";
+
 function tooFew(effect: Effect | undefined, happened: string): Fault {
   const step = effect?.step ?? null;
   const what = step === null ? "" : ` It is made by step "${step}".`;
   return {
     kind: "effects",
     ...(step === null ? {} : { step }),
-    message: `${happened}${what} Make sure that a key is not used for two different effects.`,
+    message: `${happened}${what} ${WHY_TOO_FEW}`,
   };
 }
 
