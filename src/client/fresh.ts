@@ -13,6 +13,7 @@ import { generationOf } from "../core/generation.ts";
 import type { DryPolicy, Entry, Resolved, RunStarted } from "../core/journal.ts";
 import { ledgerOf } from "../core/ledger.ts";
 import { pinned } from "../core/pins.ts";
+import { notBeforeIn } from "../core/put-off.ts";
 import { validate } from "../core/schema.ts";
 import type { ClaimedRun, NewChild, NewRun, RunCommit, RunRow } from "../core/store.ts";
 import { openEntry, openJournal } from "../core/values.ts";
@@ -38,7 +39,8 @@ export async function startFresh(ports: StartPorts, row: RunRow, { force }: Fres
   const { input } = generationOf(row.id, journal);
   const what = `The input of workflow "${row.workflow}" ${version}`;
   const checked = await validate(workflow?.definition.input, input, what);
-  const begun = { run: ids.next(), workflow, version, input: checked, effects: dryPolicyIn(journal) };
+  const kept = { effects: dryPolicyIn(journal), notBefore: notBeforeIn(journal) };
+  const begun = { run: ids.next(), workflow, version, input: checked, ...kept };
   const outcome = await worker.takeOver.write(row.id, (claimed) => replaced(ports, claimed, begun));
   if (outcome.kind !== "written") throw await notWritten(store, row.id, outcome);
   if (row.key !== null) await moveKey(ports, row, row.key, begun.run);
@@ -73,6 +75,8 @@ interface Begun {
   readonly input: unknown;
   /** What comes of a dry run is dry (DR1). */
   readonly effects: DryPolicy | null;
+  /** The old run was put off, and has not begun. */
+  readonly notBefore: number | null;
 }
 
 /** The end of the old run, with the beginning of the new one in the same commit (FR1). */
@@ -92,7 +96,7 @@ function replaced({ store, host, codec }: StartPorts, claimed: ClaimedRun, begun
 
 function newRun(
   row: RunRow,
-  { run, workflow, version, input, effects }: Begun,
+  { run, workflow, version, input, effects, notBefore }: Begun,
   { host, codec }: Pick<StartPorts, "host" | "codec">,
   now: number,
 ): NewChild {
@@ -122,6 +126,7 @@ function newRun(
     deadline,
     ...(workflow !== null && pinned(workflow.definition)),
     ...(effects !== null && { effects }),
+    ...(notBefore !== null && { notBefore }),
   };
   draft.append(now, "run.started", effects === null ? null : DRY, started);
   const [entry] = draft.take().commit.entries;

@@ -15,6 +15,7 @@ import { notifyIncomplete } from "../core/notification.ts";
 import { Pass } from "../core/pass.ts";
 import type { PassPorts } from "../core/pass-ports.ts";
 import { structureIn, versionChange } from "../core/pins.ts";
+import { notBeforeIn } from "../core/put-off.ts";
 import type { ClaimedRun, InboxRow, Needs, RunCommit } from "../core/store.ts";
 import { isUndoable } from "../core/undoable-call.ts";
 import { openJournal } from "../core/values.ts";
@@ -25,7 +26,7 @@ import type { Workflow } from "../core/workflow.ts";
 export type Loaded =
   | { readonly kind: "pass"; readonly pass: Pass }
   /** Nothing of the body is needed: this is what remains to be written. */
-  | { readonly kind: "write"; readonly commit: RunCommit; readonly ended: "cancelled" | "parked" }
+  | { readonly kind: "write"; readonly commit: RunCommit; readonly ended: "cancelled" | "parked" | "early" }
   /** It is cancelled, and its journal cannot tell which children go with it: look at its waits, and come again. */
   | { readonly kind: "childless" }
   /** It is cancelled, and what it has done is to be undone: whoever has its code does that. */
@@ -84,6 +85,9 @@ export function loadRun(
   if (wasParked !== null && decision === undefined && claimed.cancel === null)
     return parked(draft, claimed, ports, null);
   if (decision?.error !== undefined) return askAgain(draft, claimed, ports, wasParked as Parked, decision);
+  const notBefore = notBeforeIn(entries);
+  if (notBefore !== null && claimed.cancel === null && ports.clock.now() < notBefore)
+    return early(draft, claimed, ports, notBefore, decision);
   if (isPoison(claimed)) return parked(draft, claimed, ports, poisoned(claimed));
   if (workflow === undefined)
     throw new PawlError(
@@ -308,6 +312,25 @@ function parked(draft: Draft, claimed: ClaimedRun, ports: PassPorts, park: Parke
     draft.ifWake(claimed.wake);
   }
   return { kind: "write", commit: { ...draft.take().commit, ifNotCancelled: true }, ended: "parked" };
+}
+
+/** Puts off again what was claimed before its time, with what a person has decided about it until then: its body has not begun (I13). */
+function early(
+  draft: Draft,
+  claimed: ClaimedRun,
+  ports: PassPorts,
+  notBefore: number,
+  decision: Decision | undefined,
+): Loaded {
+  if (decision?.error === undefined && decision?.value != null) {
+    draft.append(ports.clock.now(), "run.resolved", null, decision.value as Resolved);
+    draft.wait({ close: "decision" });
+    for (const { id, kind } of claimed.inbox) if (kind === "decision") draft.consume(id);
+  }
+  const { head, hash } = draft.chain;
+  // A claim has called it running.
+  draft.row({ state: "accepted", head, headHash: hash, release: true, readyAt: null, wakeAt: notBefore, claims: 0 });
+  return { kind: "write", commit: { ...draft.take().commit, ifNotCancelled: true }, ended: "early" };
 }
 
 /** Parks a run whose commit the store can never take. */
