@@ -105,6 +105,12 @@ export const versionMutants = [
     killers: [inCase("SQLite", "P34 C-10 a handle"), inCase("PostgreSQL", "P34 C-10 a handle")],
   },
   {
+    rule: "I26",
+    name: "a run that is started afresh may spend without a limit",
+    changes: [{ file: "src/client/fresh.ts", from: "...(budgets !== undefined && {", to: "...(budgets === null && {" }],
+    killers: inMismatch("on memory I26 S0-42"),
+  },
+  {
     rule: "C-1",
     name: "a run that has acted outside is started afresh",
     changes: [{ file: "src/client/fresh.ts", from: "if (done.length > 0)\n", to: "if (done.length < 0)\n" }],
