@@ -2,6 +2,7 @@
 // Decides what a claim leads to: a pass, or an end that needs no body (corrupted, poisoned, cancelled while nothing of it was running).
 import { readCancel } from "../base/cancel-text.ts";
 import { messageOf, PawlError, readProperty } from "../base/errors.ts";
+import { notifyOfFork } from "../core/approvals.ts";
 import { withoutOldCheckpoints } from "../core/checkpoints.ts";
 import { leftUndone } from "../core/compensation.ts";
 import { parkedForNewer } from "../core/demands.ts";
@@ -252,6 +253,7 @@ function passOf(
     },
     ports,
   );
+  if (cancel === null) notifyOfFork(pass, entries);
   // A park is over once a person says "retry"; one about steps has no value here yet.
   if (decision?.error !== undefined || decision?.value == null) return pass;
   // Those about earlier parks of the kind are used up with it: the next park must not be over by one of them.
