@@ -242,6 +242,30 @@ const limitMutants = [
 
 const scheduleMutants = [
   {
+    rule: "SK3",
+    name: "a change that nobody can read keeps a schedule from its slots for ever",
+    changes: [
+      {
+        file: "src/worker/schedule-keeper.ts",
+        from: "if (recent !== undefined) throw recent.error;",
+        to: "if (opened.faults[0] !== undefined) throw opened.faults[0].error;",
+      },
+    ],
+    killers: inSchedules("I10 I13"),
+  },
+  {
+    rule: "SK3",
+    name: "a change that this worker cannot read is left out at once",
+    changes: [
+      {
+        file: "src/worker/schedule-keeper.ts",
+        from: "if (recent !== undefined) throw recent.error;",
+        to: "if (opened.faults.length < 0) throw recent;",
+      },
+    ],
+    killers: inSchedules("I10 I13"),
+  },
+  {
     rule: "I13",
     name: "a schedule forgets which slots it has settled",
     changes: [
