@@ -8,6 +8,14 @@ const MESSAGE_IDS = "test/behaviour/message-ids.test.ts";
 
 export const approvalMutants = [
   {
+    rule: "S4-34",
+    name: "nobody is told of what a fork asks anew",
+    changes: [
+      { file: "src/worker/load-run.ts", from: "  if (cancel === null) notifyOfFork(pass, entries);\n", to: "" },
+    ],
+    killers: inEscalation("S4-34 S2-59"),
+  },
+  {
     rule: "I15",
     name: "two people may both send the one vote that decides",
     changes: [

@@ -8,6 +8,18 @@ const RUNAWAYS = "test/behaviour/runaways.test.ts";
 
 export const budgetMutants = [
   {
+    rule: "I26",
+    name: "a raise for all raises whatever budget one of them waits for by then",
+    changes: [
+      {
+        file: "src/client/budgets.ts",
+        from: "    if ((await waitingForBudget(store, park, run, other)).length === 0) continue;\n",
+        to: "",
+      },
+    ],
+    killers: [{ file: "test/behaviour/resolve-races.test.ts", title: "on memory I26" }],
+  },
+  {
     rule: "SP1",
     name: "a rerun reserves once more",
     changes: [

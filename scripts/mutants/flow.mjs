@@ -3,6 +3,7 @@
 import { SIMULATED } from "./simulator.mjs";
 
 const LIMITS = "test/behaviour/flow-control.test.ts";
+const DELAYS = "test/behaviour/delayed-starts.test.ts";
 const SCHEDULES = "test/behaviour/schedules.test.ts";
 const TRANSACTIONS = "test/transactions/transactions.test.ts";
 
@@ -10,6 +11,7 @@ const TRANSACTIONS = "test/transactions/transactions.test.ts";
 const inCase = (store, title) => ({ file: "test/stores.test.ts", title: `${store} store ${title}` });
 /** What does not depend on the store is shown on the fastest. */
 const inLimits = (title) => [{ file: LIMITS, title: `flow control on memory ${title}` }];
+const inDelays = (title) => [{ file: DELAYS, title: `delayed starts on memory ${title}` }];
 const inSchedules = (title) => [{ file: SCHEDULES, title: `schedules on memory ${title}` }];
 
 const limitMutants = [
@@ -206,15 +208,63 @@ const limitMutants = [
     changes: [
       {
         file: "src/client/debounce.ts",
-        from: "  draft.row({ release: true, readyAt: null, wakeAt,",
-        to: "  draft.row({ release: true, readyAt: null, wakeAt: Math.min(wakeAt, now),",
+        from: "const wakeAt = Math.min(now + burst.waitMs, claimed.row.createdAt + burst.maxMs);",
+        to: "const wakeAt = Math.min(now, claimed.row.createdAt + burst.maxMs);",
       },
     ],
     killers: inLimits("X-21 a burst"),
   },
+  {
+    rule: "I13",
+    name: "a run that is claimed before its time begins",
+    changes: [
+      {
+        file: "src/worker/load-run.ts",
+        from: "claimed.cancel === null && ports.clock.now() < notBefore)",
+        to: "claimed.cancel === null && ports.clock.now() < 0)",
+      },
+    ],
+    killers: inDelays("I13"),
+  },
+  {
+    rule: "I13",
+    name: "a burst does not record until when it is put off",
+    changes: [{ file: "src/client/debounce.ts", from: "    notBefore: wakeAt,\n", to: "" }],
+    killers: inDelays("I13 X-21"),
+  },
+  {
+    rule: "I13",
+    name: "a run that is started afresh forgets when it was to begin",
+    changes: [{ file: "src/client/fresh.ts", from: "    ...(notBefore !== null && { notBefore }),\n", to: "" }],
+    killers: inDelays("I13 S0-42"),
+  },
 ];
 
 const scheduleMutants = [
+  {
+    rule: "SK3",
+    name: "a change that nobody can read keeps a schedule from its slots for ever",
+    changes: [
+      {
+        file: "src/worker/schedule-keeper.ts",
+        from: "if (recent !== undefined) throw recent.error;",
+        to: "if (opened.faults[0] !== undefined) throw opened.faults[0].error;",
+      },
+    ],
+    killers: inSchedules("I10 I13"),
+  },
+  {
+    rule: "SK3",
+    name: "a change that this worker cannot read is left out at once",
+    changes: [
+      {
+        file: "src/worker/schedule-keeper.ts",
+        from: "if (recent !== undefined) throw recent.error;",
+        to: "if (opened.faults.length < 0) throw recent;",
+      },
+    ],
+    killers: inSchedules("I10 I13"),
+  },
   {
     rule: "I13",
     name: "a schedule forgets which slots it has settled",

@@ -7,6 +7,24 @@ const BULK = "test/operators/bulk.test.ts";
 
 export const operatorMutants = [
   {
+    rule: "I17",
+    name: "a run is retried again though another has taken its place and is at work",
+    changes: [{ file: "src/client/fork-run.ts", from: "(await isAtWork(ports, held.run))", to: "held.run === id" }],
+    killers: [{ file: "test/behaviour/fork.test.ts", title: "retry on memory I17 S2-59" }],
+  },
+  {
+    rule: "I17",
+    name: "the start key stays with a retry that has failed",
+    changes: [
+      {
+        file: "src/client/fork-run.ts",
+        from: "key !== null && held !== null ?",
+        to: "key !== null && held?.run === row.id ?",
+      },
+    ],
+    killers: [{ file: "test/behaviour/fork.test.ts", title: "retry on memory I17 S2-59" }],
+  },
+  {
     rule: "AU1",
     name: "a record's hash does not depend on the one before it",
     changes: [

@@ -105,6 +105,30 @@ export const versionMutants = [
     killers: [inCase("SQLite", "P34 C-10 a handle"), inCase("PostgreSQL", "P34 C-10 a handle")],
   },
   {
+    rule: "VK2",
+    name: "a worker takes up a run that has gone on since it was listed, whatever it waits for now",
+    changes: [{ file: "src/worker/version-keeper.ts", from: "(wait) => wait.detail === detail", to: "() => true" }],
+    killers: [{ file: "test/behaviour/resolve-races.test.ts", title: "VK2" }],
+  },
+  {
+    rule: "I15",
+    name: "a late decision counts for whatever the run is parked for by then",
+    changes: [
+      {
+        file: "src/client/resolve.ts",
+        from: "  const messageId = `decision-${head}`;",
+        to: "  const messageId = `decision-${(await rowOf(id, ports.store)).head - 0 * head}`;",
+      },
+    ],
+    killers: [{ file: "test/behaviour/resolve-races.test.ts", title: "on memory I2 I15" }],
+  },
+  {
+    rule: "I26",
+    name: "a run that is started afresh may spend without a limit",
+    changes: [{ file: "src/client/fresh.ts", from: "...(budgets !== undefined && {", to: "...(budgets === null && {" }],
+    killers: inMismatch("on memory I26 S0-42"),
+  },
+  {
     rule: "C-1",
     name: "a run that has acted outside is started afresh",
     changes: [{ file: "src/client/fresh.ts", from: "if (done.length > 0)\n", to: "if (done.length < 0)\n" }],

@@ -89,15 +89,22 @@ export async function raiseForOthers(
 ): Promise<void> {
   for (const other of await waitingForBudget(store, park, run)) {
     const row = await store.run(other);
+    // Read behind its position: by now it may wait for something else.
+    if ((await waitingForBudget(store, park, run, other)).length === 0) continue;
     const id = `decision-${row?.head}`;
     const data = sealDecision(codec, other, id, decision);
     await store.deliver({ to: other, id, kind: "decision", name: BUDGET_DECISION, data });
   }
 }
 
-/** The other runs that are parked because the same budget has no room. */
-async function waitingForBudget(store: Store, { detail }: Pick<Parked, "detail">, but: string): Promise<string[]> {
-  const waits = await store.waits({ kind: "decision", name: "budget_exceeded" });
+/** The other runs that are parked because the same budget has no room, or the one of them that is named. */
+async function waitingForBudget(
+  store: Store,
+  { detail }: Pick<Parked, "detail">,
+  but: string,
+  run?: string,
+): Promise<string[]> {
+  const waits = await store.waits({ kind: "decision", name: "budget_exceeded", ...(run !== undefined && { run }) });
   return waits.filter((wait) => wait.run !== but && budgetIn(wait.detail) === detail?.["budget"]).map(({ run }) => run);
 }
 

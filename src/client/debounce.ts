@@ -94,9 +94,12 @@ function nextInput({ store, host, codec }: StartPorts, claimed: ClaimedRun, burs
     cost: {},
     replaces: true,
     deadline,
+    notBefore: wakeAt,
     ...(burst.plan !== undefined && { budgets: budgetsFor(claimed.run, burst.plan, wakeAt) }),
   };
   draft.append(now, "run.continued", null, continued);
-  draft.row({ release: true, readyAt: null, wakeAt, deadline, ...(burst.needs !== null && { needs: burst.needs }) });
+  const { head, hash } = draft.chain;
+  draft.row({ head, headHash: hash, release: true, readyAt: null, wakeAt, deadline });
+  if (burst.needs !== null) draft.row({ needs: burst.needs });
   return draft.take().commit;
 }

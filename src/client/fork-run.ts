@@ -2,7 +2,7 @@
 import { assertName } from "../base/ids.ts";
 import type { StoredEntry } from "../core/journal.ts";
 import { assertNotAlerts, assertNotBodiless } from "../core/own-workflows.ts";
-import type { CounterChange, NewKey, NewRun, RunCommit, RunRow } from "../core/store.ts";
+import type { CounterChange, KeyRow, NewKey, NewRun, RunCommit, RunRow } from "../core/store.ts";
 import { openJournal } from "../core/values.ts";
 import { type ForkPorts, forkCommit, forkPoint, retryPoint, soundStart } from "./fork.ts";
 import { dryPolicyOf, type ForkOptions, idTaken } from "./fork-effects.ts";
@@ -40,15 +40,12 @@ export async function retryRun(
   const { host, codec, ids, worker } = ports;
   const { row, stored } = await sourceOf(ports, id);
   const journal = openJournal(host, codec, row, stored, true);
+  const point = retryPoint(id, journal);
+  const held = row.key === null ? null : await ports.store.key(startSpace(row.workflow), row.key);
+  if (held !== null && held.run !== id && (await isAtWork(ports, held.run))) return how.isOnly ? null : held.run;
   const heir = ids.next();
-  const commit = await forkCommit(
-    row,
-    journal,
-    retryPoint(id, journal),
-    heir,
-    forkPorts(ports, { isRetry: true, effects: null }),
-  );
-  const verdict = await worker.committer.write(await inItsPlace(ports, row, commit, how.isOnly === true));
+  const commit = await forkCommit(row, journal, point, heir, forkPorts(ports, { isRetry: true, effects: null }));
+  const verdict = await worker.committer.write(inItsPlace(row, held, commit, how.isOnly === true));
   if (verdict.kind === "refused" && verdict.why === "key") return verdict.holder.run;
   worker.hint();
   return verdict.kind === "refused" && verdict.why === "counter" ? null : heir;
@@ -69,12 +66,17 @@ function creationIn({ create }: RunCommit): NewRun {
   return create;
 }
 
-/** With the start key of the run that it goes on from, if that has it still. Retries are counted as long as that run is kept. */
-async function inItsPlace({ store }: StartPorts, row: RunRow, commit: RunCommit, isOnly: boolean): Promise<RunCommit> {
+/** Whether a run that has taken the place of another does its work, or has done it: one more would do that again (I17). */
+async function isAtWork({ store }: StartPorts, run: string): Promise<boolean> {
+  const state = (await store.run(run))?.state;
+  return state !== undefined && state !== "failed" && state !== "cancelled";
+}
+
+/** With the start key of the run that it goes on from, or of the last one that did so in vain. Retries are counted as long as that run is kept. */
+function inItsPlace(row: RunRow, held: KeyRow | null, commit: RunCommit, isOnly: boolean): RunCommit {
+  const { key } = row;
   const space = startSpace(row.workflow);
-  const held = row.key === null ? null : await store.key(space, row.key);
-  const moved: NewKey[] =
-    row.key !== null && held?.run === row.id ? [{ space, key: row.key, digest: held.digest, from: row.id }] : [];
+  const moved: NewKey[] = key !== null && held !== null ? [{ space, key, digest: held.digest, from: held.run }] : [];
   const counter: CounterChange = { key: "retried", by: 1, max: isOnly ? 1 : null, held: false, of: row.id };
   return {
     ...commit,

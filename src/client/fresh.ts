@@ -4,6 +4,7 @@
 //   FR1. The end of the old run and the new run are one commit: there is never work for both, nor for none.
 //   FR2. The start key follows in a second commit. Until then, whoever starts with it is led from the old run to the new one.
 import { PawlError } from "../base/errors.ts";
+import { budgetsOfCopy } from "../core/budget.ts";
 import { DRY } from "../core/demands.ts";
 import { Draft } from "../core/draft.ts";
 import { dryPolicyIn } from "../core/dry.ts";
@@ -13,6 +14,7 @@ import { generationOf } from "../core/generation.ts";
 import type { DryPolicy, Entry, Resolved, RunStarted } from "../core/journal.ts";
 import { ledgerOf } from "../core/ledger.ts";
 import { pinned } from "../core/pins.ts";
+import { notBeforeIn } from "../core/put-off.ts";
 import { validate } from "../core/schema.ts";
 import type { ClaimedRun, NewChild, NewRun, RunCommit, RunRow } from "../core/store.ts";
 import { openEntry, openJournal } from "../core/values.ts";
@@ -35,10 +37,11 @@ export async function startFresh(ports: StartPorts, row: RunRow, { force }: Fres
   assertReplaceable(row, journal, force);
   const workflow = registry.newest(row.workflow) ?? null;
   const version = workflow?.version ?? (await versionElsewhere(store, row.workflow));
-  const { input } = generationOf(row.id, journal);
+  const { input, budgets } = generationOf(row.id, journal);
   const what = `The input of workflow "${row.workflow}" ${version}`;
   const checked = await validate(workflow?.definition.input, input, what);
-  const begun = { run: ids.next(), workflow, version, input: checked, effects: dryPolicyIn(journal) };
+  const kept = { budgets, effects: dryPolicyIn(journal), notBefore: notBeforeIn(journal) };
+  const begun = { run: ids.next(), workflow, version, input: checked, ...kept };
   const outcome = await worker.takeOver.write(row.id, (claimed) => replaced(ports, claimed, begun));
   if (outcome.kind !== "written") throw await notWritten(store, row.id, outcome);
   if (row.key !== null) await moveKey(ports, row, row.key, begun.run);
@@ -71,8 +74,12 @@ interface Begun {
   readonly workflow: Workflow | null;
   readonly version: string;
   readonly input: unknown;
+  /** Those that the old run has had. Absent: the workflow's. */
+  readonly budgets: RunStarted["budgets"];
   /** What comes of a dry run is dry (DR1). */
   readonly effects: DryPolicy | null;
+  /** The old run was put off, and has not begun. */
+  readonly notBefore: number | null;
 }
 
 /** The end of the old run, with the beginning of the new one in the same commit (FR1). */
@@ -92,7 +99,7 @@ function replaced({ store, host, codec }: StartPorts, claimed: ClaimedRun, begun
 
 function newRun(
   row: RunRow,
-  { run, workflow, version, input, effects }: Begun,
+  { run, workflow, version, input, budgets, effects, notBefore }: Begun,
   { host, codec }: Pick<StartPorts, "host" | "codec">,
   now: number,
 ): NewChild {
@@ -120,8 +127,10 @@ function newRun(
     input,
     seed: run,
     deadline,
+    ...(budgets !== undefined && { budgets: budgetsOfCopy(budgets, new Map([[row.id, run]]), now) }),
     ...(workflow !== null && pinned(workflow.definition)),
     ...(effects !== null && { effects }),
+    ...(notBefore !== null && { notBefore }),
   };
   draft.append(now, "run.started", effects === null ? null : DRY, started);
   const [entry] = draft.take().commit.entries;

@@ -31,6 +31,8 @@ interface Decision {
 
 export async function resolveRun(ports: ResolvePorts, id: string, choice: Choice): Promise<void> {
   const decision: Decision = typeof choice === "string" ? { choice } : choice;
+  // Read before the park is: a decision that comes too late for this one must not be taken for one about the next.
+  const { head } = await rowOf(id, ports.store);
   const park = await openParkOf(ports, id);
   if ("ticket" in park) {
     assertChoice(id, park, decision.choice === "cancel" ? "abort" : decision.choice);
@@ -43,7 +45,7 @@ export async function resolveRun(ports: ResolvePorts, id: string, choice: Choice
     return void (await startFresh(ports.starting, await rowOf(id, ports.store), { force: isForced(decision) }));
   if (ABOUT_VERSIONS.has(park.reason) && decision.choice === "migrate")
     return migrateRun(ports.starting, await rowOf(id, ports.store), park, whoSays(decision));
-  await decide(ports, id, park, decision);
+  await decide(ports, id, head, park, decision);
 }
 
 const ABOUT_VERSIONS: ReadonlySet<string> = new Set(["version_mismatch", "definition_changed", "migration_pending"]);
@@ -80,10 +82,9 @@ function assertChoice(id: string, { choices }: Pick<Parked, "choices">, choice: 
   );
 }
 
-async function decide(ports: ResolvePorts, id: string, park: Parked, decision: Decision): Promise<void> {
+async function decide(ports: ResolvePorts, id: string, head: number, park: Parked, decision: Decision): Promise<void> {
   const isRaise = park.reason === "budget_exceeded" && decision.choice === "raise";
   if (isRaise) assertRaise(id, park, decision.value);
-  const { head } = await rowOf(id, ports.store);
   // One decision per park: a second caller's is the same message.
   const messageId = `decision-${head}`;
   const resolved: Resolved = { choice: decision.choice, value: decision.value };

@@ -29,7 +29,7 @@ import { isTerminal, RUN_STATES } from "../core/transition.ts";
 import { sealValue } from "../core/values.ts";
 import { type Workflow, workflow } from "../core/workflow.ts";
 import type { Registry } from "../worker/registry.ts";
-import { CHANGE, openChange, openSchedule, sealSchedule } from "../worker/schedule-keeper.ts";
+import { CHANGE, openChanges, openSchedule, sealSchedule } from "../worker/schedule-keeper.ts";
 import type { Worker } from "../worker/worker.ts";
 import { assertNoLink } from "./link-workflow.ts";
 
@@ -138,9 +138,12 @@ export class Schedules {
 
   /** Ends the schedule; false if there is none. Runs that it has started go on. */
   async remove(name: string): Promise<boolean> {
-    const kept = await this.#find(name);
-    if (kept === null) return false;
-    await this.#ports.cancel(kept.row.id, `Schedule ${name} was removed.`);
+    assertScheduleName(name);
+    // Whatever is wrong with it, it can be removed.
+    const holder = await this.#ports.store.key(SPACE, name);
+    const row = holder === null ? null : await this.#ports.store.run(holder.run);
+    if (row === null || isTerminal(row.state)) return false;
+    await this.#ports.cancel(row.id, `Schedule ${name} was removed.`);
     return true;
   }
 
@@ -184,7 +187,7 @@ export class Schedules {
     if (row === null || isTerminal(row.state)) return null;
     const [state, inbox] = await Promise.all([store.state(run), store.inbox(run)]);
     const mail = inbox.filter(({ name }) => name === CHANGE);
-    const changes = mail.flatMap((one) => openChange(codec, run, one));
+    const { changes } = openChanges(codec, run, mail);
     const schedule = changes.reduce<Schedule>(changed, openSchedule(codec, run, state));
     return { ...schedule, row, hasMail: mail.length > 0 };
   }

@@ -132,6 +132,7 @@ function startChecked(
   draft.create(create);
   const more = {
     ...(budgets !== undefined && { budgets }),
+    ...(create.readyAt > now && { notBefore: create.readyAt }),
     ...(options.adopted !== undefined && { adopted: decodePayload(encodePayload(options.adopted, "adopted")) }),
     ...(target.workflow !== null && pinned(target.workflow.definition)),
   };

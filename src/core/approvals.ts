@@ -28,6 +28,7 @@ import type { Denials } from "./denials.ts";
 import { decodePayload, encodeRecord } from "./draft.ts";
 import { recordCancel } from "./endings.ts";
 import type { Host } from "./host.ts";
+import type { Entry } from "./journal.ts";
 import { notify } from "./notification.ts";
 import type { Pass } from "./pass.ts";
 import type { InboxRow, WaitChange } from "./store.ts";
@@ -77,6 +78,19 @@ export function recordApproval(pass: Pass, call: ApprovalCall, at: number): void
   pass.draft.wait(approvalWait(key, request, request.due, call.seq));
   pass.draft.key({ space: APPROVAL_SPACE, key: request.id, digest: request.hash });
   notify(pass, key, request, { event: "approval.requested", at: request.at, action: null, to: null });
+}
+
+/** A fork asks anew what its source has asked, and is made where nobody can be told: its first pass tells them. Another one would say the same again. */
+export function notifyOfFork(pass: Pass, entries: readonly Entry[]): void {
+  if (entries.at(-1)?.type !== "run.forked") return;
+  const open = new Map<string, ApprovalRequested>();
+  for (const { type, key, payload } of entries) {
+    if (type === "run.continued") open.clear();
+    if (type === "approval.requested") open.set(key ?? "", payload as ApprovalRequested);
+    if (type === "approval.decided") open.delete(key ?? "");
+  }
+  for (const [key, request] of open)
+    notify(pass, key, request, { event: "approval.requested", at: request.at, action: null, to: null });
 }
 
 /** The wait says where the request stands in the journal: what is asked stays sealed there. */

@@ -94,6 +94,8 @@ export interface RunStarted {
   readonly uses?: Uses;
   /** The run above it is dry, and so is this one. */
   readonly effects?: DryPolicy;
+  /** Store time before which its body must not begin. Absent: it may begin at once. */
+  readonly notBefore?: number;
 }
 
 /** How a dry run answers what would act outside: only with what was recorded, or also with what the call itself says. */
@@ -235,6 +237,8 @@ export interface Continued {
   readonly replaces?: true;
   /** With `replaces`: of the start that has taken the place. */
   readonly deadline?: number;
+  /** With `replaces`: the body must not begin before this store time. */
+  readonly notBefore?: number;
   readonly budgets?: readonly Budget[];
   /** What is said to have been done before this generation began. */
   readonly adopted?: unknown;

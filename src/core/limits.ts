@@ -71,6 +71,8 @@ export const LIMITS = {
   queueLookMs: 1000,
   /** When a schedule that could not be settled is tried again. */
   scheduleRetryMs: 30_000,
+  /** How long a change of a schedule that one worker cannot read is left to others, before it is left out. An hour. */
+  changePatienceMs: 3_600_000,
   /** Messages that one run of the alerts takes: the store remembers the ids of all of them until it ends. */
   alertMessages: 500,
   /** Actions that the next run of the alerts is told of, the newest: it begins with a copy of them. */

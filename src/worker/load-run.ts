@@ -2,6 +2,7 @@
 // Decides what a claim leads to: a pass, or an end that needs no body (corrupted, poisoned, cancelled while nothing of it was running).
 import { readCancel } from "../base/cancel-text.ts";
 import { messageOf, PawlError, readProperty } from "../base/errors.ts";
+import { notifyOfFork } from "../core/approvals.ts";
 import { withoutOldCheckpoints } from "../core/checkpoints.ts";
 import { leftUndone } from "../core/compensation.ts";
 import { parkedForNewer } from "../core/demands.ts";
@@ -15,6 +16,7 @@ import { notifyIncomplete } from "../core/notification.ts";
 import { Pass } from "../core/pass.ts";
 import type { PassPorts } from "../core/pass-ports.ts";
 import { structureIn, versionChange } from "../core/pins.ts";
+import { notBeforeIn } from "../core/put-off.ts";
 import type { ClaimedRun, InboxRow, Needs, RunCommit } from "../core/store.ts";
 import { isUndoable } from "../core/undoable-call.ts";
 import { openJournal } from "../core/values.ts";
@@ -25,7 +27,7 @@ import type { Workflow } from "../core/workflow.ts";
 export type Loaded =
   | { readonly kind: "pass"; readonly pass: Pass }
   /** Nothing of the body is needed: this is what remains to be written. */
-  | { readonly kind: "write"; readonly commit: RunCommit; readonly ended: "cancelled" | "parked" }
+  | { readonly kind: "write"; readonly commit: RunCommit; readonly ended: "cancelled" | "parked" | "early" }
   /** It is cancelled, and its journal cannot tell which children go with it: look at its waits, and come again. */
   | { readonly kind: "childless" }
   /** It is cancelled, and what it has done is to be undone: whoever has its code does that. */
@@ -84,6 +86,9 @@ export function loadRun(
   if (wasParked !== null && decision === undefined && claimed.cancel === null)
     return parked(draft, claimed, ports, null);
   if (decision?.error !== undefined) return askAgain(draft, claimed, ports, wasParked as Parked, decision);
+  const notBefore = notBeforeIn(entries);
+  if (notBefore !== null && claimed.cancel === null && ports.clock.now() < notBefore)
+    return early(draft, claimed, ports, notBefore, decision);
   if (isPoison(claimed)) return parked(draft, claimed, ports, poisoned(claimed));
   if (workflow === undefined)
     throw new PawlError(
@@ -248,6 +253,7 @@ function passOf(
     },
     ports,
   );
+  if (cancel === null) notifyOfFork(pass, entries);
   // A park is over once a person says "retry"; one about steps has no value here yet.
   if (decision?.error !== undefined || decision?.value == null) return pass;
   // Those about earlier parks of the kind are used up with it: the next park must not be over by one of them.
@@ -308,6 +314,25 @@ function parked(draft: Draft, claimed: ClaimedRun, ports: PassPorts, park: Parke
     draft.ifWake(claimed.wake);
   }
   return { kind: "write", commit: { ...draft.take().commit, ifNotCancelled: true }, ended: "parked" };
+}
+
+/** Puts off again what was claimed before its time, with what a person has decided about it until then: its body has not begun (I13). */
+function early(
+  draft: Draft,
+  claimed: ClaimedRun,
+  ports: PassPorts,
+  notBefore: number,
+  decision: Decision | undefined,
+): Loaded {
+  if (decision?.error === undefined && decision?.value != null) {
+    draft.append(ports.clock.now(), "run.resolved", null, decision.value as Resolved);
+    draft.wait({ close: "decision" });
+    for (const { id, kind } of claimed.inbox) if (kind === "decision") draft.consume(id);
+  }
+  const { head, hash } = draft.chain;
+  // A claim has called it running.
+  draft.row({ state: "accepted", head, headHash: hash, release: true, readyAt: null, wakeAt: notBefore, claims: 0 });
+  return { kind: "write", commit: { ...draft.take().commit, ifNotCancelled: true }, ended: "early" };
 }
 
 /** Parks a run whose commit the store can never take. */

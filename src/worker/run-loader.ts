@@ -6,7 +6,10 @@
 //   RL2. What cannot be loaded keeps no other from it; it is tried again with the next heartbeat (P23).
 import type { Draft } from "../core/draft.ts";
 import type { PassPorts } from "../core/pass-ports.ts";
+import { notBeforeIn } from "../core/put-off.ts";
 import type { ClaimedRun, RowPatch, RunCommit, RunRow, Store, Verdict } from "../core/store.ts";
+import { isTerminal } from "../core/transition.ts";
+import { openEntry } from "../core/values.ts";
 import type { Claims } from "./claims.ts";
 import type { Committer } from "./committer.ts";
 import type { Lease } from "./lease.ts";
@@ -190,7 +193,8 @@ export class RunLoader {
   async amend(run: string, build: (claimed: ClaimedRun) => RunCommit): Promise<Amended> {
     const { store, lease, committer, changed } = this.#parts;
     const row = await store.run(run);
-    if (row === null || row.state !== "accepted" || row.cancel !== null) return "begun";
+    if (row === null || row.cancel !== null) return "begun";
+    if (row.state !== "accepted") return (await this.#isEarly(row)) ? "busy" : "begun";
     const worker = lease.id;
     if (worker === null || row.owner !== null || this.#held.has(run)) return "busy";
     this.#held.add(run);
@@ -207,6 +211,20 @@ export class RunLoader {
       return verdict.kind === "applied" ? "written" : "busy";
     } finally {
       this.#held.delete(run);
+    }
+  }
+
+  /** Whoever has claimed it is about to put it off again: its time has not come. */
+  async #isEarly({ id, head, state }: RunRow): Promise<boolean> {
+    const { store, ports } = this.#parts;
+    if (isTerminal(state)) return false;
+    const last = await store.journal(id, { from: Math.max(0, head - 1), limit: 2 });
+    try {
+      const notBefore = notBeforeIn(last.map((entry) => openEntry(ports.codec, id, entry)));
+      return notBefore !== null && store.clock.now() < notBefore;
+    } catch {
+      // Nobody here can read it: whoever has it decides what becomes of it.
+      return false;
     }
   }
 

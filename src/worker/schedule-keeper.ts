@@ -5,9 +5,10 @@
 //   SK2. A commit counts only while this worker owns the schedule, so two never settle the same slot; and the run of a slot has the slot in its id,
 //        so that even then there would be one (I13).
 //   SK3. A schedule that cannot be settled here is left as it is, and tried again later, by whoever claims it then: it is never parked for a
-//        calendar or a codec that one worker lacks.
+//        calendar or a codec that one worker lacks. A change that nobody has been able to read for long is left out, and that is
+//        told: it would stand in the way for ever.
 import type { Codec } from "../base/envelope.ts";
-import { messageOf, PawlError } from "../base/errors.ts";
+import { hasCode, messageOf, PawlError } from "../base/errors.ts";
 import { compareVersions, parseVersion } from "../base/semver.ts";
 import type { Log } from "../core/context.ts";
 import { Draft } from "../core/draft.ts";
@@ -60,10 +61,10 @@ export class ScheduleKeeper {
     const mail = claimed.inbox.filter(({ kind }) => kind === "signal");
     const opened = attempt(() => ({
       schedule: openSchedule(codec, run, rows),
-      changes: mail.filter(({ name }) => name === CHANGE).flatMap((row) => openChange(codec, run, row)),
+      ...this.#changesIn(run, mail),
     }));
     if ("error" in opened) return this.#postponed(claimed, draft, opened.error);
-    const { schedule, changes } = opened.value;
+    const { schedule, changes, faults } = opened.value;
     const isBusy = await this.#isBusy(nameOf(claimed), schedule.cursor);
     const versions = await this.#versions();
     const planned = attempt(() => this.#plan(claimed, schedule, changes, isBusy, versions));
@@ -76,7 +77,17 @@ export class ScheduleKeeper {
     for (const to of settling.cancels) draft.send(cancelOf(claimed, to));
     waitForNext(draft, cursor.paused ? null : cursor.next);
     const commit = letGo(claimed, draft, wakeOf(cursor, settling.now));
-    return { commit, tell: () => this.#tell(nameOf(claimed), settling) };
+    return { commit, tell: () => this.#tell(nameOf(claimed), settling, faults) };
+  }
+
+  /** What is younger than the patience, another worker may be able to read (SK3). */
+  #changesIn(run: string, mail: readonly InboxRow[]): ReturnType<typeof openChanges> {
+    const { store, codec } = this.#ports;
+    const opened = openChanges(codec, run, mail);
+    const since = store.clock.now() - LIMITS.changePatienceMs;
+    const recent = opened.faults.find(({ at }) => at > since);
+    if (recent !== undefined) throw recent.error;
+    return opened;
   }
 
   #plan(
@@ -162,8 +173,13 @@ export class ScheduleKeeper {
     return { commit, tell: () => log.error(message, { run: claimed.run, schedule }) };
   }
 
-  #tell(name: string, { skips, starts, hasOlder, schedule }: Settling): void {
+  #tell(name: string, { skips, starts, hasOlder, schedule }: Settling, faults: readonly Fault[]): void {
     const { log } = this.#ports;
+    for (const { error } of faults)
+      log.error(
+        `A change of schedule "${name}" is left out: nobody has been able to read it. Ask for it again. ${messageOf(error)}`,
+        { schedule: name },
+      );
     const { misfire, overlap } = schedule.definition;
     const missed = skips.filter(({ why }) => why === "misfire").map(({ slot }) => new Date(slot).toISOString());
     if (missed.length > 0 || hasOlder) {
@@ -244,8 +260,31 @@ export function openSchedule(codec: Codec, run: string, rows: readonly StateRow[
   return { definition: open("definition") as ScheduleDefinition, cursor: open("cursor") as ScheduleCursor };
 }
 
+/** Why a change cannot be read here, and when it came. */
+interface Fault {
+  readonly at: number;
+  readonly error: unknown;
+}
+
+/** What a schedule was asked for, in order, and what cannot be read of it. Throws where only a key is missing here (SK3). */
+export function openChanges(
+  codec: Codec,
+  run: string,
+  mail: readonly InboxRow[],
+): { readonly changes: ScheduleChange[]; readonly faults: Fault[] } {
+  const changes: ScheduleChange[] = [];
+  const faults: Fault[] = [];
+  for (const row of mail.filter(({ name }) => name === CHANGE)) {
+    const opened = attempt(() => openChange(codec, run, row));
+    if ("value" in opened) changes.push(...opened.value);
+    else if (hasCode(opened.error, "key_missing")) throw opened.error;
+    else faults.push({ at: row.at, error: opened.error });
+  }
+  return { changes, faults };
+}
+
 /** None for a signal that did not come from here: anybody can send one to a run, and it must not bring the schedule down. */
-export function openChange(codec: Codec, run: string, { id, data }: InboxRow): ScheduleChange[] {
+function openChange(codec: Codec, run: string, { id, data }: InboxRow): ScheduleChange[] {
   const change = openValue(codec, data, { run, seq: -1, field: `inbox:${id}` }) as Partial<ScheduleChange> | null;
   const isChange =
     Number.isFinite(change?.at) && (change?.kind !== "define" || change.definition?.timing !== undefined);

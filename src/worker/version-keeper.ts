@@ -124,9 +124,9 @@ export class VersionKeeper {
     for (const wait of waits) {
       if (isStopping()) return;
       if (wait.name === "migration_pending") await this.#migratePending(wait);
-      else if (this.#canGoOn(wait)) await this.#takeUp(wait.run, { choice: "old", value: WITH_DEFINITION });
-      else if (this.#hasKey(wait)) await this.#takeUp(wait.run, { choice: "retry", value: WITH_KEY });
-      else if (await this.#understands(wait)) await this.#takeUp(wait.run, { choice: "retry", value: NEWER });
+      else if (this.#canGoOn(wait)) await this.#takeUp(wait, { choice: "old", value: WITH_DEFINITION });
+      else if (this.#hasKey(wait)) await this.#takeUp(wait, { choice: "retry", value: WITH_KEY });
+      else if (await this.#understands(wait)) await this.#takeUp(wait, { choice: "retry", value: NEWER });
     }
   }
 
@@ -163,10 +163,12 @@ export class VersionKeeper {
   }
 
   /** As if somebody had decided so; whoever has decided before is first. */
-  async #takeUp(run: string, decision: Resolved): Promise<void> {
+  async #takeUp({ run, detail }: WaitRow, decision: Resolved): Promise<void> {
     const { store, ports } = this.#parts;
     const row = await store.run(run);
     if (row === null || row.state !== "parked" || row.owner !== null || row.readyAt !== null) return;
+    // Read behind its position: it may have gone on since it was listed, and be parked for something that only a person decides.
+    if (!(await store.waits({ run, kind: "decision" })).some((wait) => wait.detail === detail)) return;
     const id = `decision-${row.head}`;
     const data = ports.codec.seal(encodeRecord(decision, "decision"), { run, seq: -1, field: `inbox:${id}` });
     await store.deliver({ to: run, id, kind: "decision", name: "", data });

@@ -372,6 +372,34 @@ describe.each(STORES)("escalation on %s", (store) => {
     expect(reminders.map(({ waitedMs }) => waitedMs / HOUR)).toEqual([4, 8, 20, 24]);
   });
 
+  it("S4-34 S2-59 whoever is asked again by a retry or a fork is told so, once, also over a kill", async () => {
+    const world = await openWorld(store);
+    const notifier = fake();
+    const flow = asking({ approvers: ["ann"], timeout: "2h" });
+    const pawl = await world.open([flow], { notifiers: [notifier] });
+    await pawl.start(flow, undefined, { id: "r" });
+    await world.settle();
+    const fork = await pawl.fork("r", { at: 2 });
+    await world.advance(3 * HOUR);
+    const retried = await pawl.retry("r");
+    await world.settle();
+    const runs = ["r", fork.id, retried.id];
+    expect(notifier.got.map(({ event, run }) => `${event} ${run}`)).toEqual(
+      runs.map((run) => `approval.requested ${run}`),
+    );
+    const [open] = (await pawl.approvals.list({ run: retried.id })).approvals;
+    expect(notifier.got.at(-1)).toMatchObject({
+      approval: open?.id,
+      to: ["ann"],
+      waitedMs: 0,
+      due: open?.due.getTime(),
+    });
+    const second = await world.restart([flow], { notifiers: [notifier] });
+    await second.signal(retried.id, "wake up");
+    await world.settle();
+    expect(notifier.got).toHaveLength(3);
+  });
+
   it("S4-34 a notification never holds the run up, is tried again until it is sent, and comes once over a kill", async () => {
     const world = await openWorld(store);
     const [steady, shaky] = [fake("steady"), fake("shaky", 2)];

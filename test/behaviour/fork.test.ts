@@ -187,6 +187,33 @@ describe.each(STORES)("retry on %s", (store) => {
     expect(starts).toEqual(["a"]);
   });
 
+  it("I17 S2-59 retried again, it gives the run that has its key by now, unless that has failed, too", async () => {
+    const world = await openWorld(store);
+    let isDown = true;
+    const shop = workflow("shop", async (ctx) => {
+      await ctx.step("charge", () => {
+        if (isDown) throw new Error("the shop is closed");
+      });
+      return ctx.waitFor("go");
+    });
+    const pawl = await world.open([shop]);
+    const source = await pawl.start(shop, undefined, { key: "order-1" });
+    await world.settle();
+    const first = await pawl.retry(source.id);
+    await world.settle();
+    expect((await first.status()).state).toBe("failed");
+    isDown = false;
+    const second = await pawl.retry(source.id);
+    expect([(await second.status()).key, second.id === first.id]).toEqual(["order-1", false]);
+    // Whoever did not hear of it says it again, while the other one is at work or when it has done it.
+    expect((await pawl.retry(source.id)).id).toBe(second.id);
+    await second.signal("go");
+    await second.result();
+    for (const { id } of [source, first]) expect((await pawl.retry(id)).id).toBe(second.id);
+    expect((await pawl.list({ workflow: "shop" })).runs).toHaveLength(3);
+    expect((await pawl.start(shop, undefined, { key: "order-1" })).id).toBe(second.id);
+  });
+
   it("X-17 refuses to retry what runs or has succeeded", async () => {
     const world = await openWorld(store);
     const waiting = workflow("waiting", async (ctx) => ctx.waitFor("go"));

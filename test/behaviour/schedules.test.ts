@@ -386,6 +386,34 @@ describe.each(STORES)("schedules on %s", (store) => {
     expect(slots()).toEqual([begin + HOUR]);
   });
 
+  it("I10 I13 a change that nobody can read is left out after a while, and told of; until then it can be listed and removed", async () => {
+    const world = await openWorld(store);
+    const { job, slots } = jobs();
+    const pawl = await world.open([job]);
+    const begin = world.clock.now();
+    const define = (name: string) => pawl.schedule(name, job, { every: "20 minutes", misfire: "catchUp" });
+    await define("tick");
+    await world.settle();
+    const damage = (run: string) =>
+      world.store.deliver({ to: run, id: "x", kind: "signal", name: "change", data: '{"kind":"pau' });
+    await damage((await only(pawl)).run);
+    expect((await only(pawl)).next).toEqual(new Date(begin + 20 * MINUTE));
+    await world.advance(HOUR - MINUTE);
+    expect(slots()).toEqual([]);
+    await world.advance(2 * MINUTE);
+    expect(slots()).toEqual([20, 40, 60].map((minutes) => begin + minutes * MINUTE));
+    const told = world.lines.filter(({ message }) => message.startsWith('A change of schedule "tick" is left out'));
+    expect(told).toMatchObject([
+      { level: "error", message: expect.stringMatching(/Ask for it again\. In run .*inbox:x/) },
+    ]);
+    await pawl.pauseSchedule("tick");
+    await world.advance(HOUR);
+    expect([slots().length, await pawl.unschedule("tick")]).toEqual([3, true]);
+    await define("tock");
+    await damage((await only(pawl)).run);
+    expect([await pawl.unschedule("tock"), await pawl.schedules()]).toEqual([true, []]);
+  });
+
   it("C-26 a retried run keeps the slot that it was started for", async () => {
     const world = await openWorld(store);
     const seen: unknown[] = [];

@@ -130,6 +130,29 @@ describe.each(STORES)("a version that no worker has, on %s", (store) => {
     expect(called.filter((version) => version === "1.3.0")).toHaveLength(1);
   });
 
+  it("I26 S0-42 a run that is started afresh has the budget that the old one was started with", async () => {
+    const deployment = await Deployment.open(store);
+    const { world } = deployment;
+    const make = (version: string) =>
+      workflow({ name: "w", version }, async (ctx) => {
+        await ctx.waitFor("go");
+        await ctx.step("dear", () => "done", { spend: { usd: 2 } });
+      });
+    const [old, code] = [make("1.3.0"), make("2.0.0")];
+    await (await deployment.deploy([old])).start(old, undefined, { id: "r", key: "k", budget: { usd: 1 } });
+    await world.settle();
+    const pawl = await deployment.deploy([code]);
+    await deployment.pass(GRACE * 3);
+    await pawl.resolve("r", "fresh");
+    const fresh = await pawl.start(code, undefined, { key: "k" });
+    await fresh.signal("go");
+    await world.settle();
+    expect(await fresh.status()).toMatchObject({
+      parked: { reason: "budget_exceeded", detail: { budget: fresh.id } },
+      budget: { run: fresh.id, limits: { usd: 1 } },
+    });
+  });
+
   it("S0-43 C-10 choice 3: migrations lead from version to version, and what they give is the next generation", async () => {
     const deployment = await Deployment.open(store);
     const called: string[] = [];

@@ -1,0 +1,112 @@
+// Runs that are to begin later, and what may happen to them before they do.
+import { describe, expect, it } from "vitest";
+import { manualClock } from "../../src/base/clock.ts";
+import type { Pawl } from "../../src/client/pawl.ts";
+import type { Store } from "../../src/core/store.ts";
+import { type WorkflowOptions, workflow } from "../../src/core/workflow.ts";
+import { HOUR, MINUTE, openWorld, STORES, type StoreKind, type World } from "./harness.ts";
+
+const GRACE = MINUTE;
+
+/** Notes when each body has begun, with the version of its code. */
+function noting(world: World) {
+  const begun: string[] = [];
+  const epoch = world.clock.now();
+  const make = (version: string, more: Partial<WorkflowOptions<string>> = {}) =>
+    workflow<string, string>({ name: "w", version, ...more }, async (ctx, input) => {
+      await ctx.step("s", () => void begun.push(`${version} ${input} at ${(world.clock.now() - epoch) / HOUR}h`));
+      return input;
+    });
+  return { begun, make };
+}
+
+/** A run that is to begin in three hours, and whose version no worker has for longer than the grace time. */
+async function stranded(store: StoreKind, more: Partial<WorkflowOptions<string>> = {}) {
+  const lease = manualClock();
+  const world = await openWorld(store, { leaseClock: lease });
+  const { begun, make } = noting(world);
+  const old = make("1.0.0");
+  const deploy = (code: ReturnType<typeof make>) => world.restart([code], { versionGrace: GRACE });
+  const pass = async (ms: number) => {
+    for (let left = ms; left > 0; left -= 5000) {
+      lease.advance(Math.min(left, 5000));
+      await world.settle();
+    }
+  };
+  await (await deploy(old)).start(old, "x", { id: "r", delay: "3 hours" });
+  await world.advance(HOUR);
+  const pawl = await deploy(make("2.0.0", more));
+  await pass(3 * GRACE);
+  expect((await pawl.get("r").status()).parked?.reason).toBe("version_mismatch");
+  return { world, begun, pawl, back: () => deploy(old), pass };
+}
+
+describe.each(STORES)("delayed starts on %s", (store) => {
+  it("I13 one that was parked for its version begins when its time has come, not when that is back", async () => {
+    const { world, begun, back, pass } = await stranded(store);
+    const pawl = await back();
+    await pass(10_000);
+    expect([begun, await pawl.get("r").status()]).toMatchObject([[], { state: "accepted", waits: [] }]);
+    // What is said to it before then does not wake it.
+    await pawl.signal("r", "go");
+    await world.advance(2 * HOUR - 1);
+    expect(begun).toEqual([]);
+    await world.advance(1);
+    expect(begun).toEqual(["1.0.0 x at 3h"]);
+    expect(await pawl.get("r").result()).toBe("x");
+  });
+
+  it("I13 C-10 one that is migrated before its time begins when that has come", async () => {
+    const migrate = () => ({ input: "migrated" });
+    const { world, begun, pawl } = await stranded(store, { migrations: [{ from: "1.0", to: "2.0.0", migrate }] });
+    await pawl.resolve("r", "migrate");
+    await world.advance(2 * HOUR - 1);
+    expect([begun, await pawl.get("r").status()]).toMatchObject([[], { state: "accepted", version: "2.0.0" }]);
+    await world.advance(1);
+    expect(begun).toEqual(["2.0.0 migrated at 3h"]);
+  });
+
+  it("I13 S0-42 one that is started afresh before its time begins when that has come", async () => {
+    const { world, begun, pawl } = await stranded(store);
+    await pawl.resolve("r", "fresh");
+    await world.advance(2 * HOUR - 1);
+    expect([begun, (await pawl.get("r").status()).state]).toEqual([[], "cancelled"]);
+    await world.advance(1);
+    expect(begun).toEqual(["2.0.0 x at 3h"]);
+  });
+
+  it("I13 X-21 a burst whose process dies between taking its run and writing the next input is one run all the same", async () => {
+    const world = await openWorld(store);
+    const { begun, make } = noting(world);
+    const job = make("1.0.0");
+    const start = (pawl: Pawl, input: string) => pawl.start(job, input, { debounce: { key: "k", wait: "1h" } });
+    const first = await world.open([job]);
+    const { id } = await start(first, "a");
+    await world.advance(HOUR / 2);
+    await start(first, "b");
+    const lost = await world.open([job]);
+    void dyingOnTake(world, lost, () => start(lost, "c"));
+    await world.settle();
+    expect((await world.store.run(id))?.owner).not.toBeNull();
+    await world.fence();
+    await world.advance(0.75 * HOUR);
+    expect(begun).toEqual([]);
+    // Whoever was not answered says it again.
+    expect((await start(first, "c")).id).toBe(id);
+    await world.advance(2 * HOUR);
+    expect(begun).toEqual(["1.0.0 c at 2.25h"]);
+  });
+});
+
+/** Has the process of this engine die as soon as the store has given it a run by `take`. */
+function dyingOnTake(world: World, pawl: Pawl, act: () => Promise<unknown>): Promise<unknown> {
+  const { store } = world;
+  const take: Store["take"] = store.take.bind(store);
+  store.take = async (...args) => {
+    const taken = await take(...args);
+    store.take = take;
+    world.kill(pawl);
+    return taken;
+  };
+  return act();
+}
