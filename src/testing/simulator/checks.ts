@@ -5,17 +5,18 @@
 import { hasCode } from "../../base/errors.ts";
 import type { ApprovalRequested } from "../../core/approval-request.ts";
 import type { StepInfo } from "../../core/context.ts";
-import type {
-  Cancelling,
-  Checkpoint,
-  Ended,
-  Entry,
-  Parked,
-  RunStarted,
-  SignalReceived,
-  StepFailed,
-  StepStarted,
-  StoredEntry,
+import {
+  type Cancelling,
+  type Checkpoint,
+  type Ended,
+  type Entry,
+  isStepSuccess,
+  type Parked,
+  type RunStarted,
+  type SignalReceived,
+  type StepFailed,
+  type StepStarted,
+  type StoredEntry,
 } from "../../core/journal.ts";
 import type { ClaimedRun, Commit, Delivery, FenceRequest, Message, Verdict } from "../../core/store.ts";
 import { leaseLeftMs } from "../../stores/lease.ts";
@@ -218,7 +219,7 @@ export class Checks {
   #take(known: KnownRun, stored: StoredEntry, isInherited: boolean): void {
     const entry = known.fold.take(stored);
     known.names.take(entry);
-    this.deeds.took(known.fold.id, entry, isStart(entry) ? known.names.of(entry.key as string) : null);
+    this.deeds.took(known.fold.id, entry, isStart(entry) ? known.names.of(entry.key as string) : null, isInherited);
     if (isInherited) this.#inherit(known, entry);
     else this.#look(known, entry);
   }
@@ -228,10 +229,9 @@ export class Checks {
     const { type, key, payload } = entry;
     const step = key === null ? "" : known.names.of(key);
     if (type === "run.started") known.input = (payload as RunStarted).input as ProgramInput;
-    if (type === "step.started")
-      known.steps.set(step, { attempts: (payload as StepStarted)?.attempt ?? 1, isOver: false });
-    if (type === "step.completed" || (type === "step.failed" && (payload as StepFailed).retryAt === null))
-      this.#stepOver(known, entry);
+    if (isStart(entry)) known.steps.set(step, { attempts: (payload as StepStarted)?.attempt ?? 1, isOver: false });
+    const isFinal = type === "step.failed" && (payload as StepFailed).retryAt === null;
+    if (isStepSuccess(type) || isFinal) this.#stepOver(known, entry);
     if (type === "checkpoint") this.#saved(known, entry as Entry<Checkpoint>);
     if (type === "signal.received") known.received.add((payload as SignalReceived).id);
   }
@@ -343,7 +343,9 @@ export class Checks {
     const isIncomplete = hasCode(error, "compensation_incomplete");
     if (this.#ports.disk.tables.runs.get(fold.id)?.row.cancel != null && !isIncomplete)
       this.#violated("I16", `run ${fold.id} failed, though its cancel was accepted before`);
-    if (input === null || !isAllowedFailure(input, error))
+    // What was done under an approval and undone, a retry may not do again under it.
+    const isRefused = hasCode(error, "approval_mismatch") && inheritedIn(fold.entries) > 0;
+    if (input === null || (!isRefused && !isAllowedFailure(input, error)))
       this.#violated("I5", `run ${fold.id} failed: ${String(error)}`);
     this.#ports.sometimes("a run failed");
   }

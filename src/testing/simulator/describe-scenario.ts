@@ -45,9 +45,9 @@ const ON: Readonly<Record<OperatorPlan["on"], string>> = {
   child: "a child of ",
 };
 
-function describeOperator({ kind, run, on, at, by, where, how, isNamed, twice }: OperatorPlan): string {
+function describeOperator({ kind, run, on, at, by, where, how, isNamed, twice, isCareful }: OperatorPlan): string {
   const point = kind === "fork" ? ` at ${Math.floor(where * 100)} % (${how}${isNamed ? ", with an id" : ""})` : "";
-  return `${kind} ${ON[on]}run ${run}${point} at ${at} ms by process ${by}${twice ? ", twice" : ""}`;
+  return `${kind} ${ON[on]}run ${run}${point} at ${at} ms by process ${by}${twice ? ", twice" : ""}${isCareful ? ", once at most" : ""}`;
 }
 
 function describeDeed(deed: DeedProgram): string {

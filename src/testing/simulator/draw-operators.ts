@@ -30,15 +30,27 @@ class OperatorDrawing {
 
   operated(runs: readonly RunPlan[]): Operated {
     const isPicked = this.#odds(SHARE);
-    // What acts outside has rules for forks that are not told here.
     const eligible = runs.flatMap(({ program }, i) => (actsOutside(program) ? [] : [i]));
-    if (!isPicked || eligible.length === 0) return { runs };
+    if (!isPicked) return { runs };
+    const careful = this.#careful(runs);
+    if (eligible.length === 0) return careful.length === 0 ? { runs } : { runs, operators: careful };
     const ailing = runs.map((run, i) => (eligible.includes(i) && this.#odds(0.5) ? this.#ailing(run) : run));
     const operators = Array.from({ length: this.#between(1, 4) }, () => {
       const run = this.#one(eligible);
       return this.#plan(run, (ailing[run] as RunPlan).at);
     });
-    return { runs: ailing, operators };
+    return { runs: ailing, operators: [...operators, ...careful] };
+  }
+
+  /** What acts outside is retried once when it has ended: a fork beside its source, or a second retry, would do the same things as well. */
+  #careful(runs: readonly RunPlan[]): OperatorPlan[] {
+    return runs.flatMap(({ program, budget, at }, run) => {
+      // A fork has budgets of its own, which are not told here.
+      const hasBudget = budget !== undefined || JSON.stringify(program).includes('"budget"');
+      if (!actsOutside(program) || hasBudget) return [];
+      const plan = this.#plan(run, at);
+      return [{ ...plan, kind: "retry", on: "run", how: "position", isNamed: false, twice: false, isCareful: true }];
+    });
   }
 
   #ailing(run: RunPlan): RunPlan {

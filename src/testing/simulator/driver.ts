@@ -308,6 +308,7 @@ export class Driver {
 const ENDS = [
   "approval_denied",
   "approval_expired",
+  "approval_mismatch",
   "budget_exceeded",
   "changes_requested",
   "compensation_incomplete",

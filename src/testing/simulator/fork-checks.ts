@@ -3,6 +3,7 @@
 // changes by it, the checks of every journal say.
 import { encode } from "../../base/codec.ts";
 import { jsonCodec } from "../../base/envelope.ts";
+import type { ApprovalRequested } from "../../core/approval-request.ts";
 import { counterKey } from "../../core/counters.ts";
 import {
   type ChildStarted,
@@ -105,8 +106,13 @@ export class ForkChecks {
       .slice(0, at)
       .map((entry) => openEntry(jsonCodec, source, entry));
     if (prefix.length < at) this.#violated("S2-59", `run ${run} inherits ${at} entries of ${prefix.length}`);
-    const park = prefix.findLast(({ type }) => type === "run.parked" || type === "run.resolved");
-    const expected = prefix.filter((entry) => entry !== park || entry.type === "run.resolved");
+    const answered = prefix.findLastIndex(({ type }) => type === "run.resolved");
+    const asked = new Set(prefix.filter(({ type }) => type === "approval.requested").map(({ key }) => key));
+    for (const { type, key } of prefix) if (type === "approval.decided") asked.delete(key);
+    // What nobody has answered is the source's alone, and so is what fell due while an approval waited.
+    const isLeft = ({ type, key }: Entry, i: number) =>
+      (type === "run.parked" && i > answered) || (type === "approval.escalated" && asked.has(key));
+    const expected = prefix.filter((entry, i) => !isLeft(entry, i));
     const last = entries.at(-1);
     const isTriedAgain = isRetry && (last?.payload as Partial<StepFailed> | null)?.isRetried === true;
     if (isTriedAgain) this.#ports.sometimes("a retry tried a failed step again");
@@ -147,6 +153,7 @@ function faultOf(was: Entry, is: Entry, source: string, isTriedAgain: boolean): 
 
 function comparable({ type, payload }: Entry, source: string): unknown {
   if (type === "run.started") return { ...(payload as RunStarted), deadline: null, budgets: null };
+  if (type === "approval.requested") return { action: (payload as ApprovalRequested).action };
   if (type === "child.started") return { ...(payload as ChildStarted), child: null };
   if (type !== "run.continued") return payload;
   const continued = payload as Continued;

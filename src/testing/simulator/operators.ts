@@ -74,6 +74,7 @@ export class Operators {
       isRepeatable: plan.isNamed,
       do: (pawl, life) => (plan.kind === "start" ? this.#ports.start(plan.run, pawl, life) : this.#do(plan, i, pawl)),
       failed: (error) => this.#failed(plan, error),
+      ...(plan.isCareful && { died: () => "done" as const }),
     };
     this.#ports.add(task);
     if (plan.twice) this.#ports.add({ ...task, by: plan.by + 1 });
@@ -112,8 +113,10 @@ export class Operators {
       this.#ports.violated("S2-59", `an operator was told of run ${id}, which does not come from ${source}`);
   }
 
-  #failed({ kind, run }: OperatorPlan, error: unknown): Answer {
+  #failed({ kind, run, isCareful }: OperatorPlan, error: unknown): Answer {
     if (hasCode(error, "run_ended") || this.#isLost(error)) return "done";
+    const isSure = hasCode(error, "storage_unavailable") || hasCode(error, "invalid_argument");
+    if (isCareful && !isSure) return "done";
     if (hasCode(error, "idempotency_conflict"))
       this.#ports.violated("I17", `a fork of run ${run} that was asked for again met a conflict: ${error}`);
     // A retry of one that has not ended is refused, and tried again later; any point of its journal is good for a fork.

@@ -96,6 +96,8 @@ export interface OperatorPlan {
   readonly isNamed: boolean;
   /** Another operator does the same. */
   readonly twice: boolean;
+  /** Who gets no answer leaves it at that: what acts outside must not be retried twice. */
+  readonly isCareful?: true;
 }
 
 /** A misfortune. `at` counts the events of the simulation. Each is over after a while. */

@@ -33,6 +33,7 @@ export const SITUATIONS = [
   "a process stood still",
   "a quorum approved",
   "a repeated start gave the same run",
+  "a retry inherited an approval",
   "a retry tried a failed step again",
   "a run continued",
   "a run ended before its cancel",
