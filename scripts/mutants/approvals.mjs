@@ -16,6 +16,17 @@ export const approvalMutants = [
     killers: inEscalation("S4-34 S2-59"),
   },
   {
+    rule: "Q6",
+    name: "a retry takes along an approval that its source has used and undone",
+    changes: [{ file: "src/client/fork.ts", from: "isRetry && !used.has(id) && (await", to: "isRetry && (await" }],
+    killers: [
+      {
+        file: "test/attacks/approvals.test.ts",
+        title: "Q6 S2-59 a retry does not do again what was done under an approval",
+      },
+    ],
+  },
+  {
     rule: "I15",
     name: "two people may both send the one vote that decides",
     changes: [

@@ -8,6 +8,18 @@ const inCompensation = (title) => [
 
 export const effectMutants = [
   {
+    rule: "E-13",
+    name: "a retry repeats an action of unknown outcome, whatever it is",
+    changes: [
+      {
+        file: "src/client/fork.ts",
+        from: 'if (outcome?.type === "step.failed" && isInDoubt(before.slice(0, failure + 1), outcome.key))',
+        to: 'if (outcome?.type === "step.failed" && isInDoubt([], outcome.key))',
+      },
+    ],
+    killers: [{ file: "test/behaviour/fork.test.ts", title: "C-3 E-13 does not repeat an action" }],
+  },
+  {
     rule: "T-15",
     name: "an effect begins before its plan is durable",
     changes: [

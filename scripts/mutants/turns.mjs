@@ -418,6 +418,42 @@ export const turnMutants = [
     killers: [{ file: "test/behaviour/fork.test.ts", title: "P10" }],
   },
   {
+    rule: "P10",
+    name: "an action that a retry inherits goes by the key that its body makes there",
+    changes: [
+      {
+        file: "src/core/undoable-call.ts",
+        from: "return this.#recorded ?? this.#facts.key",
+        to: "return this.#facts.key",
+      },
+    ],
+    killers: [{ file: "test/behaviour/fork.test.ts", title: "P10 an action keeps the key" }],
+  },
+  {
+    rule: "X-17",
+    name: "a run is retried while it is being undone",
+    changes: [
+      {
+        file: "src/client/fork.ts",
+        from: 'if (last === undefined || entryKind(last) !== "end") {',
+        to: "if (last === undefined || end === journal.length) {",
+      },
+    ],
+    killers: [{ file: "test/behaviour/fork.test.ts", title: "X-17 refuses to retry what is still being undone" }],
+  },
+  {
+    rule: "S2-59",
+    name: "a fork inherits all questions but the last",
+    changes: [
+      {
+        file: "src/client/fork.ts",
+        from: 'return new Set(prefix.slice(answered + 1).filter(({ type }) => type === "run.parked"));',
+        to: 'return new Set(prefix.slice(answered + 1).filter(({ type }) => type === "run.parked").slice(-1));',
+      },
+    ],
+    killers: [{ file: "test/behaviour/fork.test.ts", title: "S2-59 I10 leaves all questions behind" }],
+  },
+  {
     rule: "P11",
     name: "a rejected step that nobody awaits ends the process",
     changes: [

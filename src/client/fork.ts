@@ -35,7 +35,7 @@ import type {
 import { entryKind } from "../core/journal.ts";
 import { generationSeed } from "../core/seeds.ts";
 import type { NewRun, RunCommit, RunRow, Store } from "../core/store.ts";
-import { UNDO_SUFFIX } from "../core/undoable-call.ts";
+import { EarlierAttempts, isUnsafe, UNDO_SUFFIX } from "../core/undoable-call.ts";
 import { assertSound, openEntry, openKey, sealValue } from "../core/values.ts";
 import { copyOutcomes } from "./fork-effects.ts";
 
@@ -82,14 +82,15 @@ export function soundStart(
 /** Where `retry` picks up: at the failure that ended the run, or else right before its end. */
 export function retryPoint(run: string, journal: readonly Entry[]): ForkPoint {
   const end = endOf(journal);
-  if (end === journal.length) {
-    throw new PawlError(
-      "invalid_argument",
-      `Run ${run} has not ended, so there is nothing to retry. Cancel it first, or fork it.`,
-      { fields: { run } },
-    );
+  const last = journal.at(-1);
+  // One that is being undone has begun to end, and still acts: what it takes back, its retry would take for done.
+  if (last === undefined || entryKind(last) !== "end") {
+    const next = end === journal.length ? "Cancel it first, or fork it." : "It is about to: retry it when it has.";
+    throw new PawlError("invalid_argument", `Run ${run} has not ended, so there is nothing to retry. ${next}`, {
+      fields: { run },
+    });
   }
-  if (journal.at(-1)?.type === "run.succeeded") {
+  if (last.type === "run.succeeded") {
     throw new PawlError(
       "invalid_argument",
       `Run ${run} succeeded, so there is nothing to retry. Fork it to run a part of it again.`,
@@ -99,22 +100,35 @@ export function retryPoint(run: string, journal: readonly Entry[]): ForkPoint {
   const undone = firstUndone(journal);
   if (undone >= 0) return { at: undone, tryAgain: false };
   const before = journal.slice(0, end);
-  const causes = causesOf((journal.at(-1)?.payload as Partial<Ended> | null)?.error);
+  const causes = causesOf((last.payload as Partial<Ended> | null)?.error);
   const thrown = before.findLastIndex((entry) => causes.some((error) => isFailureOf(entry, error)));
   // Cancelled or out of time: whatever had failed before was dealt with.
   if (journal[end]?.type === "run.cancelling") return { at: end, tryAgain: false };
-  const last = thrown < 0 ? before.findLastIndex((entry) => entryKind(entry) === "outcome") : thrown;
-  const outcome = before[last];
-  if (outcome?.type === "step.failed") return { at: last + 1, tryAgain: true };
+  const failure = thrown < 0 ? before.findLastIndex((entry) => entryKind(entry) === "outcome") : thrown;
+  const outcome = before[failure];
+  // Whether it happened nobody can tell, so it is left open: its recovery says who is asked, or what becomes of it (E-13).
+  if (outcome?.type === "step.failed" && isInDoubt(before.slice(0, failure + 1), outcome.key))
+    return { at: failure, tryAgain: false };
+  if (outcome?.type === "step.failed") return { at: failure + 1, tryAgain: true };
   // Whoever denied it, or let it pass, is asked again.
   if (outcome?.type === "approval.decided" && (outcome.payload as ApprovalDecided).decision !== "approved")
-    return { at: last, tryAgain: false };
+    return { at: failure, tryAgain: false };
   // The address is open again.
   if (outcome?.type === "callback.ended" && (outcome.payload as CallbackEnded).status !== "answered")
-    return { at: last, tryAgain: false };
+    return { at: failure, tryAgain: false };
   if (outcome?.type === "child.ended" && (outcome.payload as ChildEnded).status !== "succeeded")
-    return { at: last, tryAgain: false };
+    return { at: failure, tryAgain: false };
   return { at: end, tryAgain: false };
+}
+
+/** Whether this is an action that nothing keeps from happening twice, and that may have happened. */
+function isInDoubt(journal: readonly Entry[], key: string | null): boolean {
+  const planned = journal.findLastIndex((entry) => entry.type === "effect.planned" && entry.key === key);
+  const plan = journal[planned]?.payload as EffectPlanned | undefined;
+  if (plan === undefined || !isUnsafe(plan)) return false;
+  const attempts = new EarlierAttempts();
+  for (const entry of journal.slice(planned + 1)) if (entry.key === key) attempts.take(entry.type, entry.payload);
+  return attempts.mayHaveHappened;
 }
 
 /** An error and what it was caused by, outermost first. */
@@ -181,15 +195,15 @@ export async function forkCommit(
   draft.create(createOf(source, deadline, now, ports.codec));
   const open = openCalls(prefix);
   const retries = openRetries(prefix);
-  const park = openPark(prefix);
+  const parks = openParks(prefix);
   // A dry run says so where it was forked, which may be behind the point: whatever comes of it is dry (DR1).
   const effects = ports.effects ?? dryPolicyIn(journal);
   const how = { id, source: source.id, point, now, deadline, started, open, retries, ports: { ...ports, effects } };
-  for (const entry of prefix) if (entry !== park) await inherit(draft, entry, how);
+  for (const entry of prefix) if (!parks.has(entry)) await inherit(draft, entry, how);
   const cost = costOf(prefix);
   if (cost.size > 0) draft.row({ cost: JSON.stringify(Object.fromEntries(cost)) });
   // Nothing is done with them here: they may be looked at.
-  const leaves = effects === null ? await shareApprovals(draft, prefix, source.id, ports) : [];
+  const leaves = effects === null ? await shareApprovals(draft, journal, point.at, source.id, ports) : [];
   const forked: Forked = { from: source.id, at: point.at, seed: id, ...(leaves.length > 0 && { leaves }) };
   if (effects === null) draft.append(now, "run.forked", null, forked);
   else draft.append(now, "run.forked", DRY, { ...forked, effects } satisfies Forked);
@@ -197,10 +211,10 @@ export async function forkCommit(
   return draft.take().commit;
 }
 
-/** A question that nobody has answered is the source's alone. */
-function openPark(prefix: readonly Entry[]): Entry | null {
-  const last = prefix.findLast((entry) => entry.type === "run.parked" || entry.type === "run.resolved");
-  return last?.type === "run.parked" ? last : null;
+/** Questions that nobody has answered are the source's alone: there is one for each action that is in doubt. */
+function openParks(prefix: readonly Entry[]): ReadonlySet<Entry> {
+  const answered = prefix.findLastIndex(({ type }) => type === "run.resolved");
+  return new Set(prefix.slice(answered + 1).filter(({ type }) => type === "run.parked"));
 }
 
 /** What the run had cost at the fork point. */
@@ -390,17 +404,21 @@ function askAgain(
 
 /**
  * What people have approved counts once (Q6). A retry takes it with it, since the source can do nothing any more; of two retries, the first one. What
- * any other fork would do with it, the source has done or may do: gives back which ones stay there.
+ * any other fork would do with it, the source has done or may do, and so has it what it has begun behind the point, whether that was undone or not:
+ * gives back which ones stay there.
  */
 async function shareApprovals(
   draft: Draft,
-  prefix: readonly Entry[],
+  journal: readonly Entry[],
+  at: number,
   source: string,
   { store, isRetry }: ForkPorts,
 ): Promise<string[]> {
   const left: string[] = [];
-  for (const { id, hash } of unusedApprovals(prefix)) {
-    const isHeld = isRetry && (await store.key(APPROVAL_SPACE, id))?.run === source;
+  const begun = journal.slice(at).filter(({ type }) => type === "effect.planned");
+  const used = new Set(begun.map(({ payload }) => (payload as EffectPlanned).approval));
+  for (const { id, hash } of unusedApprovals(journal.slice(0, at))) {
+    const isHeld = isRetry && !used.has(id) && (await store.key(APPROVAL_SPACE, id))?.run === source;
     if (isHeld) draft.key({ space: APPROVAL_SPACE, key: id, digest: hash, from: source });
     else left.push(id);
   }

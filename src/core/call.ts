@@ -128,6 +128,9 @@ export class StepCall extends OpenCall {
     return null;
   }
 
+  /** It was issued in an earlier pass, and the journal has this of it. */
+  planned(_payload: unknown): void {}
+
   /** Something was recorded between its attempts, now or in an earlier pass. */
   marked(_type: string, _payload: unknown): void {}
 }

@@ -37,6 +37,7 @@ export function entryTypeOf(call: Call): CallType {
 /** Takes over what was recorded when the call was first made: a due time is not computed twice (B44). */
 export function adoptRecorded(call: Call, entry: Entry): void {
   if (call.type === "step.started") adoptReserved(call, entry.payload as StepStarted);
+  if (call.type === "step.started") call.planned(entry.payload);
   if (call.type === "timer.set") call.due = (entry.payload as TimerSet).due;
   if (call.type === "signal.awaited") call.due = (entry.payload as SignalAwaited).due;
   if (call.type === "child.started") call.child = (entry.payload as ChildStarted).child;

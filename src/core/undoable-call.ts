@@ -156,6 +156,8 @@ export interface EffectPlan {
 /** An outside action in the ledger. */
 export class EffectCall extends UndoableCall {
   readonly #facts: EffectPlan;
+  /** Its key, as the journal has it. */
+  #recorded: string | null = null;
 
   constructor(
     key: string,
@@ -179,7 +181,12 @@ export class EffectCall extends UndoableCall {
   }
 
   override get idempotencyKey(): string {
-    return this.#facts.key ?? super.idempotencyKey;
+    return this.#recorded ?? this.#facts.key ?? super.idempotencyKey;
+  }
+
+  /** What the outside knows it by was said when it was planned: a fork, or newer code, might make another key of the same call (P10). */
+  override planned(payload: unknown): void {
+    this.#recorded = (payload as EffectPlanned).key;
   }
 
   override get plan(): object {
@@ -194,7 +201,8 @@ export class EffectCall extends UndoableCall {
   }
 
   override sharedAction(seed: string): string | null {
-    const { key, approval, guard, class: kind } = this.#facts;
+    const { approval, guard, class: kind } = this.#facts;
+    const key = this.#facts.key === null ? null : this.idempotencyKey;
     return sharedActionOf(this.name, { class: kind, guard, approval, key: key === seed ? null : key });
   }
 

@@ -67,7 +67,15 @@ export { type Rerun, type RerunOptions, rerun } from "./rerun.ts";
 export { describeScenario } from "./simulator/describe-scenario.ts";
 export { drawScenario } from "./simulator/draw-scenario.ts";
 export type { Program } from "./simulator/program.ts";
-export type { Fault, ProcessPlan, RunPlan, Scenario, Settings, SignalPlan } from "./simulator/scenario.ts";
+export type {
+  Fault,
+  OperatorPlan,
+  ProcessPlan,
+  RunPlan,
+  Scenario,
+  Settings,
+  SignalPlan,
+} from "./simulator/scenario.ts";
 export { type ShrinkOptions, shrinkScenario } from "./simulator/shrink.ts";
 export { type SimulationReport, simulate, type Violation } from "./simulator/simulation.ts";
 export { SITUATIONS, type Situation } from "./simulator/situations.ts";

@@ -207,6 +207,28 @@ describe.each(STORES)("an approval on %s", (store) => {
     expect(issued).toEqual([retried.id, asking.id]);
   });
 
+  it("Q6 S2-59 a retry does not do again what was done under an approval and undone", async () => {
+    const world = await openWorld(store);
+    const done: string[] = [];
+    const flow = workflow("flow", async (ctx) => {
+      const approval = await ctx.approve("refund", OPTIONS);
+      await ctx.effect("issue", {
+        idempotent: true,
+        needs: { approval, action: ACTION },
+        do: () => void done.push("issued"),
+        undo: () => void done.push("undone"),
+      });
+      throw new Error("broken");
+    });
+    const pawl = await world.open([flow]);
+    const id = await ask(world, pawl, flow);
+    await pawl.approvals.decide(id, { decision: "approved", by: "ann" });
+    await errorOf(pawl.get("r").result());
+    const mismatch = { code: "approval_mismatch", fields: { reason: "not_approved", approval: id } };
+    expect(await errorOf((await pawl.retry("r")).result())).toMatchObject(mismatch);
+    expect(done).toEqual(["issued", "undone"]);
+  });
+
   it("X-23 S2-61 what was done under the rules of its day stays done when the policy, the tool or the roles change", async () => {
     const world = await openWorld(store);
     const issued: string[] = [];

@@ -225,6 +225,92 @@ describe.each(STORES)("retry on %s", (store) => {
     expect(await errorOf(pawl.retry(run.id))).toMatchObject({ code: "invalid_argument" });
     expect((await pawl.list()).runs).toHaveLength(1);
   });
+
+  it("X-17 refuses to retry what is still being undone", async () => {
+    const world = await openWorld(store);
+    const [undoing, undone] = [gate(), gate()];
+    const undo = () => {
+      undoing.open();
+      return undone.passed;
+    };
+    const flow = workflow("flow", async (ctx) => {
+      await ctx.effect("pay", { do: () => "paid", undo });
+      throw new Error("broken");
+    });
+    const pawl = await world.open([flow]);
+    const run = await pawl.start(flow);
+    await undoing.passed;
+    const refused = await errorOf(pawl.retry(run.id));
+    expect(refused).toMatchObject({ code: "invalid_argument", message: expect.stringContaining("has not ended") });
+    undone.open();
+    await errorOf(run.result());
+    expect((await pawl.retry(run.id)).id).not.toBe(run.id);
+  });
+
+  it("C-3 E-13 does not repeat an action that may have happened, and that nothing keeps from happening twice", async () => {
+    const world = await openWorld(store);
+    let times = 0;
+    const pay = () => {
+      times++;
+      throw new RetryableError("the answer was lost");
+    };
+    const flow = workflow("flow", async (ctx) => ctx.effect("pay", { do: pay }, { recovery: "fail" }));
+    const pawl = await world.open([flow]);
+    const run = await pawl.start(flow);
+    await errorOf(run.result());
+    const retried = await pawl.retry(run.id);
+    expect(await errorOf(retried.result())).toMatchObject({ code: "step_interrupted" });
+    expect(times).toBe(1);
+  });
+
+  it("S2-59 I10 leaves all questions behind that nobody has answered, and asks them again", async () => {
+    const world = await openWorld(store);
+    const lost = () => {
+      throw new RetryableError("the answer was lost");
+    };
+    const flow = workflow("flow", async (ctx) =>
+      Promise.all([ctx.effect("a", { do: lost }), ctx.effect("b", { do: lost })]),
+    );
+    const pawl = await world.open([flow]);
+    await pawl.start(flow, undefined, { id: "r" });
+    await world.settle();
+    // What was said about the first one is not read before there is an answer about the second.
+    await pawl.resolve("r", { choice: "happened", value: 0 });
+    await world.settle();
+    const parks = (await pawl.get("r").journal()).filter(({ type }) => type === "run.parked");
+    expect(parks).toHaveLength(2);
+    await pawl.cancel("r");
+    const retried = await pawl.retry("r");
+    for (const value of [1, 2]) {
+      await world.settle();
+      const { parked } = await retried.status();
+      expect(parked).toMatchObject({ reason: "unknown_outcome" });
+      await pawl.resolve(retried.id, { choice: "happened", value });
+    }
+    expect([await retried.result()].flat().sort()).toEqual([1, 2]);
+  });
+
+  it("P10 an action keeps the key that it was planned with, though the body would make another one of it", async () => {
+    const world = await openWorld(store);
+    const keys: string[] = [];
+    const flow = workflow("flow", async (ctx) => {
+      await ctx.effect("pay", {
+        key: `order of ${ctx.run.id}`,
+        do: ({ key }) => void keys.push(`do ${key}`),
+        undo: (_value, { undoes }) => void keys.push(`undo ${undoes}`),
+      });
+      await ctx.waitFor("go");
+      throw new Error("broken");
+    });
+    const pawl = await world.open([flow]);
+    await pawl.start(flow, undefined, { id: "r" });
+    await world.settle();
+    await pawl.cancel("r");
+    const retried = await pawl.retry("r");
+    await retried.signal("go");
+    await errorOf(retried.result());
+    expect(keys).toEqual(["do order of r", "undo order of r"]);
+  });
 });
 
 describe.each(STORES)("fork on %s", (store) => {

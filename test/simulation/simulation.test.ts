@@ -15,6 +15,8 @@ import { expectNoViolation } from "./no-violation.ts";
 const FIXED_SEEDS = 130;
 /** Of these, about a third act outside. */
 const ACTING_SEEDS = 420;
+/** Of these, about a quarter have operators. */
+const OPERATED_SEEDS = 600;
 const BOOK = new URL("./book/", import.meta.url);
 
 /** What every hundred seeds reach, whatever the generator becomes. */
@@ -64,6 +66,21 @@ const REACHED_BY_ACTING: readonly Situation[] = [
   "somebody decided second and was told",
   "somebody decided too late and was told",
   "somebody who may not decide was refused",
+];
+
+/** What operators reach who retry, fork, cancel and start again. */
+const REACHED_BY_OPERATORS: readonly Situation[] = [
+  "a cancelled run was retried",
+  "a failed run was retried",
+  "a fork began a step again that its source had begun",
+  "a fork started a child again",
+  "a fork was forked",
+  "a later generation was forked",
+  "a retry tried a failed step again",
+  "a run was forked after its end",
+  "a run was forked while it ran",
+  "a start key moved to a retry",
+  "two retries of one run",
 ];
 
 // Pages go when what they found has a test of its own (book/README.md), so there may be none.
@@ -116,6 +133,17 @@ it("I15 I16 I26 Q6 C-3 CO1 CO2 CO3 CO4 SP1 BU2 hold in fixed seeds that act outs
 function actsOutside({ runs }: Scenario): boolean {
   return runs.some(({ program }) => JSON.stringify(program).includes('"op":"deal"'));
 }
+
+it("S2-59 X-17 I3 I4 I5 I6 I10 I11 I16 I17 hold in fixed seeds with operators, which reach the rare situations", async () => {
+  const reached = new Set<Situation>();
+  for (let seed = 1; seed <= OPERATED_SEEDS; seed++) {
+    if (drawScenario(seed).operators === undefined) continue;
+    const report = await reportOf(seed);
+    expectNoViolation(report);
+    for (const what of report.sometimes.keys()) reached.add(what);
+  }
+  expect(REACHED_BY_OPERATORS.filter((what) => !reached.has(what))).toEqual([]);
+}, 120_000);
 
 it("I5 the same seed takes the same way twice, byte for byte", async () => {
   for (let seed = 1; seed <= 25; seed++) {

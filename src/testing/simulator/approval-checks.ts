@@ -26,6 +26,8 @@ interface Vote extends CastVote {
 
 interface Asked {
   readonly run: string;
+  /** Those that have inherited it. */
+  readonly heirs: Set<string>;
   readonly request: ApprovalRequested;
   /** As they reached the store. */
   readonly votes: Vote[];
@@ -53,8 +55,17 @@ export class ApprovalChecks {
     if (type === "approval.escalated") this.#escalated(run, payload as ApprovalEscalated);
   }
 
+  /** What was decided about in the source counts here; what was not is asked again, under an id of its own. */
+  inherited(run: string, { type, payload }: Entry): void {
+    if (type !== "approval.requested") return;
+    const known = this.#asked.get((payload as ApprovalRequested).id);
+    if (known === undefined) return this.#requested(run, payload as ApprovalRequested);
+    known.heirs.add(run);
+    this.#ports.sometimes("a retry inherited an approval");
+  }
+
   #requested(run: string, request: ApprovalRequested): void {
-    this.#asked.set(request.id, { run, request, votes: [], decided: null });
+    this.#asked.set(request.id, { run, heirs: new Set(), request, votes: [], decided: null });
     this.#ports.asked(run, request);
   }
 
@@ -127,7 +138,8 @@ export class ApprovalChecks {
   /** Q6: why nobody may do that by this approval; `null` if one may. */
   uncovered(run: string, { approval, action }: Leave): string | null {
     const asked = this.#asked.get(approval);
-    if (asked === undefined || asked.run !== run) return `run ${run} never asked for approval ${approval}`;
+    if (asked === undefined || (asked.run !== run && !asked.heirs.has(run)))
+      return `run ${run} never asked for approval ${approval}`;
     if (asked.decided?.decision !== "approved") return `approval ${approval} is ${asked.decided?.decision ?? "open"}`;
     const { tool, arguments: given } = asked.request.action;
     if (tool === action.tool && encode(given) === encode(action.arguments)) return null;

@@ -5,20 +5,19 @@
 import { hasCode } from "../../base/errors.ts";
 import type { ApprovalRequested } from "../../core/approval-request.ts";
 import type { StepInfo } from "../../core/context.ts";
-import type {
-  Cancelling,
-  Checkpoint,
-  EffectPlanned,
-  Ended,
-  Entry,
-  Parked,
-  RunStarted,
-  SignalReceived,
-  StepFailed,
-  StepStarted,
-  StoredEntry,
+import {
+  type Cancelling,
+  type Checkpoint,
+  type Ended,
+  type Entry,
+  isStepSuccess,
+  type Parked,
+  type RunStarted,
+  type SignalReceived,
+  type StepFailed,
+  type StepStarted,
+  type StoredEntry,
 } from "../../core/journal.ts";
-import { generationSeed, idempotencyKey } from "../../core/seeds.ts";
 import type { ClaimedRun, Commit, Delivery, FenceRequest, Message, Verdict } from "../../core/store.ts";
 import { leaseLeftMs } from "../../stores/lease.ts";
 import { orphans } from "../../stores/memory/orphans.ts";
@@ -26,10 +25,13 @@ import type { MemoryWorker } from "../../stores/memory/tables.ts";
 import { DeedChecks } from "./deed-checks.ts";
 import type { Disk } from "./disk.ts";
 import { FoldedRun } from "./folded-run.ts";
+import { ForkChecks, inheritedIn } from "./fork-checks.ts";
 import type { Life } from "./life.ts";
 import type { Ledger } from "./outside.ts";
+import { OutsideNames } from "./outside-names.ts";
 import { isAllowedFailure, isAllowedResult, type ProgramInput } from "./program.ts";
 import type { Situation } from "./situations.ts";
+import { SlotChecks } from "./slot-checks.ts";
 import type { Method } from "./store-call.ts";
 
 export interface CheckPorts {
@@ -45,6 +47,8 @@ export interface CheckPorts {
   parked(run: string): void;
   /** A run asks people for leave. */
   asked(run: string, request: ApprovalRequested): void;
+  /** A run has come from another one. */
+  forked(run: string): void;
 }
 
 interface StepRecord {
@@ -56,8 +60,7 @@ interface KnownRun {
   readonly fold: FoldedRun;
   input: ProgramInput | null;
   readonly steps: Map<string, StepRecord>;
-  /** What the outside knows effects by that have a key of their own. */
-  readonly names: Map<string, string>;
+  readonly names: OutsideNames;
   readonly received: Set<string>;
   /** An approval has cancelled it. */
   isCancelledByItself?: boolean;
@@ -65,6 +68,7 @@ interface KnownRun {
 
 export class Checks {
   readonly deeds: DeedChecks;
+  readonly forks: ForkChecks;
   readonly #ports: CheckPorts;
   readonly #runs = new Map<string, KnownRun>();
   /** Signals in the order in which they reached each run. */
@@ -79,10 +83,13 @@ export class Checks {
   #unfinished = 0;
   /** Attempts that follow a crash or a lost lease. */
   reruns = 0;
+  readonly #slots: SlotChecks | null;
 
   constructor(ports: CheckPorts) {
     this.#ports = ports;
     this.deeds = new DeedChecks(ports);
+    this.#slots = ports.slots === null ? null : new SlotChecks(ports.slots, ports);
+    this.forks = new ForkChecks({ ...ports, journalOf: (run) => this.journalOf(run), endOf: (run) => this.endOf(run) });
   }
 
   /** Its body may have had no part in its end. */
@@ -131,21 +138,7 @@ export class Checks {
     if (method === "heartbeat" && !(result as { alive: boolean }).alive)
       this.#ports.sometimes("a heartbeat came from a fenced worker");
     if (method === "commit" || method === "fence" || method === "retire" || method === "take") this.#noOrphans();
-    if (["claim", "take", "fence", "commit"].includes(method)) this.#withinSlots();
-  }
-
-  /** I18: never more runs under way than there are slots. One that is taken to be cancelled has no body, and one without a slot none yet. */
-  #withinSlots(): void {
-    const { slots, disk } = this.#ports;
-    if (slots === null) return;
-    const rows = [...disk.tables.runs.values()].map(({ row }) => row);
-    const held = rows.filter(({ slot, owner, state, cancel }) => {
-      return slot !== null && owner !== null && state === "running" && cancel === null;
-    });
-    if (held.length > slots)
-      this.#violated("I18", `${held.map(({ id }) => id).join(", ")} are under way, and there are ${slots} slots`);
-    if (held.length === slots && rows.some(({ readyAt }) => readyAt !== null))
-      this.#ports.sometimes("a run stood in line for a slot");
+    if (["claim", "take", "fence", "commit"].includes(method)) this.#slots?.compare();
   }
 
   #committed({ runs }: Commit, verdicts: readonly Verdict[]): void {
@@ -159,6 +152,7 @@ export class Checks {
         continue;
       }
       this.#append(part.run, part.head, part.entries);
+      if (part.create !== undefined) this.#created(part);
       const isCancel = part.entries[0]?.type === "run.cancelling" && part.entries[1]?.type === "run.cancelled";
       if (isCancel && part.head === this.#takenAt.get(part.run)) this.#cancelledThere.add(part.run);
       for (const child of part.children ?? [])
@@ -171,6 +165,11 @@ export class Checks {
       if (verdicts[i]?.kind === "applied") this.#compare((runs[i] as Commit["runs"][number]).run);
   }
 
+  #created(part: Commit["runs"][number]): void {
+    this.forks.created(part);
+    if (part.create?.origin != null) this.#ports.forked(part.run);
+  }
+
   #refused(verdict: Exclude<Verdict, { kind: "applied" }>): void {
     if (verdict.kind === "conflict") return this.#ports.sometimes("a commit met: conflict");
     if (verdict.kind === "refused") this.#ports.sometimes(`a commit met: ${verdict.why}`);
@@ -180,13 +179,14 @@ export class Checks {
     const known = this.#runs.get(run) ?? this.#newRun(run);
     if (head !== known.fold.entries.length && entries.length > 0)
       this.#violated("I3", `entries of run ${run} went to ${head}, its journal had ${known.fold.entries.length}`);
-    for (const entry of entries) {
+    const inherited = inheritedIn(entries);
+    for (const [i, entry] of entries.entries()) {
       if (entry.seq !== known.fold.entries.length)
         this.#violated("I3", `entry ${entry.seq} of run ${run} stands at ${known.fold.entries.length}`);
       if (known.fold.end !== null)
         this.#violated("I16", `${entry.type} of run ${run} was recorded after its end, ${known.fold.end}`);
-      const due = entry.type === "timer.fired" ? known.fold.dueOf(entry.key as string) : null;
-      this.#look(known, known.fold.take(entry));
+      const due = entry.type === "timer.fired" && i >= inherited ? known.fold.dueOf(entry.key as string) : null;
+      this.#take(known, entry, i < inherited);
       if (due !== null) this.#fired(known, entry, due);
     }
     this.deeds.batchOver(run);
@@ -209,23 +209,40 @@ export class Checks {
 
   #newRun(run: string): KnownRun {
     const fold = new FoldedRun(run);
-    const known: KnownRun = { fold, input: null, steps: new Map(), names: new Map(), received: new Set() };
+    const names = new OutsideNames(run);
+    const known: KnownRun = { fold, input: null, steps: new Map(), names, received: new Set() };
     this.#runs.set(run, known);
     this.#unfinished++;
     return known;
   }
 
+  #take(known: KnownRun, stored: StoredEntry, isInherited: boolean): void {
+    const entry = known.fold.take(stored);
+    known.names.take(entry);
+    this.deeds.took(known.fold.id, entry, isStart(entry) ? known.names.of(entry.key as string) : null, isInherited);
+    if (isInherited) this.#inherit(known, entry);
+    else this.#look(known, entry);
+  }
+
+  /** What happened to another run has not happened again; but its steps are over, and its signals received. */
+  #inherit(known: KnownRun, entry: Entry): void {
+    const { type, key, payload } = entry;
+    const step = key === null ? "" : known.names.of(key);
+    if (type === "run.started") known.input = (payload as RunStarted).input as ProgramInput;
+    if (isStart(entry)) known.steps.set(step, { attempts: (payload as StepStarted)?.attempt ?? 1, isOver: false });
+    const isFinal = type === "step.failed" && (payload as StepFailed).retryAt === null;
+    if (isStepSuccess(type) || isFinal) this.#stepOver(known, entry);
+    if (type === "checkpoint") this.#saved(known, entry as Entry<Checkpoint>);
+    if (type === "signal.received") known.received.add((payload as SignalReceived).id);
+  }
+
   #look(known: KnownRun, entry: Entry): void {
     const { id } = known.fold;
-    if (entry.type === "effect.planned") known.names.set(entry.key as string, (entry.payload as EffectPlanned).key);
-    this.deeds.took(id, entry, isStart(entry) ? this.#keyOf(known, entry.key as string) : null);
     switch (entry.type) {
       case "run.started":
         known.input = (entry.payload as RunStarted).input as ProgramInput;
         return;
       case "run.continued":
-        // Another generation has keys of its own: what was an effect may be a step there (P10).
-        known.names.clear();
         return this.#ports.sometimes("a run continued");
       case "version.changed":
         return this.#ports.sometimes("newer code took a run over");
@@ -259,7 +276,7 @@ export class Checks {
   }
 
   #stepStarted(known: KnownRun, { key, payload }: Entry): void {
-    const step = this.#keyOf(known, key as string);
+    const step = known.names.of(key as string);
     const attempt = (payload as StepStarted)?.attempt ?? 1;
     const record = known.steps.get(step);
     if (record?.isOver) this.#violated("I6", `step ${step} was started again after its outcome`);
@@ -271,7 +288,7 @@ export class Checks {
   }
 
   #stepOver(known: KnownRun, { key, type }: Entry): void {
-    const step = this.#keyOf(known, key as string);
+    const step = known.names.of(key as string);
     const record = known.steps.get(step);
     if (record === undefined) return this.#violated("I6", `step ${step} has an outcome and was never started`);
     if (record.isOver) this.#violated("I6", `step ${step} has two outcomes`);
@@ -282,19 +299,11 @@ export class Checks {
   }
 
   #saved(known: KnownRun, { key, payload }: Entry<Checkpoint>): void {
-    const step = this.#keyOf(known, key as string);
+    const step = known.names.of(key as string);
     const record = known.steps.get(step);
     const isStopped = known.fold.isCancelling || known.fold.isCompensating;
     const isUnderWay = record !== undefined && !record.isOver && !isStopped;
-    this.deeds.saves.took(step, payload, isUnderWay ? record.attempts : 0);
-  }
-
-  #keyOf({ fold, names }: KnownRun, key: string): string {
-    const name = names.get(key);
-    if (name !== undefined) return name;
-    const undone = key.endsWith("/undo") ? names.get(key.slice(0, -"/undo".length)) : undefined;
-    if (undone !== undefined) return `${undone}/undo`;
-    return idempotencyKey(fold.generation === 0 ? fold.id : generationSeed(fold.id, fold.generation), key);
+    this.deeds.saves.took(known.fold.id, step, payload, isUnderWay ? record.attempts : 0);
   }
 
   #received(known: KnownRun, { payload }: Entry): void {
@@ -334,7 +343,9 @@ export class Checks {
     const isIncomplete = hasCode(error, "compensation_incomplete");
     if (this.#ports.disk.tables.runs.get(fold.id)?.row.cancel != null && !isIncomplete)
       this.#violated("I16", `run ${fold.id} failed, though its cancel was accepted before`);
-    if (input === null || !isAllowedFailure(input, error))
+    // What was done under an approval and undone, a retry may not do again under it.
+    const isRefused = hasCode(error, "approval_mismatch") && inheritedIn(fold.entries) > 0;
+    if (input === null || (!isRefused && !isAllowedFailure(input, error)))
       this.#violated("I5", `run ${fold.id} failed: ${String(error)}`);
     this.#ports.sometimes("a run failed");
   }
@@ -394,8 +405,9 @@ export class Checks {
     const worker = owner === null ? undefined : disk.tables.workers.get(owner);
     if (worker?.worker.process.pid !== life.pid)
       return this.#violated("I9", `${what}, but the run belongs to ${worker?.worker.name ?? "nobody"}`);
-    if (this.#began.has(`${key}@${attempt}`)) return this.#violated("I6", `${what} a second time`);
-    this.#began.add(`${key}@${attempt}`);
+    // A fork begins what it has inherited under the same key as its source.
+    if (this.#began.has(`${run} ${key}@${attempt}`)) return this.#violated("I6", `${what} a second time`);
+    this.#began.add(`${run} ${key}@${attempt}`);
   }
 
   /** A power cut took acknowledged writes: what is known now is what the store still has. */
@@ -403,13 +415,15 @@ export class Checks {
     const { runs } = this.#ports.disk.tables;
     this.#runs.clear();
     this.deeds.forget();
+    this.forks.forget();
     this.#began.clear();
     this.#unfinished = 0;
     for (const id of [...this.#delivered.keys()]) if (!runs.has(id)) this.#delivered.delete(id);
     for (const id of [...this.#cancelledThere]) if (!runs.get(id)?.row.endedAt) this.#cancelledThere.delete(id);
     for (const [id, stored] of runs) {
       const known = this.#newRun(id);
-      for (const entry of stored.journal) this.#look(known, known.fold.take(entry));
+      const inherited = inheritedIn(stored.journal);
+      for (const [i, entry] of stored.journal.entries()) this.#take(known, entry, i < inherited);
       this.deeds.batchOver(id);
       const delivered = this.#delivered.get(id) ?? [];
       this.#delivered.set(
@@ -431,6 +445,7 @@ export class Checks {
         this.#violated("I1", `the journal of run ${id} is no longer what was applied, from entry ${differs} on`);
       this.deeds.atRest(id, journal);
     }
+    this.forks.atEnd();
     for (const id of runs.keys()) if (!this.#runs.has(id)) this.#violated("I3", `run ${id} came from nowhere`);
   }
 

@@ -126,6 +126,7 @@ export const idle: Outside = {
   pause: () => new Promise(() => {}),
   resumed: () => 0,
   saved: () => {},
+  isMended: () => false,
   book: () => "",
   look: () => ({ found: false }),
   takeBack: () => {},

@@ -52,12 +52,14 @@ export class DeedChecks {
     this.effects = new EffectChecks({ ...common, bank: this.bank });
   }
 
-  /** Takes the next entry in; `key` is what the outside knows its step by. */
-  took(run: string, entry: Entry, key: string | null): void {
+  /** Takes the next entry in; `key` is what the outside knows its step by. What is inherited has happened to another run. */
+  took(run: string, entry: Entry, key: string | null, isInherited: boolean): void {
     this.#batch.push(entry);
     if (key !== null) this.#steps.set(key, { run, step: entry.key as string });
+    if (key !== null && isInherited) this.effects.share(key);
     this.effects.took(run, entry, key);
-    this.approvals.took(run, entry);
+    if (isInherited) this.approvals.inherited(run, entry);
+    else this.approvals.took(run, entry);
   }
 
   /** These were all entries of one run in one commit. */

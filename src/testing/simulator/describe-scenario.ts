@@ -1,10 +1,10 @@
 import { type DeedProgram, isDeed } from "./deeds.ts";
 import type { Program } from "./program.ts";
-import type { Fault, RunPlan, Scenario } from "./scenario.ts";
+import type { Fault, OperatorPlan, RunPlan, Scenario } from "./scenario.ts";
 
 /** A scenario in words: who is there, what they do, and what goes wrong. */
 export function describeScenario(scenario: Scenario): string {
-  const { settings, processes, runs, signals, faults, choices } = scenario;
+  const { settings, processes, runs, signals, operators = [], faults, choices } = scenario;
   return [
     `seed ${scenario.seed}, lease ${settings.leaseMs} ms, poll ${settings.pollMs} ms, concurrency ${settings.concurrency}, lanes ${settings.lanes}, slices of ${settings.sliceRuns}`,
     `order: ${settings.order}, slowness ${settings.slowness}, hints lost ${settings.hintLoss}, durability ${settings.durability}, store ${settings.store}${settings.slots === undefined ? "" : `, ${settings.slots} runs at a time`}`,
@@ -17,6 +17,7 @@ export function describeScenario(scenario: Scenario): string {
       ({ run, signal, n, at, by, twice }) =>
         `signal ${signal} ${n} to run ${run} at ${at} ms by process ${by}${twice ? ", twice" : ""}`,
     ),
+    ...operators.map(describeOperator),
     ...faults.map((fault) => `at event ${fault.at}: ${describeFault(fault)}`),
     ...(choices === undefined
       ? []
@@ -36,6 +37,17 @@ function describeRun(run: RunPlan): string {
   ].filter((one) => one !== null);
   const start = `started by process ${run.by} at ${run.at} ms (${run.how})`;
   return `${describeProgram(run.program)} ${[start, ...more].join(", ")}`;
+}
+
+const ON: Readonly<Record<OperatorPlan["on"], string>> = {
+  run: "",
+  newest: "the newest fork of ",
+  child: "a child of ",
+};
+
+function describeOperator({ kind, run, on, at, by, where, how, isNamed, twice, isCareful }: OperatorPlan): string {
+  const point = kind === "fork" ? ` at ${Math.floor(where * 100)} % (${how}${isNamed ? ", with an id" : ""})` : "";
+  return `${kind} ${ON[on]}run ${run}${point} at ${at} ms by process ${by}${twice ? ", twice" : ""}${isCareful ? ", once at most" : ""}`;
 }
 
 function describeDeed(deed: DeedProgram): string {
@@ -62,6 +74,7 @@ function describeProgram(program: Program): string {
       return `save(${program.times} times, ${program.ms} ms each${program.fails === 0 ? "" : `, ${program.fails} failures`})`;
     case "once":
     case "late":
+    case "ail":
     case "sleep":
       return `${program.op}(${program.ms} ms)`;
     case "wait":

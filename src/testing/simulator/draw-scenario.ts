@@ -3,6 +3,7 @@
 // would hide what only some of them can reach.
 import { seededRandom } from "../../base/random.ts";
 import { withDeeds } from "./draw-deeds.ts";
+import { withOperators } from "./draw-operators.ts";
 import { withSaves } from "./draw-saves.ts";
 import { type Program, waitsOf } from "./program.ts";
 import type { Fault, FaultKind, ProcessPlan, RunPlan, Scenario, Settings, SignalPlan } from "./scenario.ts";
@@ -51,7 +52,7 @@ class Drawing {
       seed: this.#seed,
       settings: { ...settings, store, ...slots },
       processes,
-      runs: withSaves(this.#seed, acting),
+      ...withOperators(this.#seed, withSaves(this.#seed, acting), processes.length),
       // What nobody waits for any more is not sent.
       signals: signals.filter(({ run }) => acting[run] === runs[run]),
       faults,

@@ -10,8 +10,9 @@ import { openEntry } from "../../core/values.ts";
 import type { Checks } from "./checks.ts";
 import type { Disk } from "./disk.ts";
 import type { Life } from "./life.ts";
+import { Operators } from "./operators.ts";
 import { People } from "./people.ts";
-import { isMeant, limitsOf, type ProgramInput, signalPayload } from "./program.ts";
+import { isIll, isMeant, limitsOf, type ProgramInput, signalPayload } from "./program.ts";
 import type { RunPlan, Scenario, SignalPlan } from "./scenario.ts";
 import type { Situation } from "./situations.ts";
 import type { VirtualTime } from "./virtual-time.ts";
@@ -62,6 +63,7 @@ export class Driver {
   /** Nobody will ever know an id of these. */
   readonly #isGivenUp: boolean[];
   readonly people: People;
+  readonly operators: Operators;
   #searches = 0;
   #mayBeLost = false;
 
@@ -73,6 +75,14 @@ export class Driver {
     this.#isGivenUp = scenario.runs.map(() => false);
     for (const [i, run] of scenario.runs.entries()) this.#plan(run, i);
     for (const signal of scenario.signals) this.#planSignal(signal);
+    this.operators = new Operators(scenario.operators ?? [], {
+      ...ports,
+      add: (task) => this.#add(task),
+      idOf: (run) => this.#ids[run] ?? (this.#isGivenUp[run] ? "none" : null),
+      start: (run, pawl, life) => this.#startAgain(run, pawl, life),
+      mayBeLost: () => this.#mayBeLost,
+      signal: (...sent) => this.#send(...sent),
+    });
   }
 
   get isDone(): boolean {
@@ -139,11 +149,18 @@ export class Driver {
     if (!this.#ports.disk.tables.runs.has(id))
       this.#ports.violated("I1", `the start of run ${id} was acknowledged, and it is not there`);
     const known = this.#ids[i] ?? null;
-    if (known !== null && known !== id && !this.#mayBeLost)
+    const isRetry = known !== null && known !== id && this.operators.isFrom(id, known);
+    if (isRetry) this.#ports.sometimes("a start by its key gave the retry of a run");
+    if (known !== null && known !== id && !isRetry && !this.#mayBeLost)
       this.#ports.violated("I17", `run ${i} was started as ${known} and as ${id}`);
     if (known !== null) this.#ports.sometimes("a repeated start gave the same run");
-    this.#ids[i] = id;
+    if (!isRetry) this.#ids[i] = id;
     return "done";
+  }
+
+  async #startAgain(i: number, pawl: Pawl, life: Life): Promise<Answer> {
+    const run = this.#scenario.runs[i] as RunPlan;
+    return run.how === "plain" ? "done" : this.#start(run, i, pawl, life);
   }
 
   #startFailed(run: RunPlan, i: number, error: unknown): Answer {
@@ -172,7 +189,7 @@ export class Driver {
     const { program, rounds, fails } = this.#scenario.runs[i] as RunPlan;
     const wanted = JSON.stringify([program, rounds, fails]);
     for (const [id, { row }] of this.#ports.disk.tables.runs) {
-      if (row.parent !== null || this.#ids.includes(id)) continue;
+      if (row.parent !== null || row.origin !== null || this.#ids.includes(id)) continue;
       const input = this.#ports.checks.inputOf(id);
       if (input !== null && JSON.stringify([input.program, input.rounds, input.fails]) === wanted) return id;
     }
@@ -186,7 +203,8 @@ export class Driver {
       .get(id)
       .result()
       .catch((error: unknown) => {
-        if (hasCode(error, "cancelled") || isMeant(error) || ENDS.some((code) => hasCode(error, code))) return error;
+        if (hasCode(error, "cancelled") || isMeant(error) || isIll(error) || ENDS.some((code) => hasCode(error, code)))
+          return error;
         throw error;
       });
     const last = this.#ports.checks.journalOf(id).at(-1);
@@ -228,7 +246,10 @@ export class Driver {
   async #signal({ run, signal, n }: SignalPlan, pawl: Pawl): Promise<Answer> {
     const id = this.#ids[run] ?? null;
     if (id === null) return this.#unknown(run);
-    const messageId = `${signal}-${n}`;
+    return this.#send(id, signal, n, `${signal}-${n}`, pawl);
+  }
+
+  async #send(id: string, signal: string, n: number, messageId: string, pawl: Pawl): Promise<Answer> {
     await pawl.signal(id, signal, signalPayload(signal, n), { id: messageId });
     const stored = this.#ports.disk.tables.runs.get(id);
     const isUnread = stored?.inbox.some(({ row }) => row.id === messageId) === true;
@@ -287,6 +308,7 @@ export class Driver {
 const ENDS = [
   "approval_denied",
   "approval_expired",
+  "approval_mismatch",
   "budget_exceeded",
   "changes_requested",
   "compensation_incomplete",

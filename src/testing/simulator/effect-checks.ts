@@ -45,8 +45,16 @@ export class EffectChecks {
   /** What a person has been wrong about: they had looked before it happened. */
   readonly #misjudged = new Set<string>();
 
+  /** What more than one run has in its journal: one of them may have taken it back. */
+  readonly #shared = new Set<string>();
+
   constructor(ports: EffectPorts) {
     this.#ports = ports;
+  }
+
+  /** A retry has inherited it. */
+  share(key: string): void {
+    this.#shared.add(key);
   }
 
   forget(): void {
@@ -242,7 +250,7 @@ export class EffectChecks {
   }
 
   #compare(run: string, { step, key, status, plan }: Action): void {
-    if (plan.class === "read" || this.#misjudged.has(key)) return;
+    if (plan.class === "read" || this.#misjudged.has(key) || this.#shared.has(key)) return;
     const { bank } = this.#ports;
     if (status === "executed" && !bank.has(key))
       this.#violated("I1", `${step} of run ${run} is recorded as executed, and it is not there`);

@@ -172,7 +172,10 @@ export class FoldedRun {
       if (this.isCompensating) return row.readyAt === null ? ["compensating"] : ["running", "compensating"];
       if (row.readyAt !== null) return ["accepted", "running", "waiting", "retrying"];
       if (row.wakeAt !== null && waits.size === 0) return this.#refused.size > 0 ? ["retrying"] : ["accepted"];
-      return [...waits.values()].some(({ kind }) => kind !== "retry") ? ["waiting"] : ["retrying"];
+      const word = [...waits.values()].some(({ kind }) => kind !== "retry") ? "waiting" : "retrying";
+      // A fork has waits before anybody works on it, which is later if whoever has forked it has a clock that is ahead.
+      const mayBeNew = row.wakeAt !== null && this.entries.at(-1)?.type === "run.forked";
+      return mayBeNew ? [word, "accepted"] : [word];
     };
     const words = fitting();
     return words.includes(row.state) ? null : `its row says ${row.state}, its journal ${words.join(" or ")}`;

@@ -28,6 +28,8 @@ export type Program =
   | { readonly op: "broken" }
   /** Fails for good, and nobody catches it: only as one of several in `any`. */
   | { readonly op: "throw" }
+  /** Fails for good until somebody has retried something, and nobody catches it. */
+  | { readonly op: "ail"; readonly ms: number }
   /** Must never begin twice: a crash in its middle fails it. */
   | { readonly op: "once"; readonly ms: number }
   /** Takes longer than its timeout allows. */
@@ -66,9 +68,11 @@ export interface Outside extends DeedOutside {
   ended(info: StepInfo): void;
   pause(ms: number): Promise<void>;
   /** An attempt looks at what was saved before it; says how many parts are done. */
-  resumed(info: StepInfo): number;
+  resumed(run: string, info: StepInfo): number;
   /** It was told that so many parts are saved. */
-  saved(info: StepInfo, n: number): void;
+  saved(run: string, info: StepInfo, n: number): void;
+  /** Somebody has retried something: what ailed is well. */
+  isMended(): boolean;
   sometimes(what: Situation): void;
 }
 
@@ -81,9 +85,18 @@ export interface Build {
 
 const RETRY = { max: 3, base: 20, factor: 2, jitter: false, on: "any" } as const;
 
+/** What a step says that ails. */
+const ILL = "this has to be mended first";
+
 /** Whether a run ended with this error because it was meant to. */
 export function isMeant(error: unknown): boolean {
   return error instanceof Error && error.message === FAILURE;
+}
+
+/** Whether a run ended with this error because it, or a child of it, ails. */
+export function isIll(error: unknown): boolean {
+  if (hasCode(error, "child_failed")) return isIll((error as Error).cause);
+  return error instanceof Error && error.message === ILL;
 }
 
 /** The handler of the simulated workflow. */
@@ -124,6 +137,8 @@ class Interpreter {
         return this.#step("broken", 1, { retry: false }, fail).catch(unlessStopped("caught"));
       case "throw":
         return this.#step("throw", 1, { retry: false }, fail);
+      case "ail":
+        return this.#step("ail", node.ms, { retry: false }, () => this.#ail());
       case "once":
         return this.#step("once", node.ms, { recovery: "fail", retry: false }, () => "once").catch(this.#interrupted);
       case "late":
@@ -199,10 +214,10 @@ class Interpreter {
     const work = async (info: StepInfo) => {
       outside.began(id, info);
       try {
-        for (let n = outside.resumed(info) + 1; n <= times; n++) {
+        for (let n = outside.resumed(id, info) + 1; n <= times; n++) {
           if (ms > 0) await outside.pause(ms);
           await info.save({ key: info.key, n } satisfies SavedPart);
-          outside.saved(info, n);
+          outside.saved(id, info, n);
           if (info.attempt <= fails) throw new Error(`attempt ${info.attempt} fails`);
         }
       } finally {
@@ -211,6 +226,11 @@ class Interpreter {
       return `saved ${times}`;
     };
     return this.#ctx.step("save", work, { retry: RETRY });
+  }
+
+  #ail(): string {
+    if (!this.#build.outside.isMended()) throw new Error(ILL);
+    return "well";
   }
 
   async #wait(signal: string, timeoutMs: number | null): Promise<unknown> {
@@ -271,10 +291,22 @@ function deedsOf(node: Program): readonly DeedProgram[] {
   }
 }
 
+/** Whether a run of this program, or one that it calls, acts outside, asks or spends. */
+export function actsOutside(program: Program): boolean {
+  return hasOp(program, ["deal", "ask", "spend", "stop"]);
+}
+
+function hasOp(node: Program, ops: readonly Program["op"][]): boolean {
+  if (ops.includes(node.op)) return true;
+  const inner = "of" in node ? [node.of].flat() : node.op === "patch" ? [node.before, node.after] : [];
+  return inner.some((one) => hasOp(one, ops));
+}
+
 /** Whether a run with this input may end with that error. */
 export function isAllowedFailure({ program, fails }: ProgramInput, error: unknown): boolean {
   const deeds = deedsOf(program);
   if (isMeant(error)) return fails || deeds.some(({ op }) => op === "stop");
+  if (isIll(error)) return hasOp(program, ["ail"]);
   if (hasCode(error, "compensation_incomplete")) return deeds.length > 0;
   return deeds.flatMap(failuresOf).some((code) => hasCode(error, code));
 }
@@ -307,6 +339,8 @@ function isAllowed(node: Program, value: unknown): boolean {
       return value === "caught";
     case "throw":
       return false;
+    case "ail":
+      return value === "well";
     case "once":
       return value === "once" || value === "interrupted";
     case "late":

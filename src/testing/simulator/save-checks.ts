@@ -20,7 +20,7 @@ export interface SavePorts {
 
 export class SaveChecks {
   readonly #ports: SavePorts;
-  /** How many parts the newest checkpoint in the journal has, by the key of its step. */
+  /** How many parts the newest checkpoint in the journal has, by run and the key of its step: a fork has the keys of its source. */
   readonly #newest = new Map<string, number>();
 
   constructor(ports: SavePorts) {
@@ -28,18 +28,18 @@ export class SaveChecks {
   }
 
   /** A checkpoint of a step was applied; `current` is the attempt that is under way, 0 for none. */
-  took(step: string, { attempt, value }: Checkpoint, current: number): void {
+  took(run: string, step: string, { attempt, value }: Checkpoint, current: number): void {
     const { key, n } = value as SavedPart;
     if (attempt !== current)
       this.#violated("CP1", `attempt ${attempt} of step ${step} saved, and attempt ${current} is under way`);
     if (key !== step) this.#violated("CP1", `what step ${key} saved is recorded for step ${step}`);
-    this.#newest.set(step, n);
+    this.#newest.set(`${run} ${step}`, n);
   }
 
   /** Where an attempt goes on. */
-  resumed({ key, attempt, saved }: StepInfo): number {
+  resumed(run: string, { key, attempt, saved }: StepInfo): number {
     const part = saved as SavedPart | undefined;
-    const newest = this.#newest.get(key);
+    const newest = this.#newest.get(`${run} ${key}`);
     if (part?.n !== newest || (part !== undefined && part.key !== key))
       this.#violated(
         "CP3",
@@ -50,8 +50,8 @@ export class SaveChecks {
   }
 
   /** A step was told that it is durable. */
-  acknowledged({ key, attempt }: StepInfo, n: number): void {
-    const newest = this.#newest.get(key) ?? 0;
+  acknowledged(run: string, { key, attempt }: StepInfo, n: number): void {
+    const newest = this.#newest.get(`${run} ${key}`) ?? 0;
     if (newest < n)
       this.#violated(
         "CP2",

@@ -8,6 +8,8 @@ export interface Scenario {
   readonly processes: readonly ProcessPlan[];
   readonly runs: readonly RunPlan[];
   readonly signals: readonly SignalPlan[];
+  /** What people do with runs that are there. */
+  readonly operators?: readonly OperatorPlan[];
   readonly faults: readonly Fault[];
   /** The choices of the scheduler, in order, and zeros after them. Without it they follow from the seed. */
   readonly choices?: readonly number[];
@@ -75,6 +77,27 @@ export interface SignalPlan {
   readonly by: number;
   /** It is sent again with the same id. */
   readonly twice: boolean;
+}
+
+/** What an operator does with a run. */
+export interface OperatorPlan {
+  /** Start: somebody starts the run once more, by its id or key. */
+  readonly kind: "retry" | "fork" | "cancel" | "start";
+  readonly run: number;
+  /** The run itself, what was forked of it last, or its first child. */
+  readonly on: "run" | "newest" | "child";
+  readonly at: number;
+  readonly by: number;
+  /** How far into its journal a fork goes, from 0 to 1. */
+  readonly where: number;
+  /** Whether a fork is asked for before an entry, or before a call. */
+  readonly how: "position" | "key";
+  /** The fork has an id of its own: asked for again, it is the same fork. */
+  readonly isNamed: boolean;
+  /** Another operator does the same. */
+  readonly twice: boolean;
+  /** Who gets no answer leaves it at that: what acts outside must not be retried twice. */
+  readonly isCareful?: true;
 }
 
 /** A misfortune. `at` counts the events of the simulation. Each is over after a while. */

@@ -1,9 +1,9 @@
 // Shrinking
-// Makes a scenario that violates an invariant smaller for as long as it still violates the same one: faults go first, then runs and processes,
-// then parts of programs, then everything that is out of the ordinary, and last the choices of the scheduler.
+// Makes a scenario that violates an invariant smaller for as long as it still violates the same one: faults go first, then what operators do, runs
+// and processes, then parts of programs, then everything that is out of the ordinary, and last the choices of the scheduler.
 import type { Deal } from "./deeds.ts";
 import type { Program } from "./program.ts";
-import type { RunPlan, Scenario } from "./scenario.ts";
+import type { OperatorPlan, RunPlan, Scenario } from "./scenario.ts";
 import { type SimulationReport, simulate } from "./simulation.ts";
 
 /** How long to look for a smaller scenario. */
@@ -58,6 +58,7 @@ async function endsInFairWeather(scenario: Scenario): Promise<boolean> {
 
 function* smaller({ scenario, choices }: SimulationReport): Generator<Scenario> {
   for (const faults of without(scenario.faults)) yield { ...scenario, faults };
+  yield* withFewerOperators(scenario);
   for (let i = 0; i < scenario.runs.length && scenario.runs.length > 1; i++) yield withoutRun(scenario, i);
   if (scenario.processes.length > 1) yield { ...scenario, processes: scenario.processes.slice(0, -1) };
   for (const [i, run] of scenario.runs.entries())
@@ -79,7 +80,24 @@ function withoutRun(scenario: Scenario, gone: number): Scenario {
   const signals = scenario.signals
     .filter((signal) => signal.run !== gone)
     .map((signal) => (signal.run > gone ? { ...signal, run: signal.run - 1 } : signal));
-  return { ...scenario, runs: scenario.runs.toSpliced(gone, 1), signals };
+  const operators = scenario.operators
+    ?.filter(({ run }) => run !== gone)
+    .map((plan) => (plan.run > gone ? { ...plan, run: plan.run - 1 } : plan));
+  const runs = scenario.runs.toSpliced(gone, 1);
+  return { ...scenario, runs, signals, ...(operators !== undefined && { operators }) };
+}
+
+function* withFewerOperators(scenario: Scenario): Generator<Scenario> {
+  const { operators = [] } = scenario;
+  for (const fewer of without(operators)) yield { ...scenario, operators: fewer };
+  for (const [i, plan] of operators.entries()) {
+    const simplerPlans: readonly OperatorPlan[] = [
+      ...(plan.twice ? [{ ...plan, twice: false }] : []),
+      ...(plan.isNamed ? [{ ...plan, isNamed: false }] : []),
+      ...(plan.on !== "run" ? [{ ...plan, on: "run" as const }] : []),
+    ];
+    for (const one of simplerPlans) yield { ...scenario, operators: operators.with(i, one) };
+  }
 }
 
 function* simplerRuns(run: RunPlan): Generator<RunPlan> {

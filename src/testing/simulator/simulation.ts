@@ -111,6 +111,7 @@ class Simulation {
       slots: settings.slots ?? null,
       parked: (run) => this.#driver.people.parked(run),
       asked: (run, request) => this.#driver.people.asked(run, request),
+      forked: (run) => this.#driver.operators.forked(run),
     });
     this.#network = new Network({
       ...common,
@@ -349,8 +350,9 @@ class Simulation {
       acted: (info, counter, by) => this.#ledger.acted(info, counter, by),
       ended: (info) => this.#ledger.ended(info),
       pause: (ms) => life.pause(ms),
-      resumed: (info) => this.#checks.deeds.saves.resumed(info),
-      saved: (info, n) => this.#checks.deeds.saves.acknowledged(info, n),
+      resumed: (run, info) => this.#checks.deeds.saves.resumed(run, info),
+      saved: (run, info, n) => this.#checks.deeds.saves.acknowledged(run, info, n),
+      isMended: () => this.#driver.operators.isMended,
       book: (run, info, deal, leave) => this.#checks.deeds.bank.book(run, info, deal, leave),
       look: (key) => this.#checks.deeds.bank.look(key),
       takeBack: (_run, key, value) => this.#checks.deeds.bank.takeBack(key, value),
