@@ -80,19 +80,23 @@ export class ForkChecks {
     if (hasStepUnderWay(entries)) this.#ports.sometimes("a fork began a step again that its source had begun");
   }
 
-  /** X-17: only what has ended without success is retried. I17: its start key goes to its first retry. */
+  /**
+   * X-17: only what has ended without success is retried. I17: its start key goes to its retry, from whoever has it: the run itself, or one that has
+   * taken its place and ended in vain.
+   */
   #retried({ run, keys, create }: RunCommit, source: string, counter: string): void {
     const end = this.#ports.endOf(source);
-    if (end !== "failed" && end !== "cancelled")
-      return this.#violated("X-17", `run ${source} was retried and is ${end ?? "under way"}`);
+    if (!isInVain(end)) return this.#violated("X-17", `run ${source} was retried and is ${end ?? "under way"}`);
     this.#ports.sometimes(`a ${end} run was retried`);
     if ((this.#ports.disk.tables.counters.get(counter) ?? 0) > 1) this.#ports.sometimes("two retries of one run");
     const key = this.#ports.disk.tables.runs.get(source)?.row.key ?? null;
-    const isDue = key !== null && this.#holders.get(key) === source;
+    const holder = key === null ? undefined : this.#holders.get(key);
     const moved = keys?.find(({ space }) => space === START_SPACE);
-    if (isDue !== (moved !== undefined) && !this.#hasLost)
-      this.#violated("I17", `start key ${key} of run ${source} ${isDue ? "stays behind" : "goes away"} with its retry`);
+    if (moved?.from !== holder && !this.#hasLost)
+      this.#violated("I17", `start key ${key} is held by ${holder}, a retry of ${source} takes it from ${moved?.from}`);
     if (moved === undefined) return;
+    if (holder !== undefined && !isInVain(this.#ports.endOf(holder)) && !this.#hasLost)
+      this.#violated("I17", `run ${holder} has start key ${key} and does its work, and a retry of ${source} takes it`);
     if (create?.key !== moved.key)
       this.#violated("I17", `run ${run} has key ${moved.key}, its row says ${create?.key}`);
     this.#holders.set(moved.key, run);
@@ -168,4 +172,8 @@ function hasStepUnderWay(entries: readonly Entry[]): boolean {
     else if (type.startsWith("step.")) open.delete(key);
   }
   return open.size > 0;
+}
+
+function isInVain<T extends string>(end: T | null): end is Extract<T, "failed" | "cancelled"> {
+  return end === "failed" || end === "cancelled";
 }
