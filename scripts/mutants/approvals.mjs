@@ -16,6 +16,18 @@ export const approvalMutants = [
     killers: inEscalation("S4-34 S2-59"),
   },
   {
+    rule: "S2-59",
+    name: "what is open in a generation is open in those before it",
+    changes: [
+      {
+        file: "src/client/fork.ts",
+        from: "const isOpen = how.open.get(`${type} ${key}`) === entry;",
+        to: "const isOpen = how.open.has(`${type} ${key}`);",
+      },
+    ],
+    killers: inApprovals("P10 S2-59 a retry of a later generation"),
+  },
+  {
     rule: "Q6",
     name: "a retry takes along an approval that its source has used and undone",
     changes: [{ file: "src/client/fork.ts", from: "isRetry && !used.has(id) && (await", to: "isRetry && (await" }],

@@ -256,7 +256,7 @@ interface Inheritance {
   readonly now: number;
   readonly deadline: number | null;
   readonly started: RunStarted;
-  readonly open: ReadonlySet<string>;
+  readonly open: ReadonlyMap<string, Entry>;
   /** Failures whose next attempt has not begun. */
   readonly retries: ReadonlySet<Entry>;
   readonly ports: ForkPorts;
@@ -264,7 +264,8 @@ interface Inheritance {
 
 async function inherit(draft: Draft, entry: Entry, how: Inheritance): Promise<void> {
   const { type, key, at } = entry;
-  const isOpen = how.open.has(`${type} ${key}`);
+  // An earlier generation may have had a call of the same key.
+  const isOpen = how.open.get(`${type} ${key}`) === entry;
   if (type === "run.started") {
     const started = { ...how.started, deadline: how.deadline, ...copied(how.started, how) };
     return void draft.append(at, type, key, started);
@@ -275,7 +276,8 @@ async function inherit(draft: Draft, entry: Entry, how: Inheritance): Promise<vo
   if (type === "approval.requested" && isOpen) return askAgain(draft, entry as Entry<ApprovalRequested>, how);
   if (type === "callback.opened" && isOpen) return openAgain(draft, entry as Entry<CallbackOpened>, how);
   // It waits anew: what fell due in the source has not happened to it.
-  if (type === "approval.escalated" && how.open.has(`approval.requested ${key}`)) return;
+  const asked = how.open.get(`approval.requested ${key}`);
+  if (type === "approval.escalated" && asked !== undefined && entry.seq > asked.seq) return;
   draft.append(
     at,
     type,
@@ -471,8 +473,8 @@ function openRetries(prefix: readonly Entry[]): Set<Entry> {
 }
 
 /** Calls of the prefix whose outcome is not in it, as "type key". */
-function openCalls(prefix: readonly Entry[]): Set<string> {
-  const open = new Set<string>();
+function openCalls(prefix: readonly Entry[]): Map<string, Entry> {
+  const open = new Map<string, Entry>();
   const CALL_OF: Readonly<Record<string, string>> = {
     "signal.received": "signal.awaited",
     "child.ended": "child.started",
@@ -486,7 +488,7 @@ function openCalls(prefix: readonly Entry[]): Set<string> {
     const kind = entryKind(entry);
     if (entry.type === "run.continued") open.clear();
     if (kind === "call" && !(entry.type === "child.started" && (entry.payload as ChildStarted).detached))
-      open.add(`${entry.type} ${entry.key}`);
+      open.set(`${entry.type} ${entry.key}`, entry);
     if (kind !== "outcome") continue;
     if (entry.type === "timer.fired")
       open.delete(`${entry.payload === null ? "timer.set" : "signal.awaited"} ${entry.key}`);

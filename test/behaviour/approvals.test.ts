@@ -349,6 +349,28 @@ describe.each(STORES)("approvals on %s", (store) => {
     expect(await third.get("r").result()).toMatchObject({ policyVersion: "1", by: "ann" });
   });
 
+  it("P10 S2-59 a retry of a later generation asks again what is open there, and nothing of an earlier one", async () => {
+    const world = await openWorld(store);
+    const flow = workflow("flow", async (ctx, round: number) => {
+      const options = { action: { tool: "t", arguments: {} }, approvers: ["ann"], onDenied: "branch" } as const;
+      const { decision } = await ctx.approve("leave", options);
+      return round === 0 ? ctx.continueAs(1) : decision;
+    });
+    const pawl = await world.open([flow]);
+    const decide = async (run: string, decision: "approved" | "denied") => {
+      await world.settle();
+      const [open] = (await pawl.approvals.list({ run })).approvals;
+      await pawl.approvals.decide(open?.id ?? "", { decision, by: "ann" });
+      await world.settle();
+    };
+    await pawl.start(flow, 0, { id: "r" });
+    await decide("r", "denied");
+    await pawl.cancel("r");
+    const { id } = await pawl.retry("r");
+    await decide(id, "approved");
+    expect(await pawl.get(id).result()).toBe("approved");
+  });
+
   it("P10 a retry after a denial asks again, under another id, and its times begin anew", async () => {
     const world = await openWorld(store);
     const flow = asking({ escalate: [{ after: "2h", action: "notify" }] });

@@ -111,11 +111,11 @@ export class ForkChecks {
       .map((entry) => openEntry(jsonCodec, source, entry));
     if (prefix.length < at) this.#violated("S2-59", `run ${run} inherits ${at} entries of ${prefix.length}`);
     const answered = prefix.findLastIndex(({ type }) => type === "run.resolved");
-    const asked = new Set(prefix.filter(({ type }) => type === "approval.requested").map(({ key }) => key));
-    for (const { type, key } of prefix) if (type === "approval.decided") asked.delete(key);
+    const asked = openRequests(prefix);
     // What nobody has answered is the source's alone, and so is what fell due while an approval waited.
     const isLeft = ({ type, key }: Entry, i: number) =>
-      (type === "run.parked" && i > answered) || (type === "approval.escalated" && asked.has(key));
+      (type === "run.parked" && i > answered) ||
+      (type === "approval.escalated" && i > (asked.get(key) ?? prefix.length));
     const expected = prefix.filter((entry, i) => !isLeft(entry, i));
     const last = entries.at(-1);
     const isTriedAgain = isRetry && (last?.payload as Partial<StepFailed> | null)?.isRetried === true;
@@ -162,6 +162,17 @@ function comparable({ type, payload }: Entry, source: string): unknown {
   if (type !== "run.continued") return payload;
   const continued = payload as Continued;
   return { ...continued, seed: continued.seed ?? generationSeed(source, continued.generation), budgets: null };
+}
+
+/** Where approvals were asked for that nobody has decided about, by their keys in the last generation. */
+function openRequests(entries: readonly Entry[]): Map<string | null, number> {
+  const open = new Map<string | null, number>();
+  for (const [i, { type, key }] of entries.entries()) {
+    if (type === "run.continued") open.clear();
+    if (type === "approval.requested") open.set(key, i);
+    if (type === "approval.decided") open.delete(key);
+  }
+  return open;
 }
 
 function hasStepUnderWay(entries: readonly Entry[]): boolean {
