@@ -46,6 +46,23 @@ export const versionMutants = [
   },
   {
     rule: "P34",
+    name: "a fork has the version that its source had before its journal was read",
+    changes: [
+      {
+        file: "src/client/fork-run.ts",
+        from: "return { row: { ...row, version }, stored };",
+        to: "void version;\n  return { row, stored };",
+      },
+    ],
+    killers: [
+      {
+        file: "test/behaviour/fork.test.ts",
+        title: "retry on memory P34 of a run that newer code takes over meanwhile is not for older code",
+      },
+    ],
+  },
+  {
+    rule: "P34",
     name: "runs without a worker are parked though a live one has their version",
     changes: [
       {

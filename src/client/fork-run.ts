@@ -54,7 +54,10 @@ export async function retryRun(
 async function sourceOf({ store }: StartPorts, id: string): Promise<{ row: RunRow; stored: StoredEntry[] }> {
   const row = await rowOf(id, store);
   assertNotBodiless(row.workflow);
-  return { row, stored: await store.journal(id) };
+  const stored = await store.journal(id);
+  // Read behind the journal: newer code may have taken the run over meanwhile, and what it has recorded is not for older code (P34).
+  const { version } = await rowOf(id, store);
+  return { row: { ...row, version }, stored };
 }
 
 function forkPorts({ store, host, codec }: StartPorts, how: Pick<ForkPorts, "isRetry" | "effects">): ForkPorts {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { RetryableError } from "../../src/base/errors.ts";
 import type { Pawl } from "../../src/client/pawl.ts";
+import type { Store } from "../../src/core/store.ts";
 import { workflow } from "../../src/core/workflow.ts";
 import { errorOf, gate, HOUR, openWorld, STORES } from "./harness.ts";
 
@@ -44,6 +45,31 @@ describe.each(STORES)("retry on %s", (store) => {
     expect(status).toMatchObject({ origin: run.id, key: "k", tags: ["t"], data: { seen: "in a" }, cost: { usd: 1 } });
     // The start key has moved: whoever starts with it gets the new run.
     expect((await pawl.start(three, "in", { key: "k" })).id).toBe(retried.id);
+  });
+
+  it("P34 of a run that newer code takes over meanwhile is not for older code", async () => {
+    const world = await openWorld(store);
+    const moved = (version: string) =>
+      workflow({ name: "moved", version, retry: false }, async (ctx) => {
+        await ctx.waitFor("go");
+        await ctx.step(`as in ${version}`, () => Promise.reject(new Error("broken")));
+      });
+    const older = moved("1.0.0");
+    const before = await world.open([older]);
+    const { id } = await before.start(older);
+    await world.settle();
+    await before.close();
+    const client = await world.open([]);
+    const read: Store["journal"] = world.store.journal.bind(world.store);
+    world.store.journal = async (...asked) => {
+      world.store.journal = read;
+      const newer = await world.open([moved("1.0.1")]);
+      await newer.signal(id, "go");
+      await errorOf(newer.get(id).result());
+      await newer.close();
+      return read(...asked);
+    };
+    expect(await (await client.retry(id)).status()).toMatchObject({ origin: id, version: "1.0.1" });
   });
 
   it("I4 a fork of a run in backoff waits for the same attempt, and its waits say so", async () => {
