@@ -64,8 +64,8 @@ export const effectMutants = [
     changes: [
       {
         file: "src/core/undoable-call.ts",
-        from: "return this.#facts.key ?? super.idempotencyKey;",
-        to: "return `${this.#facts.key ?? super.idempotencyKey}${this.attempt > 1 ? this.attempt : ''}`;",
+        from: "return this.#recorded ?? this.#facts.key ?? super.idempotencyKey;",
+        to: "return `${this.#recorded ?? this.#facts.key ?? super.idempotencyKey}${this.attempt > 1 ? this.attempt : ''}`;",
       },
     ],
     killers: inEffects("C-3 C-18"),
