@@ -12,7 +12,7 @@ export const effectMutants = [
     name: "a retry repeats an action of unknown outcome, whatever it is",
     changes: [
       {
-        file: "src/client/fork.ts",
+        file: "src/client/fork-point.ts",
         from: 'if (outcome?.type === "step.failed" && isInDoubt(before.slice(0, failure + 1), outcome.key))',
         to: 'if (outcome?.type === "step.failed" && isInDoubt([], outcome.key))',
       },

@@ -434,7 +434,7 @@ export const turnMutants = [
     name: "a run is retried while it is being undone",
     changes: [
       {
-        file: "src/client/fork.ts",
+        file: "src/client/fork-point.ts",
         from: 'if (last === undefined || entryKind(last) !== "end") {',
         to: "if (last === undefined || end === journal.length) {",
       },

@@ -4,8 +4,9 @@ import type { StoredEntry } from "../core/journal.ts";
 import { assertNotAlerts, assertNotBodiless } from "../core/own-workflows.ts";
 import type { CounterChange, KeyRow, NewKey, NewRun, RunCommit, RunRow } from "../core/store.ts";
 import { openJournal } from "../core/values.ts";
-import { type ForkPorts, forkCommit, forkPoint, retryPoint, soundStart } from "./fork.ts";
+import { type ForkPorts, forkCommit, soundStart } from "./fork.ts";
 import { dryPolicyOf, type ForkOptions, idTaken } from "./fork-effects.ts";
+import { forkPoint, retryPoint } from "./fork-point.ts";
 import { rowOf } from "./run.ts";
 import { type StartPorts, startSpace } from "./start.ts";
 
