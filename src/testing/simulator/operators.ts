@@ -105,11 +105,14 @@ export class Operators {
     return "done";
   }
 
-  /** I1: whoever is told of a fork finds it. Whoever retries second may be told of the first retry, or of what came of that. */
+  /** I1: whoever is told of a fork finds it. Whoever retries what has a start key may be told of the run that has the key by now (I17). */
   #answered(source: string, id: string): void {
-    if (!this.#ports.disk.tables.runs.has(id))
+    const { runs } = this.#ports.disk.tables;
+    const told = runs.get(id)?.row;
+    if (told === undefined)
       return this.#ports.violated("I1", `fork ${id} of run ${source} was acknowledged, and it is not there`);
-    if (!this.isFrom(id, source))
+    const isHeir = told.key !== null && told.key === runs.get(source)?.row.key;
+    if (!isHeir && !this.isFrom(id, source))
       this.#ports.violated("S2-59", `an operator was told of run ${id}, which does not come from ${source}`);
   }
 
