@@ -227,6 +227,30 @@ const limitMutants = [
     killers: inDelays("I13"),
   },
   {
+    rule: "X-21",
+    name: "a run that this worker has claimed too early is taken for one that has begun",
+    changes: [
+      {
+        file: "src/worker/run-loader.ts",
+        from: '        await this.#giveBack(claimed);\n        return "busy";\n      }\n      const verdict',
+        to: '        await this.#giveBack(claimed);\n        return "begun";\n      }\n      const verdict',
+      },
+    ],
+    killers: inDelays("I13 X-21 a burst goes on"),
+  },
+  {
+    rule: "X-21",
+    name: "a further start of a burst replaces the input of a run that has begun since it looked",
+    changes: [
+      {
+        file: "src/worker/run-loader.ts",
+        from: 'if (claimed.row.state !== "accepted" || claimed.cancel !== null) {',
+        to: "if (claimed.cancel !== null) {",
+      },
+    ],
+    killers: inDelays("I6 X-21"),
+  },
+  {
     rule: "I13",
     name: "a burst does not record until when it is put off",
     changes: [{ file: "src/client/debounce.ts", from: "    notBefore: wakeAt,\n", to: "" }],

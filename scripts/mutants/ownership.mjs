@@ -441,6 +441,30 @@ export const ownershipMutants = [
     killers: [{ file: LATE_ANSWERS, title: "late answer to a claim" }],
   },
   {
+    rule: "I6",
+    name: "a run that was seen waiting is rewritten though it is at work here by now",
+    changes: [
+      {
+        file: "src/worker/run-loader.ts",
+        from: "    if (this.#parts.passes.has(run)) return null;\n",
+        to: "",
+      },
+    ],
+    killers: [{ file: LATE_ANSWERS, title: "though it was seen waiting" }],
+  },
+  {
+    rule: "P23",
+    name: "a claim that is answered after its run was rewritten begins what that was before",
+    changes: [
+      {
+        file: "src/worker/run-loader.ts",
+        from: "    if (claimed !== null) this.#noteLoaded(run);\n",
+        to: "",
+      },
+    ],
+    killers: [{ file: LATE_ANSWERS, title: "it is another generation by then" }],
+  },
+  {
     rule: "P17",
     name: "a start that meets its own trace depends on one more answer",
     changes: [

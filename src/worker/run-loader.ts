@@ -67,7 +67,7 @@ export class RunLoader {
     this.takeOver = new TakeOver({
       ...parts,
       // Nothing of it will run: it needs no slot.
-      take: (worker, run) => this.#takeAs(worker, run, true),
+      take: (worker, run) => this.#takeAside(worker, run, true),
       hold: (run, body) => this.#hold(run, body),
     });
     this.versions = new VersionKeeper({ ...parts, takeOver: this.takeOver });
@@ -164,11 +164,10 @@ export class RunLoader {
 
   /** Takes a run that nobody is working on, to end it without its body (P19). False: it cannot be had; "bodied": only its code can end it. */
   async cancelWithoutBody(run: string, isLost = false): Promise<boolean | "bodied"> {
-    const { store, lease, passes, committer, ports, registry, changed } = this.#parts;
+    const { store, lease, committer, ports, registry, changed } = this.#parts;
     const worker = lease.id;
-    const claimed = worker === null || passes.has(run) ? null : await this.#takeAs(worker, run);
+    const claimed = worker === null ? null : await this.#takeAside(worker, run);
     if (claimed === null || claimed.cancel === null) return false;
-    this.#noteLoaded(run);
     this.#held.add(run);
     try {
       const children = (await store.waits({ run, kind: "child" })).map((wait) => wait.name);
@@ -197,21 +196,18 @@ export class RunLoader {
     if (row.state !== "accepted") return (await this.#isEarly(row)) ? "busy" : "begun";
     const worker = lease.id;
     if (worker === null || row.owner !== null || this.#held.has(run)) return "busy";
-    this.#held.add(run);
-    try {
-      const claimed = await this.#takeAs(worker, run);
+    return this.#hold(run, async () => {
+      const claimed = await this.#takeAside(worker, run);
       if (claimed === null) return "busy";
-      const { state, claims } = claimed.row;
-      const mayBeWritten = state === "accepted" && claimed.cancel === null;
-      const readyAt = store.clock.now();
-      const givenBack = { run, head: claimed.head, entries: [], row: { release: true, readyAt, claims } };
-      const verdict = await committer.write(mayBeWritten ? build(claimed) : givenBack);
+      // This worker has claimed it since, or somebody has cancelled it: the next look tells what becomes of it.
+      if (claimed.row.state !== "accepted" || claimed.cancel !== null) {
+        await this.#giveBack(claimed);
+        return "busy";
+      }
+      const verdict = await committer.write(build(claimed));
       changed(run);
-      if (!mayBeWritten) return "begun";
       return verdict.kind === "applied" ? "written" : "busy";
-    } finally {
-      this.#held.delete(run);
-    }
+    });
   }
 
   /** Whoever has claimed it is about to put it off again: its time has not come. */
@@ -267,6 +263,14 @@ export class RunLoader {
       const taken = await this.#parts.store.take(worker, run, { slotless });
       return taken === null ? [] : [taken];
     });
+    return claimed;
+  }
+
+  /** Takes a run to write to it without a pass; not one that has a pass here, and a claim of it that is not answered yet does not make one (RL1). */
+  async #takeAside(worker: string, run: string, slotless = false): Promise<ClaimedRun | null> {
+    if (this.#parts.passes.has(run)) return null;
+    const claimed = await this.#takeAs(worker, run, slotless);
+    if (claimed !== null) this.#noteLoaded(run);
     return claimed;
   }
 

@@ -1,11 +1,11 @@
 // What happens between a question to the store and its answer: mail, a cancel, a decision, or the same run by another way.
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { manualClock } from "../../src/base/clock.ts";
 import { RetryableError } from "../../src/base/errors.ts";
-import type { ClaimRequest, Commit, Mail, RunCommit } from "../../src/core/store.ts";
+import type { ClaimRequest, Commit, Mail, RunCommit, Store } from "../../src/core/store.ts";
 import { type Workflow, workflow } from "../../src/core/workflow.ts";
 import { faultStore } from "../../src/testing/fault-store.ts";
-import { gate, HOUR, openWorld } from "../behaviour/harness.ts";
+import { errorOf, gate, HOUR, openWorld, type World } from "../behaviour/harness.ts";
 import { away, openOn, rounds } from "./rig.ts";
 
 /** Parks at once: nobody can tell whether it has paid. */
@@ -134,6 +134,80 @@ describe("a run that this worker owns by two ways", () => {
     expect(await world.store.run("r")).toMatchObject({ state: "parked", owner: null });
     hold.open("done");
     expect(await run.result()).toBe("paid");
+  });
+});
+
+describe("a run that is rewritten while this worker claims it", () => {
+  const edit = { input: "edited", cause: "edit", by: "ann", reason: "a typo" } as const;
+
+  /** A run that waits for its signal, and an engine whose looks at runs and claims may be held up. */
+  async function waitingFor(overrides: (world: World) => Partial<Store>) {
+    const world = await openWorld("memory", { leaseClock: manualClock() });
+    const hold = gate();
+    const [bodies, begun]: [string[], string[]] = [[], []];
+    const flow = workflow<string, string>("flow", async (ctx, input) => {
+      bodies.push(input);
+      if (input === "first") await ctx.waitFor("go");
+      await ctx.step("a", () => {
+        begun.push(input);
+        return hold.passed;
+      });
+      return input;
+    });
+    const pawl = await openOn(world.store, overrides(world), [flow]);
+    onTestFinished(() => hold.open());
+    const run = await pawl.start(flow, "first", { id: "r" });
+    await rounds();
+    return { world, pawl, run, bodies, begun, hold };
+  }
+
+  it("I6 is left alone once it is at work here, though it was seen waiting", async () => {
+    let looks = 0;
+    const { world, pawl, run, begun, hold } = await waitingFor(({ store }) => ({
+      run: async (id) => {
+        const row = await store.run(id);
+        // The last look before it is taken.
+        if (++looks === 2) {
+          await store.deliver({ to: "r", id: "m", kind: "signal", name: "go", data: null });
+          await rounds();
+        }
+        return row;
+      },
+    }));
+    looks = 0;
+    expect(await errorOf(pawl.rewrite("r", edit))).toMatchObject({ code: "run_busy" });
+    expect(begun).toEqual(["first"]);
+    hold.open();
+    expect(await run.result()).toBe("first");
+    expect(await world.journal("r")).not.toContain("run.continued");
+  });
+
+  it("RL1 is not begun by the late answer to the claim: it is another generation by then", async () => {
+    const [claimed, written] = [gate(), gate()];
+    let isSeen = false;
+    const { pawl, run, bodies, hold } = await waitingFor(({ store }) => ({
+      claim: async (request) => {
+        const runs = await store.claim(request);
+        if (isSeen && runs.length > 0) {
+          isSeen = false;
+          claimed.open();
+          await written.passed;
+        }
+        return runs;
+      },
+      take: async (...args) => {
+        isSeen = true;
+        await store.deliver({ to: "r", id: "m", kind: "signal", name: "go", data: null });
+        await claimed.passed;
+        return store.take(...args);
+      },
+    }));
+    await pawl.rewrite("r", edit);
+    written.open();
+    await rounds();
+    expect(bodies).toEqual(["first", "edited"]);
+    hold.open();
+    expect(await run.result()).toBe("edited");
   });
 });
 

@@ -1,20 +1,25 @@
 // Runs that are to begin later, and what may happen to them before they do.
+import { once } from "node:events";
 import { describe, expect, it } from "vitest";
 import { manualClock } from "../../src/base/clock.ts";
 import type { Pawl } from "../../src/client/pawl.ts";
-import type { Store } from "../../src/core/store.ts";
+import type { Run } from "../../src/client/run.ts";
+import type { Context } from "../../src/core/context.ts";
+import type { RunRow, Store } from "../../src/core/store.ts";
 import { type WorkflowOptions, workflow } from "../../src/core/workflow.ts";
-import { HOUR, MINUTE, openWorld, STORES, type StoreKind, type World } from "./harness.ts";
+import { rounds } from "../attacks/rig.ts";
+import { gate, HOUR, MINUTE, nextRound, openWorld, STORES, type StoreKind, type World } from "./harness.ts";
 
 const GRACE = MINUTE;
 
 /** Notes when each body has begun, with the version of its code. */
-function noting(world: World) {
+function noting(world: World, more: (ctx: Context) => Promise<unknown> = async () => {}) {
   const begun: string[] = [];
   const epoch = world.clock.now();
-  const make = (version: string, more: Partial<WorkflowOptions<string>> = {}) =>
-    workflow<string, string>({ name: "w", version, ...more }, async (ctx, input) => {
+  const make = (version: string, options: Partial<WorkflowOptions<string>> = {}) =>
+    workflow<string, string>({ name: "w", version, ...options }, async (ctx, input) => {
       await ctx.step("s", () => void begun.push(`${version} ${input} at ${(world.clock.now() - epoch) / HOUR}h`));
+      await more(ctx);
       return input;
     });
   return { begun, make };
@@ -76,17 +81,10 @@ describe.each(STORES)("delayed starts on %s", (store) => {
   });
 
   it("I13 X-21 a burst whose process dies between taking its run and writing the next input is one run all the same", async () => {
-    const world = await openWorld(store);
-    const { begun, make } = noting(world);
-    const job = make("1.0.0");
-    const start = (pawl: Pawl, input: string) => pawl.start(job, input, { debounce: { key: "k", wait: "1h" } });
-    const first = await world.open([job]);
-    const { id } = await start(first, "a");
+    const { world, begun, first, start, id } = await burst(store);
     await world.advance(HOUR / 2);
     await start(first, "b");
-    const lost = await world.open([job]);
-    void dyingOnTake(world, lost, () => start(lost, "c"));
-    await world.settle();
+    await dyingOnTake(world, start, "c");
     expect((await world.store.run(id))?.owner).not.toBeNull();
     await world.fence();
     await world.advance(0.75 * HOUR);
@@ -96,17 +94,102 @@ describe.each(STORES)("delayed starts on %s", (store) => {
     await world.advance(2 * HOUR);
     expect(begun).toEqual(["1.0.0 c at 2.25h"]);
   });
+
+  it("I13 X-21 a burst goes on with a run that this worker claims too early at that very moment", async () => {
+    const { world, begun, first, start, id } = await burst(store);
+    await dyingOnTake(world, start, "b");
+    claimedBeforeTaken(world, first, id);
+    await world.fence();
+    expect((await start(first, "b")).id).toBe(id);
+    await world.advance(HOUR - 1);
+    expect(begun).toEqual([]);
+    await world.advance(1);
+    expect(begun).toEqual(["1.0.0 b at 1h"]);
+  });
+
+  it.each([
+    ["at work", (ctx: Context) => ctx.step("work", ({ signal }) => once(signal, "abort"))],
+    ["waiting", (ctx: Context) => ctx.waitFor("go")],
+  ])(
+    "I6 X-21 a run that has begun and is %s by the time a further start has looked at it is left alone",
+    async (_, more) => {
+      const { world, begun, first, start, id } = await burst(store, more);
+      const { store: shared } = world;
+      const look: Store["run"] = shared.run.bind(shared);
+      let before: RunRow | null = null;
+      shared.run = async (run) => {
+        const row = await look(run);
+        shared.run = look;
+        world.clock.advance(HOUR);
+        while (begun.length === 0) await nextRound();
+        await rounds();
+        before = await look(run);
+        return row;
+      };
+      expect((await start(first, "b")).id).not.toBe(id);
+      await world.settle();
+      // Nobody else was let in meanwhile.
+      expect(await look(id)).toEqual(before);
+      expect(begun).toEqual(["1.0.0 a at 1h", "1.0.0 b at 1h"]);
+    },
+  );
 });
 
-/** Has the process of this engine die as soon as the store has given it a run by `take`. */
-function dyingOnTake(world: World, pawl: Pawl, act: () => Promise<unknown>): Promise<unknown> {
+type Starting = (pawl: Pawl, input: string) => Promise<Run<string>>;
+
+/** A debounced run that is to begin in an hour. */
+async function burst(store: StoreKind, more?: (ctx: Context) => Promise<unknown>) {
+  const world = await openWorld(store);
+  const { begun, make } = noting(world, more);
+  const job = make("1.0.0");
+  const start: Starting = (pawl, input) => pawl.start(job, input, { debounce: { key: "k", wait: "1h" } });
+  const first = await world.open([job]);
+  const { id } = await start(first, "a");
+  return { world, begun, first, start, id };
+}
+
+/** Has a process of its own start this, and die as soon as the store has given it the run by `take`. */
+async function dyingOnTake(world: World, start: Starting, input: string): Promise<void> {
+  const lost = await world.open();
   const { store } = world;
   const take: Store["take"] = store.take.bind(store);
   store.take = async (...args) => {
     const taken = await take(...args);
     store.take = take;
-    world.kill(pawl);
+    world.kill(lost);
     return taken;
   };
-  return act();
+  void start(lost, input);
+  await world.settle();
+}
+
+/** Has the store hand the run to a claim of this engine between a look at it and its being taken, and answer the claim last. */
+function claimedBeforeTaken({ store }: World, pawl: Pawl, id: string): void {
+  const look: Store["run"] = store.run.bind(store);
+  const claim: Store["claim"] = store.claim.bind(store);
+  const take: Store["take"] = store.take.bind(store);
+  const [seen, claimed, taken] = [gate(), gate(), gate()];
+  store.run = async (run) => {
+    const row = await look(run);
+    store.run = look;
+    seen.open();
+    void pawl.idle();
+    await claimed.passed;
+    return row;
+  };
+  store.claim = async (request) => {
+    await seen.passed;
+    const runs = await claim(request);
+    if (!runs.some(({ run }) => run === id)) return runs;
+    store.claim = claim;
+    claimed.open();
+    await taken.passed;
+    return runs;
+  };
+  store.take = async (...args) => {
+    const run = await take(...args);
+    store.take = take;
+    taken.open();
+    return run;
+  };
 }

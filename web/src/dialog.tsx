@@ -55,7 +55,12 @@ export function ActionDialog(props: ActionDialogProps): JSX.Element {
   const [isBusy, setBusy] = useState(false);
   // It may be closed before the answer comes, and another one be open in its place by then: that one is not closed for it.
   const isOpen = useRef(true);
-  useLayoutEffect(() => () => void (isOpen.current = false), []);
+  useLayoutEffect(
+    () => () => {
+      isOpen.current = false;
+    },
+    [],
+  );
   const submit = async (event: Event) => {
     event.preventDefault();
     setBusy(true);
