@@ -158,6 +158,27 @@ const FREE = `
   export const vary = crashTest({ workflow: lots, input: undefined, recorder: outside });
 `;
 
+/** It acts, and then notes that it has, in a book of its own that it looks into first. */
+const NOTING = `
+  import { existsSync, writeFileSync } from "node:fs";
+  import { join } from "node:path";
+  import { workflow } from "pawl";
+  import { crashTest, recorder } from "pawl/testing";
+
+  const outside = recorder();
+  const note = () => join(process.env["PAWL_TEST_FOLDER"] ?? ".", "charged");
+
+  export const pay = workflow("pay", (ctx) =>
+    ctx.step("charge", () => {
+      if (process.env["PAWL_TEST_FOLDER"] === undefined || existsSync(note())) return;
+      outside.record("charge");
+      writeFileSync(note(), "");
+    }),
+  );
+
+  export default crashTest({ workflow: pay, input: undefined, recorder: outside });
+`;
+
 const MANY = `
   import { workflow } from "pawl";
   import { crashTest, recorder } from "pawl/testing";
@@ -210,6 +231,13 @@ describe("pawl test", () => {
     expect(stdout).toContain("none of the variables");
     expect(stdout).toMatch(/Killed at point 9, start of step "fetch"\. Look into it with --at 9\./);
     expect(stdout).toMatch(/ 1 failure\./);
+  });
+
+  it("S4-1 I6 a step that acts and then notes it is killed in between, after which a fresh process acts again", async () => {
+    const { code, stdout } = await crash(project({ "noting.ts": NOTING }), "noting.ts");
+    expect({ code, stdout }).toEqual({ code: 1, stdout: expect.stringContaining(" 1 failure.") });
+    expect(stdout).toMatch(/"charge" happened 2 times, undisturbed 1\. Step "charge" makes it\./);
+    expect(stdout).toMatch(/Killed at point 6, effect "charge" in step "charge"\. Look into it with --at 6\./);
   });
 
   it("S4-1 I5 a body that reads a module variable is caught by a fresh process, though a step varies", async () => {

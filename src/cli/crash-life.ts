@@ -17,7 +17,7 @@ import type { BodyStart } from "../testing/explorer/mortal-engine.ts";
 import { openSteps } from "../testing/explorer/step-outcomes.ts";
 import { Stillness } from "../testing/explorer/stillness.ts";
 import { type BodyEnd, World, type WorldSetup } from "../testing/explorer/world.ts";
-import type { Effect } from "../testing/recorder.ts";
+import { type Effect, RecordBook } from "../testing/recorder.ts";
 import { type ReplayResult, replay } from "../testing/replay.ts";
 import { type CrashTestChoice, chooseTests, type NamedCrashTest } from "./crash-tests.ts";
 import { loadModule } from "./load.ts";
@@ -67,6 +67,8 @@ export interface LifeStory {
   /** Steps of all runs, as `run step`: those that were begun, and those that nobody waited for. */
   readonly reached: readonly string[];
   readonly abandoned: readonly string[];
+  /** Somebody was asked whether a step has taken effect. */
+  readonly isAsked: boolean;
   /** A step whose recovery is "fail" was interrupted. */
   readonly isInterrupted: boolean;
   readonly isCancelled: boolean;
@@ -97,6 +99,7 @@ async function live(task: LifeTask): Promise<void> {
     // What the process waits for by now, its loader and the store, it waits for all the time.
     stillness: new Stillness(),
     bodies: new WeakMap(),
+    book: test.recorder instanceof RecordBook ? test.recorder : null,
     history: 0,
     inject: killer(task),
     elsewhere: { now: task.now, open: (clocks) => sqliteStore(task.store, { ...clocks, durability: "process" }) },
@@ -159,6 +162,7 @@ async function storyOf(ending: Ending, { recorder }: NamedCrashTest, isFirst: bo
     effects: (recorder?.effects ?? []).map(lifeEffect),
     reached: journals.flatMap(({ id, entries }) => entries.map(({ key }) => `${id} ${key}`)),
     abandoned: journals.flatMap(({ id, entries }) => openSteps(entries, isOutcome).map((step) => `${id} ${step}`)),
+    isAsked: ending.isAsked,
     isInterrupted: journals.some(({ entries }) => entries.some(isInterruption)),
     isCancelled: own.at(-1)?.type === "run.cancelled",
   };

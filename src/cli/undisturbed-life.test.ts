@@ -7,7 +7,8 @@ const ASTRAY = { ...SENT, what: '"send" { to: undefined }' };
 
 function story(effects: LifeStory["effects"]): LifeStory {
   const end = { kind: "returned", value: "1" } as const;
-  return { end, steps: [], effects, reached: [], abandoned: [], isInterrupted: false, isCancelled: false };
+  const nothingElse = { isAsked: false, isInterrupted: false, isCancelled: false };
+  return { end, steps: [], effects, reached: [], abandoned: [], ...nothingElse };
 }
 
 it("I6 an effect that a fresh process has not made is blamed on its step, and not on a key that was not passed on", () => {

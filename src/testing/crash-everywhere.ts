@@ -85,6 +85,7 @@ export async function crashEverywhere<I, O>(
     );
   } finally {
     for (const one of undo) one();
+    if (book !== null) book.onEffect = null;
   }
 }
 

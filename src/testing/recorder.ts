@@ -48,6 +48,8 @@ export class RecordBook implements Recorder {
   /** Those that were seen, by the name of their effect. */
   #keys = new Map<string, Set<string>>();
   #isRead = false;
+  /** Told of each effect once it has happened, before whoever makes it goes on. */
+  onEffect: ((effect: Effect) => void) | null = null;
 
   constructor() {
     this.restore(this.#memory?.items ?? []);
@@ -73,6 +75,7 @@ export class RecordBook implements Recorder {
     const effect = { name, details: copyOf(details), key: key ?? null, did, ...whereabouts() };
     this.#requests.push(effect);
     this.#memory?.add(effect);
+    if (did) this.onEffect?.(effect);
   }
 
   clear(): void {

@@ -1,5 +1,6 @@
 // Points
-// Where a process can die, as far as anybody could tell the difference: around every write to the store and around every step's function.
+// Where a process can die, as far as anybody could tell the difference: around every write to the store, around every step's function, and
+// after each effect that one makes.
 import type { Commit } from "../../core/store.ts";
 
 /**
@@ -12,7 +13,7 @@ export type CrashMode = "kill" | "lost-answer" | "take-over";
 
 export const CRASH_MODES: readonly CrashMode[] = ["kill", "lost-answer", "take-over"];
 
-export type PointKind = "before-commit" | "after-commit" | "step" | "wake" | "signal" | "undisturbed";
+export type PointKind = "before-commit" | "after-commit" | "step" | "effect" | "wake" | "signal" | "undisturbed";
 
 /** A moment at which a run can be interrupted. */
 export interface CrashPoint {
@@ -23,8 +24,9 @@ export interface CrashPoint {
   readonly label: string;
 }
 
-/** A step's function has no answer from the store that could be lost. */
+/** A step's function has no answer from the store that could be lost, and in its middle it cannot be held up. */
 export function modesAt(kind: PointKind): readonly CrashMode[] {
+  if (kind === "effect") return ["kill"];
   return kind === "step" ? ["kill", "take-over"] : CRASH_MODES;
 }
 

@@ -127,7 +127,8 @@ async function explorePairs(
   isTime: () => boolean,
 ): Promise<{ readonly explored: number; readonly left: number }> {
   let explored = 0;
-  if (points.length <= ALL_PAIRS_UP_TO) {
+  const between = points.filter(({ kind }) => kind !== "effect");
+  if (between.length <= ALL_PAIRS_UP_TO) {
     for await (const outcome of explorer.pairs(modes, isTime)) {
       await judge(outcome);
       explored++;
@@ -137,7 +138,7 @@ async function explorePairs(
   const chance = seededRandom(`pairs ${seed}`);
   const pick = <T>(list: readonly T[]): T | undefined => list[Math.floor(chance.next() * list.length)];
   for (; explored < SAMPLED_PAIRS && isTime(); explored++) {
-    const point = pick(points);
+    const point = pick(between);
     const mode = point === undefined ? undefined : pick(modes.filter((one) => modesAt(point.kind).includes(one)));
     const second = pick(modes);
     if (point === undefined || mode === undefined || second === undefined) continue;

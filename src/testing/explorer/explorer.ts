@@ -11,6 +11,7 @@ import { CRASH_MODES, type CrashMode, type CrashPoint, modesAt } from "./crash-p
 import { Crossroads } from "./crossroads.ts";
 import type { BodyWorlds } from "./hazards.ts";
 import { type Ending, History, type Scene } from "./history.ts";
+import type { BodyStart } from "./mortal-engine.ts";
 import type { Stillness } from "./stillness.ts";
 import { endsOf, type Outcome } from "./verdict.ts";
 import type { Workflows } from "./watched-workflow.ts";
@@ -40,6 +41,8 @@ export interface RecordedPoint extends CrashPoint {
   readonly state: string;
   /** At the start of a function that does not wait for anything: the state at its end. */
   readonly endState?: string;
+  /** The function that has just made an effect. */
+  readonly actor?: BodyStart | null;
   readonly moment: Moment | null;
   effects(): readonly Effect[];
 }
@@ -77,13 +80,22 @@ export class Explorer {
     let writes = 0;
     const note: WorldSetup["inject"] = ({ n, kind, label, isSync }, world) => {
       // A body that has come to its next commit may have changed what is outside, and only a recorder would tell.
-      const isChange = kind === "before-commit" ? !isForkable : kind !== "step";
+      const isChange = kind === "before-commit" ? !isForkable : kind !== "step" && kind !== "effect";
       if (isChange) writes++;
-      const state = [writes, world.starts.length, world.ends.length, book?.length, world.clock.now()].join();
+      const stateAfter = (ends: number) => [writes, world.starts.length, ends, book?.length, world.clock.now()].join();
+      const { length: ends } = world.ends;
+      const state = stateAfter(ends);
       const last = points.at(-1);
       const moment = !isForkable || last?.state === state ? (last?.moment ?? null) : world.moment();
-      if (last !== undefined && isSync) points[points.length - 1] = { ...last, endState: state };
-      points.push({ n, kind, label: label(), state, moment, effects: book?.save() ?? (() => []) });
+      if (isSync) {
+        const begun = points.findLastIndex((point) => point.kind !== "effect");
+        points[begun] = { ...(points[begun] as RecordedPoint), endState: state };
+      }
+      // What a function does last is all done at its end, too.
+      const isItsEnd = last?.kind === "effect" && last.actor === world.ends.at(-1)?.body;
+      if (isItsEnd && last.state === stateAfter(ends - 1)) points[points.length - 1] = { ...last, state };
+      const actor = kind === "effect" ? world.actor : null;
+      points.push({ n, kind, label: label(), state, actor, moment, effects: book?.save() ?? (() => []) });
       if (kind === "after-commit") this.#crossroads?.pass(world);
       return null;
     };
@@ -109,7 +121,8 @@ export class Explorer {
     if (mode === "take-over") return this.#play(this.#joining(({ n }) => (n === point.n ? mode : null)));
     const outcome = await this.#kill(point);
     this.#crossroads?.remember(outcome);
-    return outcome;
+    // Whoever is asked about something that was left half done has no right answer.
+    return point.kind === "effect" && outcome.ending.isAsked ? null : outcome;
   }
 
   /** Loses this answer, and whatever others can be lost on the same way. */
@@ -139,13 +152,13 @@ export class Explorer {
     };
   }
 
-  /** Plays histories with two blows each, all of them, for as long as `isMore` says so. */
+  /** Plays histories with two blows each, none of them in the middle of a function, all of them, for as long as `isMore` says so. */
   async *pairs(modes: readonly CrashMode[], isMore: () => boolean): AsyncGenerator<Outcome> {
     const choices = new Choices();
     while (isMore() && choices.next()) {
       let left = 2;
       const outcome = await this.#play(({ kind }) => {
-        const here = modes.filter((mode) => modesAt(kind).includes(mode));
+        const here = kind === "effect" ? [] : modes.filter((mode) => modesAt(kind).includes(mode));
         const branch = left === 0 ? 0 : choices.pick(here.length + 1);
         if (branch === 0) return null;
         left--;
@@ -159,7 +172,7 @@ export class Explorer {
   pair(first: Blow, gap: number, mode: CrashMode): Promise<Outcome> {
     return this.#play(({ n, kind }) => {
       if (n === first.point.n) return first.mode;
-      return n === first.point.n + gap && modesAt(kind).includes(mode) ? mode : null;
+      return n === first.point.n + gap && kind !== "effect" && modesAt(kind).includes(mode) ? mode : null;
     });
   }
 
@@ -182,13 +195,14 @@ export class Explorer {
   }
 
   #world(inject: WorldSetup["inject"], from?: WorldSetup["from"]): World {
-    const { workflows, stillness, bodies, encryption } = this.#explored;
+    const { workflows, stillness, bodies, encryption, book } = this.#explored;
     const history = this.#histories++;
     return new World({
       workflows,
       encryption,
       stillness,
       bodies,
+      book,
       history,
       inject,
       ...(from === undefined ? {} : { from }),
@@ -237,7 +251,14 @@ export function blowsAt(
   const seen = new Set<string>();
   const blows: Blow[] = [];
   let skipped = 0;
+  const others = new Set(points.filter(({ kind }) => kind !== "effect").map(({ state }) => state));
   for (const point of points) {
+    if (point.kind === "effect" && others.has(point.state)) {
+      skipped += modes.includes("kill") ? 1 : 0;
+      continue;
+    }
+    // A function is cut off where it is by a history that begins there; where none can, real processes are.
+    if (point.kind === "effect" && point.moment === null) continue;
     for (const mode of CRASH_MODES.filter((one) => modes.includes(one) && modesAt(point.kind).includes(one))) {
       const state = `${mode} ${stateFor(point, mode)}`;
       if (seen.has(state)) skipped++;

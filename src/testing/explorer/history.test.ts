@@ -18,6 +18,7 @@ function worldOf(setup: Pick<WorldSetup, "inject" | "from">): World {
   return new World({
     workflows: [patient],
     stillness: new Stillness(),
+    book: null,
     bodies: new WeakMap(),
     history: 0,
     ...setup,

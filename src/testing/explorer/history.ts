@@ -34,6 +34,8 @@ export interface Ending {
   readonly rows: readonly RunRow[];
   readonly parked: ReadonlyMap<string, Parked>;
   readonly orphans: readonly OrphanRow[];
+  /** Somebody was asked whether a step has taken effect. */
+  readonly isAsked: boolean;
   /** Nothing could happen any more, and these runs had not ended. */
   readonly stuck: readonly RunRow[];
   /** What the script threw. */
@@ -47,6 +49,7 @@ export class History {
   /** Blows that are dealt with; the one that a history begins with is. */
   readonly #recovered: Set<Struck>;
   #isStuck = false;
+  #isAsked = false;
   #scriptError: unknown;
 
   constructor(world: World, scene: Scene) {
@@ -208,6 +211,7 @@ export class History {
     if (pawl === null) return false;
     for (const [run, parked] of await this.#parked()) {
       if (parked.reason !== "unknown_outcome") continue;
+      this.#isAsked = true;
       pawl.resolve(run, this.#answerTo(run, parked)).catch((error: unknown) => {
         if (!hasCode(error, "unknown_outcome")) this.#scriptError ??= error;
       });
@@ -240,6 +244,7 @@ export class History {
       rows,
       parked: await this.#parked(),
       orphans: await store.orphans(),
+      isAsked: this.#isAsked,
       stuck: this.#isStuck ? rows.filter(({ state }) => !isTerminal(state) && state !== "parked") : [],
       scriptError: this.#scriptError,
     };

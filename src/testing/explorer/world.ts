@@ -15,6 +15,7 @@ import type { StoredEntry } from "../../core/journal.ts";
 import type { Store } from "../../core/store.ts";
 import { storeOver } from "../../stores/memory/memory-store.ts";
 import { emptyTables, saveTables, type Tables } from "../../stores/memory/tables.ts";
+import type { Effect, RecordBook } from "../recorder.ts";
 import type { CrashMode, CrashPoint, PointKind } from "./crash-point.ts";
 import type { BodyWorlds } from "./hazards.ts";
 import { type BodyStart, MortalEngine } from "./mortal-engine.ts";
@@ -65,6 +66,8 @@ export interface WorldSetup {
   readonly encryption?: EncryptionOptions | undefined;
   readonly stillness: Stillness;
   readonly bodies: BodyWorlds;
+  /** Where effects show that steps make. */
+  readonly book: RecordBook | null;
   /** Tells histories apart: what engines after the first one draw differs between them. */
   readonly history: number;
   /** Called at each point; answers what goes wrong there. */
@@ -109,6 +112,8 @@ export class World {
   #points: number;
   #section = 0;
   #isLeft = false;
+  /** The function that has made the last effect. */
+  actor: BodyStart | null = null;
 
   constructor(setup: WorldSetup) {
     this.#setup = setup;
@@ -124,6 +129,7 @@ export class World {
     this.ends = from?.ends.slice(0, from.moment.ends) ?? [];
     this.#commits = from?.moment.commits ?? 0;
     this.#points = from?.moment.points ?? 0;
+    if (setup.book !== null) setup.book.onEffect = (effect) => this.#acted(effect);
   }
 
   get points(): number {
@@ -256,6 +262,15 @@ export class World {
     const mode = this.#setup.inject({ n, kind, label, isSync }, this);
     if (mode !== null) this.strikes.push({ point: { n, kind, label: label() }, mode, engine });
     return mode;
+  }
+
+  /** A function that is under way has done something, and perhaps not all of it. What goes on in a dead process is not part of this history. */
+  #acted({ run, step, name }: Effect): void {
+    const body = [...this.#inFlight].find((one) => one.run === run && one.step === step);
+    const engine = this.engines.find(({ number, state }) => number === body?.engine && state === "alive");
+    if (body === undefined || engine === undefined) return;
+    this.actor = body;
+    this.#point(engine, "effect", () => `effect "${name}" in step "${step}"`);
   }
 
   #started(engine: MortalEngine, body: BodyStart): void {

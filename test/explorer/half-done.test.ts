@@ -1,0 +1,104 @@
+// A step's function that does more than one thing may be cut off between two of them.
+import { describe, expect, it } from "vitest";
+import type { Context } from "../../src/core/context.ts";
+import { workflow } from "../../src/core/workflow.ts";
+import { crashEverywhere } from "../../src/testing/crash-everywhere.ts";
+import { type Recorder, recorder } from "../../src/testing/recorder.ts";
+import { nextRound } from "../behaviour/harness.ts";
+
+/** Does what it is given, one after the other, unless the last thing that is looked for is there. */
+function once(outside: Recorder, look: string, names: readonly string[], between: () => unknown = () => {}) {
+  return workflow("pay", async (ctx: Context) =>
+    ctx.step("charge", async () => {
+      if (outside.effects.some(({ name }) => name === look)) return;
+      for (const name of names) {
+        outside.record(name);
+        await between();
+      }
+    }),
+  );
+}
+
+describe("S4-16 I6 a step's function", () => {
+  it.each([
+    ["without waiting", undefined],
+    ["waiting in between", () => nextRound()],
+  ])("that acts and then notes that it has, %s, is found to act twice", async (_, between) => {
+    const outside = recorder();
+    const report = await crashEverywhere(once(outside, "note", ["charge", "note"], between), undefined, {
+      recorder: outside,
+    });
+    expect(report.failures.map(({ kind, mode, step, point }) => ({ kind, mode, step, point: point.label }))).toEqual([
+      { kind: "effects", mode: "kill", step: "charge", point: 'effect "charge" in step "charge"' },
+    ]);
+    expect(report.failures[0]?.message).toContain('"charge" happened 2 times instead of 1');
+  });
+
+  it("that notes first and then acts is found not to act at all", async () => {
+    const outside = recorder();
+    const report = await crashEverywhere(once(outside, "note", ["note", "charge"]), undefined, { recorder: outside });
+    expect(report.failures.map(({ point }) => point.label)).toEqual(['effect "note" in step "charge"']);
+    expect(report.failures[0]?.message).toMatch(
+      /"charge" happened 0 times instead of 1.*saves nothing that says it is/,
+    );
+  });
+
+  it("that passes its key on to both is sound, and what it does last is tried with its end alone", async () => {
+    const outside = recorder();
+    const pay = workflow("pay", async (ctx: Context) =>
+      ctx.step("charge", ({ key }) => {
+        outside.record("charge", {}, key);
+        outside.record("note", {}, key);
+      }),
+    );
+    const report = await crashEverywhere(pay, undefined, { recorder: outside, modes: ["kill"] });
+    expect(report.toString()).toMatch(/^ok: /);
+    const inStep = report.points.filter(({ kind }) => kind === "effect");
+    expect(inStep.map(({ label }) => label)).toEqual([
+      'effect "charge" in step "charge"',
+      'effect "note" in step "charge"',
+    ]);
+    const silent = workflow("pay", async (ctx: Context) => ctx.step("charge", ({ key }) => key));
+    const { explored } = await crashEverywhere(silent, undefined, { recorder: outside, modes: ["kill"] });
+    expect(report.explored).toBe(explored + 1);
+    // Asked for alone, it is tried alone.
+    for (const { n } of inStep)
+      expect(await crashEverywhere(pay, undefined, { recorder: outside, at: n })).toMatchObject({
+        ok: true,
+        explored: 1,
+      });
+  });
+
+  it("is not blamed for what a person answers who is asked about the half of it", async () => {
+    const outside = recorder();
+    const pay = workflow("pay", async (ctx: Context) => {
+      const both = () => {
+        outside.record("charge");
+        outside.record("note");
+      };
+      await ctx.step("pay", both, { recovery: "ask" });
+      return ctx.effect("ship", { do: both });
+    });
+    const report = await crashEverywhere(pay, undefined, { recorder: outside });
+    expect(report.toString()).toMatch(/^ok: /);
+    expect(report.points.filter(({ kind }) => kind === "effect")).toHaveLength(4);
+  });
+
+  it("is cut off while others of its run are under way", async () => {
+    const outside = recorder();
+    const isNoted = (who: string) => outside.effects.some(({ name }) => name === `note ${who}`);
+    const pay = workflow("pay", async (ctx: Context) =>
+      ctx.map(["a", "b"], (who) =>
+        ctx.step("charge", async () => {
+          if (isNoted(who)) return;
+          outside.record(`charge ${who}`);
+          await nextRound();
+          outside.record(`note ${who}`);
+        }),
+      ),
+    );
+    const report = await crashEverywhere(pay, undefined, { recorder: outside, modes: ["kill"] });
+    const blamed = report.failures.map(({ message }) => /The effect "(.*?)"/.exec(message)?.[1]);
+    expect(new Set(blamed)).toEqual(new Set(["charge a", "charge b"]));
+  });
+});
