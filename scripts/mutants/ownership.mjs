@@ -454,6 +454,19 @@ export const ownershipMutants = [
   },
   {
     rule: "P23",
+    name: "a run that a process without its code has taken unknowingly stays with it",
+    changes: [
+      {
+        file: "src/worker/load-run.ts",
+        from: '  if (workflow === undefined) return { kind: "bodied" };\n  const changed',
+        to: '  if (workflow === undefined) throw new Error("its code is not here");\n  const changed',
+      },
+    ],
+    killers: [{ file: LATE_ANSWERS, title: "is let go again" }],
+    alsoKilledBy: [SIMULATED],
+  },
+  {
+    rule: "P23",
     name: "a claim that is answered after its run was rewritten begins what that was before",
     changes: [
       {

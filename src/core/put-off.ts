@@ -4,7 +4,7 @@
 import type { Continued, Entry, RunStarted } from "./journal.ts";
 
 /** What may be recorded of a run whose body has not begun. */
-const BEFORE_BODY: ReadonlySet<string> = new Set([
+export const BEFORE_BODY: ReadonlySet<string> = new Set([
   "run.started",
   "run.continued",
   "run.forked",

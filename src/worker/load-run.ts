@@ -1,7 +1,7 @@
 // Loading a claimed run
 // Decides what a claim leads to: a pass, or an end that needs no body (corrupted, poisoned, cancelled while nothing of it was running).
 import { readCancel } from "../base/cancel-text.ts";
-import { messageOf, PawlError, readProperty } from "../base/errors.ts";
+import { messageOf, type PawlError, readProperty } from "../base/errors.ts";
 import { notifyOfFork } from "../core/approvals.ts";
 import { withoutOldCheckpoints } from "../core/checkpoints.ts";
 import { leftUndone } from "../core/compensation.ts";
@@ -30,7 +30,7 @@ export type Loaded =
   | { readonly kind: "write"; readonly commit: RunCommit; readonly ended: "cancelled" | "parked" | "early" }
   /** It is cancelled, and its journal cannot tell which children go with it: look at its waits, and come again. */
   | { readonly kind: "childless" }
-  /** It is cancelled, and what it has done is to be undone: whoever has its code does that. */
+  /** Only its code can go on with it, or undo what it has done, and that is elsewhere. */
   | { readonly kind: "bodied" }
   /** Whoever created it did not know what it needs: it has to stand in line first. */
   | { readonly kind: "needy"; readonly needs: Needs };
@@ -90,11 +90,8 @@ export function loadRun(
   if (notBefore !== null && claimed.cancel === null && ports.clock.now() < notBefore)
     return early(draft, claimed, ports, notBefore, decision);
   if (isPoison(claimed)) return parked(draft, claimed, ports, poisoned(claimed));
-  if (workflow === undefined)
-    throw new PawlError(
-      "unknown_workflow",
-      `Workflow "${claimed.row.workflow}" ${claimed.row.version} is not registered here.`,
-    );
+  // Taken to be written to, and the answer was lost.
+  if (workflow === undefined) return { kind: "bodied" };
   const changed = definitionChange(claimed, workflow, entries);
   if (changed !== null) {
     if (decision !== undefined) draft.consume(decision.row.id);

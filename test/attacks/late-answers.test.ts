@@ -2,6 +2,7 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { manualClock } from "../../src/base/clock.ts";
 import { RetryableError } from "../../src/base/errors.ts";
+import type { Pawl } from "../../src/client/pawl.ts";
 import type { ClaimRequest, Commit, Mail, RunCommit, Store } from "../../src/core/store.ts";
 import { type Workflow, workflow } from "../../src/core/workflow.ts";
 import { faultStore } from "../../src/testing/fault-store.ts";
@@ -16,6 +17,12 @@ const paying = workflow({ name: "paying", retry: false }, async (ctx) =>
     },
   }),
 );
+
+/** The first call goes to `first`, all others to `then`. */
+function once<A extends readonly unknown[], R>(first: (...args: A) => R, then: (...args: A) => R): (...args: A) => R {
+  let calls = 0;
+  return (...args) => (calls++ === 0 ? first : then)(...args);
+}
 
 /** What a worker owns, read before it let this run go. */
 function withStale(owned: readonly Mail[], run: string): Mail[] {
@@ -208,6 +215,37 @@ describe("a run that is rewritten while this worker claims it", () => {
     expect(bodies).toEqual(["first", "edited"]);
     hold.open();
     expect(await run.result()).toBe("edited");
+  });
+});
+
+describe("a run that a process has taken which does not have its code, and was not told", () => {
+  it.each([
+    ["to put it off", (client: Pawl) => client.start("w", "b", { debounce: { key: "k", wait: "1h" } })],
+    ["to rewrite it", (client: Pawl) => client.rewrite("r", { input: "b", cause: "edit", by: "ann", reason: "typo" })],
+  ])("P23 I10 is let go again: %s", async (_, act) => {
+    const leaseClock = manualClock();
+    const world = await openWorld("memory", { leaseClock });
+    const w = workflow<string, string>("w", async (ctx, input) => {
+      if (input === "waiting") await ctx.waitFor("go");
+      return input;
+    });
+    const take: Store["take"] = async (...args) => {
+      await world.store.take(...args);
+      throw away();
+    };
+    const worker = await openOn(world.store, {}, [w]);
+    await worker.start(w, "waiting", { id: "r" });
+    const put = await worker.start(w, "a", { debounce: { key: "k", wait: "1h" } });
+    await rounds();
+    const client = await openOn(world.store, { take: once(take, world.store.take) }, []);
+    await errorOf(Promise.resolve(act(client)));
+    world.clock.advance(HOUR);
+    // With its next heartbeat it finds out.
+    leaseClock.advance(5000);
+    await rounds();
+    await worker.signal("r", "go");
+    await rounds();
+    expect(await Promise.all([worker.get("r").result(), put.result()])).toEqual(["waiting", "a"]);
   });
 });
 

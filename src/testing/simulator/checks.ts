@@ -8,6 +8,7 @@ import type { StepInfo } from "../../core/context.ts";
 import {
   type Cancelling,
   type Checkpoint,
+  type Continued,
   type Ended,
   type Entry,
   isStepSuccess,
@@ -18,6 +19,7 @@ import {
   type StepStarted,
   type StoredEntry,
 } from "../../core/journal.ts";
+import { BEFORE_BODY } from "../../core/put-off.ts";
 import type { ClaimedRun, Commit, Delivery, FenceRequest, Message, Verdict } from "../../core/store.ts";
 import { leaseLeftMs } from "../../stores/lease.ts";
 import { orphans } from "../../stores/memory/orphans.ts";
@@ -29,7 +31,7 @@ import { ForkChecks, inheritedIn } from "./fork-checks.ts";
 import type { Life } from "./life.ts";
 import type { Ledger } from "./outside.ts";
 import { OutsideNames } from "./outside-names.ts";
-import { isAllowedFailure, isAllowedResult, type ProgramInput } from "./program.ts";
+import { isAllowedFailure, isAllowedResult, type OfBurst, type ProgramInput } from "./program.ts";
 import type { Situation } from "./situations.ts";
 import { SlotChecks } from "./slot-checks.ts";
 import type { Method } from "./store-call.ts";
@@ -49,6 +51,8 @@ export interface CheckPorts {
   asked(run: string, request: ApprovalRequested): void;
   /** A run has come from another one. */
   forked(run: string): void;
+  /** A start of a burst has made a run of its own. */
+  burst(run: string, of: OfBurst): void;
 }
 
 interface StepRecord {
@@ -132,13 +136,18 @@ export class Checks {
     if (method === "fence" && (args[0] as FenceRequest).successor === undefined) this.#fenced(life);
     if (method === "claim" || method === "take")
       for (const claimed of [result as ClaimedRun[] | ClaimedRun | null].flat())
-        if (claimed !== null) this.#takenAt.set(claimed.run, claimed.head);
+        if (claimed !== null) this.#taken(claimed);
     if (method === "commit") this.#committed(args[0] as Commit, result as readonly Verdict[]);
     if (method === "deliver") this.#mailed(args[0] as Message, result as Delivery);
     if (method === "heartbeat" && !(result as { alive: boolean }).alive)
       this.#ports.sometimes("a heartbeat came from a fenced worker");
     if (method === "commit" || method === "fence" || method === "retire" || method === "take") this.#noOrphans();
     if (["claim", "take", "fence", "commit"].includes(method)) this.#slots?.compare();
+  }
+
+  #taken({ run, head, row }: ClaimedRun): void {
+    this.#takenAt.set(run, head);
+    if (row.state === "running" && this.isPutOff(run)) this.#ports.sometimes("a run was claimed before its time");
   }
 
   #committed({ runs }: Commit, verdicts: readonly Verdict[]): void {
@@ -168,6 +177,8 @@ export class Checks {
   #created(part: Commit["runs"][number]): void {
     this.forks.created(part);
     if (part.create?.origin != null) this.#ports.forked(part.run);
+    const of = this.inputOf(part.run)?.of;
+    if (of !== undefined) this.#ports.burst(part.run, of);
   }
 
   #refused(verdict: Exclude<Verdict, { kind: "applied" }>): void {
@@ -186,10 +197,18 @@ export class Checks {
       if (known.fold.end !== null)
         this.#violated("I16", `${entry.type} of run ${run} was recorded after its end, ${known.fold.end}`);
       const due = entry.type === "timer.fired" && i >= inherited ? known.fold.dueOf(entry.key as string) : null;
+      if (i >= inherited) this.#inTime(known.fold, entry);
       this.#take(known, entry, i < inherited);
       if (due !== null) this.#fired(known, entry, due);
     }
     this.deeds.batchOver(run);
+  }
+
+  /** I13: no body begins before its time. */
+  #inTime({ id, notBefore }: FoldedRun, { type, at }: StoredEntry): void {
+    const isOfBody = !BEFORE_BODY.has(type) && type !== "run.cancelling" && type !== "run.cancelled";
+    if (this.#ports.areClocksRight && isOfBody && notBefore !== null && at < notBefore)
+      this.#violated("I13", `run ${id} had begun with ${type}, ${notBefore - at} ms too early`);
   }
 
   /** I13: nothing fires before its time. I14: no timeout beats a signal that was there in time. */
@@ -243,7 +262,7 @@ export class Checks {
         known.input = (entry.payload as RunStarted).input as ProgramInput;
         return;
       case "run.continued":
-        return this.#ports.sometimes("a run continued");
+        return this.#continued(known, entry.payload as Continued);
       case "version.changed":
         return this.#ports.sometimes("newer code took a run over");
       case "step.started":
@@ -273,6 +292,12 @@ export class Checks {
         return this.#cancelled(known);
       default:
     }
+  }
+
+  #continued(known: KnownRun, { replaces, input }: Continued): void {
+    if (!replaces) return this.#ports.sometimes("a run continued");
+    known.input = input as ProgramInput;
+    this.#ports.sometimes("a start became part of a burst");
   }
 
   #stepStarted(known: KnownRun, { key, payload }: Entry): void {
@@ -456,6 +481,14 @@ export class Checks {
 
   inputOf(run: string): ProgramInput | null {
     return this.#runs.get(run)?.input ?? null;
+  }
+
+  /** Whether its time has surely not come. */
+  isPutOff(run: string): boolean {
+    const { fold } = this.#runs.get(run) ?? {};
+    const cancel = this.#ports.disk.tables.runs.get(run)?.row.cancel ?? null;
+    if (fold === undefined || fold.end !== null || cancel !== null || !this.#ports.areClocksRight) return false;
+    return fold.notBefore !== null && this.#ports.disk.now() < fold.notBefore;
   }
 
   hasReceived(run: string, signal: string): boolean {

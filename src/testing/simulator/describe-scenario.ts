@@ -1,10 +1,10 @@
 import { type DeedProgram, isDeed } from "./deeds.ts";
 import type { Program } from "./program.ts";
-import type { Fault, OperatorPlan, RunPlan, Scenario } from "./scenario.ts";
+import type { BurstPlan, Fault, OperatorPlan, RunPlan, Scenario } from "./scenario.ts";
 
 /** A scenario in words: who is there, what they do, and what goes wrong. */
 export function describeScenario(scenario: Scenario): string {
-  const { settings, processes, runs, signals, operators = [], faults, choices } = scenario;
+  const { settings, processes, runs, signals, operators = [], bursts = [], faults, choices } = scenario;
   return [
     `seed ${scenario.seed}, lease ${settings.leaseMs} ms, poll ${settings.pollMs} ms, concurrency ${settings.concurrency}, lanes ${settings.lanes}, slices of ${settings.sliceRuns}`,
     `order: ${settings.order}, slowness ${settings.slowness}, hints lost ${settings.hintLoss}, durability ${settings.durability}, store ${settings.store}${settings.slots === undefined ? "" : `, ${settings.slots} runs at a time`}`,
@@ -18,6 +18,7 @@ export function describeScenario(scenario: Scenario): string {
         `signal ${signal} ${n} to run ${run} at ${at} ms by process ${by}${twice ? ", twice" : ""}`,
     ),
     ...operators.map(describeOperator),
+    ...bursts.map(describeBurst),
     ...faults.map((fault) => `at event ${fault.at}: ${describeFault(fault)}`),
     ...(choices === undefined
       ? []
@@ -48,6 +49,12 @@ const ON: Readonly<Record<OperatorPlan["on"], string>> = {
 function describeOperator({ kind, run, on, at, by, where, how, isNamed, twice, isCareful }: OperatorPlan): string {
   const point = kind === "fork" ? ` at ${Math.floor(where * 100)} % (${how}${isNamed ? ", with an id" : ""})` : "";
   return `${kind} ${ON[on]}run ${run}${point} at ${at} ms by process ${by}${twice ? ", twice" : ""}${isCareful ? ", once at most" : ""}`;
+}
+
+function describeBurst({ waitMs, maxMs, ms, starts }: BurstPlan, i: number): string {
+  const most = maxMs === null ? "" : `, ${maxMs} ms at most`;
+  const all = starts.map(({ at, by }) => `at ${at} ms by process ${by}`).join(", ");
+  return `burst ${i}: add(z, ${ms} ms) after ${waitMs} ms without a start${most}; started ${all}`;
 }
 
 function describeDeed(deed: DeedProgram): string {

@@ -44,6 +44,11 @@ export class Disk {
     this.#twin = ports.hasTwin ? new Twin(ports.differs) : null;
   }
 
+  /** What the store's clock says. */
+  now(): number {
+    return this.#clock.now();
+  }
+
   /** Lease time as the store sees it. */
   monotonic(): number {
     return this.#then?.monotonic ?? BOOTED_MS + this.#ports.time.now;

@@ -2,6 +2,7 @@
 // Swarm: each seed takes a random subset of the faults at random rates, and a random kind of load. What all seeds had in equal measure
 // would hide what only some of them can reach.
 import { seededRandom } from "../../base/random.ts";
+import { burstsOf } from "./draw-bursts.ts";
 import { withDeeds } from "./draw-deeds.ts";
 import { withOperators } from "./draw-operators.ts";
 import { withSaves } from "./draw-saves.ts";
@@ -53,6 +54,7 @@ class Drawing {
       settings: { ...settings, store, ...slots },
       processes,
       ...withOperators(this.#seed, withSaves(this.#seed, acting), processes.length),
+      ...burstsOf(this.#seed, processes.length),
       // What nobody waits for any more is not sent.
       signals: signals.filter(({ run }) => acting[run] === runs[run]),
       faults,

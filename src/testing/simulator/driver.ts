@@ -7,6 +7,7 @@ import { hasCode } from "../../base/errors.ts";
 import type { Pawl } from "../../client/pawl.ts";
 import type { Ended } from "../../core/journal.ts";
 import { openEntry } from "../../core/values.ts";
+import { Bursts } from "./bursts.ts";
 import type { Checks } from "./checks.ts";
 import type { Disk } from "./disk.ts";
 import type { Life } from "./life.ts";
@@ -64,6 +65,7 @@ export class Driver {
   readonly #isGivenUp: boolean[];
   readonly people: People;
   readonly operators: Operators;
+  readonly bursts: Bursts;
   #searches = 0;
   #mayBeLost = false;
 
@@ -75,6 +77,7 @@ export class Driver {
     this.#isGivenUp = scenario.runs.map(() => false);
     for (const [i, run] of scenario.runs.entries()) this.#plan(run, i);
     for (const signal of scenario.signals) this.#planSignal(signal);
+    this.bursts = new Bursts(scenario.bursts ?? [], { ...ports, add: (task) => this.#add(task) });
     this.operators = new Operators(scenario.operators ?? [], {
       ...ports,
       add: (task) => this.#add(task),
@@ -103,6 +106,7 @@ export class Driver {
   /** What was acknowledged may be gone. */
   lost(): void {
     this.#mayBeLost = true;
+    this.bursts.lost();
     for (const asked of this.#asked)
       if (asked.task.isRepeatable === true && asked.state === "done") this.#settle(asked, "again");
   }

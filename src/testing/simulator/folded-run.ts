@@ -6,7 +6,9 @@ import type { ApprovalEscalated, ApprovalRequested } from "../../core/approval-r
 import type { CallbackOpened } from "../../core/callback.ts";
 import type {
   ChildStarted,
+  Continued,
   Entry,
+  RunStarted,
   SignalAwaited,
   StatePatched,
   StepFailed,
@@ -14,6 +16,7 @@ import type {
   StoredEntry,
   TimerSet,
 } from "../../core/journal.ts";
+import { BEFORE_BODY } from "../../core/put-off.ts";
 import { isTerminal } from "../../core/transition.ts";
 import { openEntry, openValue } from "../../core/values.ts";
 import type { MemoryRun } from "../../stores/memory/tables.ts";
@@ -38,6 +41,8 @@ export class FoldedRun {
   isCancelling = false;
   isCompensating = false;
   generation = 0;
+  /** When it may begin, while it has not; `null`: at any time, or it has begun. */
+  notBefore: number | null = null;
 
   constructor(id: string) {
     this.id = id;
@@ -58,6 +63,8 @@ export class FoldedRun {
 
   #fold({ type, key, payload }: Entry): void {
     const { waits } = this;
+    if (!BEFORE_BODY.has(type)) this.notBefore = null;
+    else this.notBefore = (payload as Partial<RunStarted & Continued>).notBefore ?? this.notBefore;
     if (type === "step.refused") this.#refused.add(key as string);
     else if (key !== null && type.startsWith("step.")) this.#refused.delete(key);
     else if (type === "run.continued" || type === "run.cancelling" || type === "run.compensating")

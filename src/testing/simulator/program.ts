@@ -56,6 +56,13 @@ export interface ProgramInput {
   readonly fails: boolean;
   /** What it may spend, with all runs below it. */
   readonly budget?: SpendingLimit;
+  readonly of?: OfBurst;
+}
+
+/** Which start of which burst an input comes from. */
+export interface OfBurst {
+  readonly burst: number;
+  readonly n: number;
 }
 
 /** What the steps of a program need from the world outside. */

@@ -10,6 +10,7 @@ export interface Scenario {
   readonly signals: readonly SignalPlan[];
   /** What people do with runs that are there. */
   readonly operators?: readonly OperatorPlan[];
+  readonly bursts?: readonly BurstPlan[];
   readonly faults: readonly Fault[];
   /** The choices of the scheduler, in order, and zeros after them. Without it they follow from the seed. */
   readonly choices?: readonly number[];
@@ -98,6 +99,16 @@ export interface OperatorPlan {
   readonly twice: boolean;
   /** Who gets no answer leaves it at that: what acts outside must not be retried twice. */
   readonly isCareful?: true;
+}
+
+/** Starts that become one run, if they come soon enough after each other. */
+export interface BurstPlan {
+  readonly waitMs: number;
+  /** The longest that the first one is put off. */
+  readonly maxMs: number | null;
+  /** What its step takes. */
+  readonly ms: number;
+  readonly starts: readonly { readonly at: number; readonly by: number }[];
 }
 
 /** A misfortune. `at` counts the events of the simulation. Each is over after a while. */

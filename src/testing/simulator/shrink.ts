@@ -59,6 +59,7 @@ async function endsInFairWeather(scenario: Scenario): Promise<boolean> {
 function* smaller({ scenario, choices }: SimulationReport): Generator<Scenario> {
   for (const faults of without(scenario.faults)) yield { ...scenario, faults };
   yield* withFewerOperators(scenario);
+  yield* withFewerStarts(scenario);
   for (let i = 0; i < scenario.runs.length && scenario.runs.length > 1; i++) yield withoutRun(scenario, i);
   if (scenario.processes.length > 1) yield { ...scenario, processes: scenario.processes.slice(0, -1) };
   for (const [i, run] of scenario.runs.entries())
@@ -98,6 +99,13 @@ function* withFewerOperators(scenario: Scenario): Generator<Scenario> {
     ];
     for (const one of simplerPlans) yield { ...scenario, operators: operators.with(i, one) };
   }
+}
+
+function* withFewerStarts(scenario: Scenario): Generator<Scenario> {
+  const { bursts = [], ...others } = scenario;
+  if (bursts.length > 0) yield others;
+  for (const [i, burst] of bursts.entries())
+    for (const starts of without(burst.starts)) yield { ...scenario, bursts: bursts.with(i, { ...burst, starts }) };
 }
 
 function* simplerRuns(run: RunPlan): Generator<RunPlan> {

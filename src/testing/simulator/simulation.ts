@@ -112,6 +112,7 @@ class Simulation {
       parked: (run) => this.#driver.people.parked(run),
       asked: (run, request) => this.#driver.people.asked(run, request),
       forked: (run) => this.#driver.operators.forked(run),
+      burst: (run, of) => this.#driver.bursts.created(run, of),
     });
     this.#network = new Network({
       ...common,
