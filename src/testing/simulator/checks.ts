@@ -32,6 +32,7 @@ import type { Life } from "./life.ts";
 import type { Ledger } from "./outside.ts";
 import { OutsideNames } from "./outside-names.ts";
 import { isAllowedFailure, isAllowedResult, type OfBurst, type ProgramInput } from "./program.ts";
+import { SignalChecks } from "./signal-checks.ts";
 import type { Situation } from "./situations.ts";
 import { SlotChecks } from "./slot-checks.ts";
 import type { Method } from "./store-call.ts";
@@ -65,7 +66,6 @@ interface KnownRun {
   input: ProgramInput | null;
   readonly steps: Map<string, StepRecord>;
   readonly names: OutsideNames;
-  readonly received: Set<string>;
   /** An approval has cancelled it. */
   isCancelledByItself?: boolean;
 }
@@ -73,10 +73,9 @@ interface KnownRun {
 export class Checks {
   readonly deeds: DeedChecks;
   readonly forks: ForkChecks;
+  readonly signals: SignalChecks;
   readonly #ports: CheckPorts;
   readonly #runs = new Map<string, KnownRun>();
-  /** Signals in the order in which they reached each run. */
-  readonly #delivered = new Map<string, { readonly id: string; readonly name: string }[]>();
   /** Workers that the fence under way names although their lease runs. */
   #leased: readonly string[] = [];
   /** Where each run's journal ended when somebody got hold of it last, and the runs that were cancelled right there, without their body. */
@@ -92,6 +91,7 @@ export class Checks {
   constructor(ports: CheckPorts) {
     this.#ports = ports;
     this.deeds = new DeedChecks(ports);
+    this.signals = new SignalChecks(ports);
     this.#slots = ports.slots === null ? null : new SlotChecks(ports.slots, ports);
     this.forks = new ForkChecks({ ...ports, journalOf: (run) => this.journalOf(run), endOf: (run) => this.endOf(run) });
   }
@@ -212,7 +212,7 @@ export class Checks {
   }
 
   /** I13: nothing fires before its time. I14: no timeout beats a signal that was there in time. */
-  #fired({ fold, received }: KnownRun, { key, at }: StoredEntry, due: number): void {
+  #fired({ fold }: KnownRun, { key, at }: StoredEntry, due: number): void {
     if (at < due) this.#violated("I13", `timer ${key} of run ${fold.id} fired ${due - at} ms too early`);
     const name = (key as string).split("/").at(-1)?.split("#")[0];
     const stored = this.#ports.disk.tables.runs.get(fold.id);
@@ -220,7 +220,7 @@ export class Checks {
     const isOpen = [...stored.waits.values()].some((wait) => wait.kind === "signal" && wait.name === name);
     // Times are whole milliseconds: of a signal in the very one in which the time was over, nobody can tell whether it came first.
     const inTime = stored.inbox.find(
-      ({ row, isConsumed }) => row.name === name && row.at < due && !isConsumed && !received.has(row.id),
+      ({ row, isConsumed }) => row.name === name && row.at < due && !isConsumed && !this.signals.has(fold.id, row.id),
     );
     if (inTime !== undefined && !isOpen)
       this.#violated("I14", `run ${fold.id} gave up wait ${key}, though signal ${inTime.row.id} had come in time`);
@@ -229,7 +229,7 @@ export class Checks {
   #newRun(run: string): KnownRun {
     const fold = new FoldedRun(run);
     const names = new OutsideNames(run);
-    const known: KnownRun = { fold, input: null, steps: new Map(), names, received: new Set() };
+    const known: KnownRun = { fold, input: null, steps: new Map(), names };
     this.#runs.set(run, known);
     this.#unfinished++;
     return known;
@@ -252,7 +252,7 @@ export class Checks {
     const isFinal = type === "step.failed" && (payload as StepFailed).retryAt === null;
     if (isStepSuccess(type) || isFinal) this.#stepOver(known, entry);
     if (type === "checkpoint") this.#saved(known, entry as Entry<Checkpoint>);
-    if (type === "signal.received") known.received.add((payload as SignalReceived).id);
+    if (type === "signal.received") this.signals.inherited(known.fold.id, (payload as SignalReceived).id);
   }
 
   #look(known: KnownRun, entry: Entry): void {
@@ -279,7 +279,7 @@ export class Checks {
       case "timer.fired":
         return this.#ports.sometimes(entry.payload === null ? "a timer fired" : "a wait timed out");
       case "signal.received":
-        return this.#received(known, entry);
+        return this.signals.received(id, (entry.payload as SignalReceived).id);
       case "run.cancelling":
         return this.#cancelling(known, entry.payload as Cancelling);
       case "run.parked":
@@ -331,19 +331,6 @@ export class Checks {
     this.deeds.saves.took(known.fold.id, step, payload, isUnderWay ? record.attempts : 0);
   }
 
-  #received(known: KnownRun, { payload }: Entry): void {
-    const { id } = payload as SignalReceived;
-    const { id: run } = known.fold;
-    const delivered = this.#delivered.get(run) ?? [];
-    const found = delivered.find((one) => one.id === id);
-    if (found === undefined) return this.#violated("I14", `run ${run} received signal ${id}, which nobody sent`);
-    if (known.received.has(id)) this.#violated("I14", `run ${run} received signal ${id} twice`);
-    const older = delivered.find((one) => one.name === found.name && !known.received.has(one.id));
-    if (older !== found)
-      this.#violated("I14", `run ${run} received signal ${id} before ${older?.id}, which came first`);
-    known.received.add(id);
-  }
-
   #parked(run: string, park: Parked): void {
     if (park.reason === "poisoned") this.#ports.sometimes("a run that died too often was parked");
     else if (!this.deeds.mayPark(park)) return this.#violated("I5", `run ${run} is parked: ${park.message}`);
@@ -384,14 +371,7 @@ export class Checks {
   #mailed(message: Message, delivery: Delivery): void {
     if (message.kind === "cancel" || message.kind === "decision") return;
     if (message.kind === "approval") return delivery === "delivered" ? this.deeds.mailed(message) : undefined;
-    if (delivery === "duplicate") this.#ports.sometimes("a signal came twice");
-    if (delivery === "ended") this.#ports.sometimes("a signal came after the end");
-    if (delivery !== "delivered") return;
-    const { to, id, name } = message;
-    const waits = [...(this.#ports.disk.tables.runs.get(to)?.waits.values() ?? [])];
-    if (!waits.some((wait) => wait.kind === "signal" && wait.name === name))
-      this.#ports.sometimes("a signal came before its wait");
-    this.#delivered.set(to, [...(this.#delivered.get(to) ?? []), { id, name }]);
+    this.signals.mailed(message, delivery);
   }
 
   /** I4: rows, waits and alarms are folds of the journal. */
@@ -441,21 +421,17 @@ export class Checks {
     this.#runs.clear();
     this.deeds.forget();
     this.forks.forget();
+    this.signals.forget();
     this.#began.clear();
     this.#unfinished = 0;
-    for (const id of [...this.#delivered.keys()]) if (!runs.has(id)) this.#delivered.delete(id);
     for (const id of [...this.#cancelledThere]) if (!runs.get(id)?.row.endedAt) this.#cancelledThere.delete(id);
     for (const [id, stored] of runs) {
       const known = this.#newRun(id);
       const inherited = inheritedIn(stored.journal);
       for (const [i, entry] of stored.journal.entries()) this.#take(known, entry, i < inherited);
       this.deeds.batchOver(id);
-      const delivered = this.#delivered.get(id) ?? [];
-      this.#delivered.set(
-        id,
-        delivered.filter((one) => isThere(stored, known, one.id)),
-      );
     }
+    this.signals.forgetLost((run) => this.endOf(run) !== null);
   }
 
   /** At the end: the store has what was applied, all of it and nothing else (I1, I3). */
@@ -491,10 +467,6 @@ export class Checks {
     return fold.notBefore !== null && this.#ports.disk.now() < fold.notBefore;
   }
 
-  hasReceived(run: string, signal: string): boolean {
-    return this.#runs.get(run)?.received.has(signal) === true;
-  }
-
   isCancelling(run: string): boolean {
     return this.#runs.get(run)?.fold.isCancelling === true;
   }
@@ -515,12 +487,4 @@ export class Checks {
 /** An attempt of a step or an effect begins with it. */
 function isStart({ type }: Entry): boolean {
   return type === "step.started" || type === "effect.planned";
-}
-
-function isThere(
-  stored: { readonly inbox: readonly { readonly row: { readonly id: string } }[] },
-  known: KnownRun,
-  id: string,
-): boolean {
-  return known.received.has(id) || known.fold.end !== null || stored.inbox.some(({ row }) => row.id === id);
 }

@@ -258,7 +258,7 @@ export class Driver {
     const stored = this.#ports.disk.tables.runs.get(id);
     const isUnread = stored?.inbox.some(({ row }) => row.id === messageId) === true;
     const { checks } = this.#ports;
-    if (!isUnread && !checks.hasReceived(id, messageId) && checks.endOf(id) === null)
+    if (!isUnread && !checks.signals.has(id, messageId) && checks.endOf(id) === null)
       this.#ports.violated("I14", `signal ${messageId} to run ${id} was acknowledged, and it is not there`);
     return "done";
   }
