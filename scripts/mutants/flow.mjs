@@ -227,6 +227,18 @@ const limitMutants = [
     killers: inDelays("I13"),
   },
   {
+    rule: "P19",
+    name: "a run that is cancelled before its time begins for it, once anything has been recorded of it",
+    changes: [
+      {
+        file: "src/worker/load-run.ts",
+        from: "(!hasBegun(entries) || wasParked",
+        to: "(entries.length === 1 || wasParked",
+      },
+    ],
+    killers: inDelays("I13 P19"),
+  },
+  {
     rule: "X-21",
     name: "a run that this worker has claimed too early is taken for one that has begun",
     changes: [

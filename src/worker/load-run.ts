@@ -16,7 +16,7 @@ import { notifyIncomplete } from "../core/notification.ts";
 import { Pass } from "../core/pass.ts";
 import type { PassPorts } from "../core/pass-ports.ts";
 import { structureIn, versionChange } from "../core/pins.ts";
-import { notBeforeIn } from "../core/put-off.ts";
+import { hasBegun, notBeforeIn } from "../core/put-off.ts";
 import type { ClaimedRun, InboxRow, Needs, RunCommit } from "../core/store.ts";
 import { isUndoable } from "../core/undoable-call.ts";
 import { openJournal } from "../core/values.ts";
@@ -66,7 +66,6 @@ export function loadRun(
   }
   const wasParked = openPark(entries);
   const decision = decisionOf(claimed, ports, wasParked);
-  const hasBegun = entries.length > lastStart(entries) + 1;
   const isUndone = undoes(claimed, entries);
   // One that kills its process is not begun again for what it would undo.
   if (isUndone && (isLost || isPoison(claimed))) {
@@ -81,7 +80,7 @@ export function loadRun(
     return cancelled(draft, claimed, ports, openChildren(entries), left);
   }
   if (isUndone && workflow === undefined) return { kind: "bodied" };
-  if (claimed.cancel !== null && !isUndone && (!hasBegun || wasParked !== null || workflow === undefined))
+  if (claimed.cancel !== null && !isUndone && (!hasBegun(entries) || wasParked !== null || workflow === undefined))
     return cancelled(draft, claimed, ports, openChildren(entries));
   if (wasParked !== null && decision === undefined && claimed.cancel === null)
     return parked(draft, claimed, ports, null);
@@ -131,13 +130,12 @@ function undoes({ cancel }: ClaimedRun, entries: readonly Entry[]): boolean {
 function unmetNeeds({ row }: ClaimedRun, workflow: Workflow, entries: readonly Entry[]): Needs | null {
   if (workflow.definition.flow === null) return null;
   const last = lastStart(entries);
-  const hasBegun = entries.length > last + 1;
-  const isReplaced = last > 0 && !hasBegun;
+  const isReplaced = last > 0 && !hasBegun(entries);
   if (row.slot !== null && !isReplaced) return null;
   const needs = neededFor(workflow, (entries[last]?.payload as RunStarted | Continued | undefined)?.input);
   // Of a burst, whoever came last may not have known what its input needs.
   if (row.slot === needs.slot) return null;
-  return hasBegun ? { ...needs, rate: null } : needs;
+  return hasBegun(entries) ? { ...needs, rate: null } : needs;
 }
 
 function neededFor(workflow: Workflow, input: unknown): Needs {
@@ -154,9 +152,7 @@ function neededFor(workflow: Workflow, input: unknown): Needs {
 function lastStart(entries: readonly Entry[]): number {
   const isReplacing = ({ type, payload }: Entry) =>
     type === "run.continued" && (payload as Continued).replaces === true;
-  let last = 0;
-  for (let next = entries[1]; next !== undefined && isReplacing(next); next = entries[last + 1]) last += 1;
-  return last;
+  return Math.max(0, entries.findLastIndex(isReplacing));
 }
 
 /** Where the journal ends now. */

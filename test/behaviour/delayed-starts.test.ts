@@ -80,6 +80,19 @@ describe.each(STORES)("delayed starts on %s", (store) => {
     expect(begun).toEqual(["2.0.0 x at 3h"]);
   });
 
+  it("I13 P19 one that is cancelled before its time does not begin for it, whatever has been recorded of it", async () => {
+    const { world, begun, back, pass } = await stranded(store);
+    const pawl = await back();
+    await pass(10_000);
+    const fork = await pawl.fork("r", { at: 1 });
+    await world.settle();
+    await Promise.all([pawl.cancel("r"), pawl.cancel(fork.id)]);
+    expect(begun).toEqual([]);
+    const end = ["run.cancelling", "run.cancelled"];
+    expect(await world.journal("r")).toEqual(["run.started", "run.parked", "run.resolved", ...end]);
+    expect(await world.journal(fork.id)).toEqual(["run.started", "run.forked", ...end]);
+  });
+
   it("I13 X-21 a burst whose process dies between taking its run and writing the next input is one run all the same", async () => {
     const { world, begun, first, start, id } = await burst(store);
     await world.advance(HOUR / 2);
