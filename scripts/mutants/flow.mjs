@@ -244,8 +244,8 @@ const limitMutants = [
     changes: [
       {
         file: "src/worker/run-loader.ts",
-        from: '        await this.#giveBack(claimed);\n        return "busy";\n      }\n      const verdict',
-        to: '        await this.#giveBack(claimed);\n        return "begun";\n      }\n      const verdict',
+        from: 'return kind === "written" ? "written" : "busy";',
+        to: 'return kind === "written" ? "written" : "begun";',
       },
     ],
     killers: inDelays("I13 X-21 a burst goes on"),
@@ -256,11 +256,17 @@ const limitMutants = [
     changes: [
       {
         file: "src/worker/run-loader.ts",
-        from: 'if (claimed.row.state !== "accepted" || claimed.cancel !== null) {',
-        to: "if (claimed.cancel !== null) {",
+        from: 'taken.row.state === "accepted" ? build(taken) : null',
+        to: "build(taken)",
       },
     ],
     killers: inDelays("I6 X-21"),
+  },
+  {
+    rule: "I4",
+    name: "a run that was claimed by the next incarnation is shown as running when it is put off",
+    changes: [{ file: "src/client/debounce.ts", from: 'state: "accepted", head,', to: "head," }],
+    killers: [{ file: "test/attacks/late-answers.test.ts", title: "leaves it as not begun" }],
   },
   {
     rule: "I13",

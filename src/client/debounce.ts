@@ -99,7 +99,8 @@ function nextInput({ store, host, codec }: StartPorts, claimed: ClaimedRun, burs
   };
   draft.append(now, "run.continued", null, continued);
   const { head, hash } = draft.chain;
-  draft.row({ head, headHash: hash, release: true, readyAt: null, wakeAt, deadline });
+  // By the time this is written, this worker may have claimed it under another incarnation.
+  draft.row({ state: "accepted", head, headHash: hash, release: true, readyAt: null, wakeAt, claims: 0, deadline });
   if (burst.needs !== null) draft.row({ needs: burst.needs });
   return draft.take().commit;
 }

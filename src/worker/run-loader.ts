@@ -69,6 +69,7 @@ export class RunLoader {
       // Nothing of it will run: it needs no slot.
       take: (worker, run) => this.#takeAside(worker, run, true),
       hold: (run, body) => this.#hold(run, body),
+      giveBack: (claimed) => this.#giveBack(claimed),
     });
     this.versions = new VersionKeeper({ ...parts, takeOver: this.takeOver });
   }
@@ -190,7 +191,7 @@ export class RunLoader {
 
   /** Writes to a run that has not begun, without beginning it. */
   async amend(run: string, build: (claimed: ClaimedRun) => RunCommit): Promise<Amended> {
-    const { store, lease, committer, changed } = this.#parts;
+    const { store, lease } = this.#parts;
     const row = await store.run(run);
     if (row === null || row.cancel !== null) return "begun";
     if (row.state !== "accepted") return (await this.#isEarly(row)) ? "busy" : "begun";
@@ -199,14 +200,11 @@ export class RunLoader {
     return this.#hold(run, async () => {
       const claimed = await this.#takeAside(worker, run);
       if (claimed === null) return "busy";
-      // This worker has claimed it since, or somebody has cancelled it: the next look tells what becomes of it.
-      if (claimed.row.state !== "accepted" || claimed.cancel !== null) {
-        await this.#giveBack(claimed);
-        return "busy";
-      }
-      const verdict = await committer.write(build(claimed));
-      changed(run);
-      return verdict.kind === "applied" ? "written" : "busy";
+      // This worker has claimed it since, or somebody cancels it: the next look tells what becomes of it.
+      const { kind } = await this.takeOver.writeTo(claimed, (taken) =>
+        taken.row.state === "accepted" ? build(taken) : null,
+      );
+      return kind === "written" ? "written" : "busy";
     });
   }
 

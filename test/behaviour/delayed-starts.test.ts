@@ -120,6 +120,24 @@ describe.each(STORES)("delayed starts on %s", (store) => {
     expect(begun).toEqual(["1.0.0 b at 1h"]);
   });
 
+  it("P19 X-21 one that is cancelled while a further start is being written to it ends at once, and the start is another run", async () => {
+    const { world, begun, first, start, id } = await burst(store);
+    const { store: shared } = world;
+    const commit: Store["commit"] = shared.commit.bind(shared);
+    shared.commit = async (request) => {
+      if (request.runs.some(({ run, entries }) => run === id && entries.length > 0)) {
+        shared.commit = commit;
+        await shared.deliver({ to: id, id: "c", kind: "cancel", name: "", data: null });
+      }
+      return commit(request);
+    };
+    const second = await start(first, "b");
+    await world.settle();
+    expect([second.id === id, (await shared.run(id))?.state]).toEqual([false, "cancelled"]);
+    await world.advance(HOUR);
+    expect(begun).toEqual(["1.0.0 b at 1h"]);
+  });
+
   it.each([
     ["at work", (ctx: Context) => ctx.step("work", ({ signal }) => once(signal, "abort"))],
     ["waiting", (ctx: Context) => ctx.waitFor("go")],
