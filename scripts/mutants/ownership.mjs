@@ -477,6 +477,18 @@ export const ownershipMutants = [
     killers: [{ file: LATE_ANSWERS, title: "gives it back" }],
   },
   {
+    rule: "I18",
+    name: "a run that its worker has taken unknowingly, without its slot, begins",
+    changes: [
+      {
+        file: "src/worker/run-loader.ts",
+        from: 'this.#slotless.delete(run) || row.state !== "running"',
+        to: 'row.state !== "running"',
+      },
+    ],
+    killers: [{ file: LATE_ANSWERS, title: "P23 I18" }],
+  },
+  {
     rule: "P23",
     name: "a run that a process without its code has taken unknowingly stays with it",
     changes: [

@@ -55,6 +55,8 @@ export class RunLoader {
   readonly #held = new Set<string>();
   /** Runs without a body that are being looked after; true: one was claimed again meanwhile. */
   readonly #tended = new Map<string, boolean>();
+  /** Runs that were taken without their slot, for all that this worker was told. */
+  readonly #slotless = new Set<string>();
   /** Of each question that is not answered yet: what was loaded since. */
   readonly #asking = new Set<Set<string>>();
 
@@ -107,7 +109,8 @@ export class RunLoader {
       if (loaded.kind === "bodied") return void this.#giveBack(claimed);
       if (loaded.kind === "needy") return void this.#giveBack(claimed, { needs: loaded.needs });
       // One that was taken, not claimed, has no slot (I18).
-      const isUninvited = row.slot !== null && row.state !== "running";
+      const wasTaken = this.#slotless.delete(run) || row.state !== "running";
+      const isUninvited = row.slot !== null && wasTaken;
       if (loaded.kind === "pass" && (claims.isFull || isUninvited)) return void this.#giveBack(claimed);
       claims.begun(run, row.claims);
       if (loaded.kind === "pass") {
@@ -257,10 +260,12 @@ export class RunLoader {
 
   /** Loads one of this worker's, or takes one that nobody owns. */
   async #takeAs(worker: string, run: string, slotless = false): Promise<ClaimedRun | null> {
+    if (slotless) this.#slotless.add(run);
     const [claimed = null] = await this.ask(async () => {
       const taken = await this.#parts.store.take(worker, run, { slotless });
       return taken === null ? [] : [taken];
     });
+    if (slotless) this.#slotless.delete(run);
     return claimed;
   }
 

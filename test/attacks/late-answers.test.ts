@@ -249,6 +249,46 @@ describe("a run that a process has taken which does not have its code, and was n
   });
 });
 
+describe("a run that stands in line for a slot and was taken to be rewritten, and its worker was not told", () => {
+  it("P23 I18 stands in line again", async () => {
+    const leaseClock = manualClock();
+    const world = await openWorld("memory", { leaseClock });
+    const hold = gate();
+    const begun: string[] = [];
+    const job = workflow<string, string>({ name: "job", concurrency: 1 }, async (ctx, input) => {
+      if (input === "first") await ctx.waitFor("go");
+      await ctx.step("a", () => {
+        begun.push(`${ctx.run.id} ${input}`);
+        return hold.passed;
+      });
+      return input;
+    });
+    let isLost = false;
+    const take: Store["take"] = async (...args) => {
+      const taken = await world.store.take(...args);
+      if (!isLost) return taken;
+      isLost = false;
+      throw away();
+    };
+    const pawl = await openOn(world.store, { take }, [job]);
+    onTestFinished(() => hold.open());
+    for (const id of ["a", "b"]) await pawl.start(job, "first", { id });
+    await rounds();
+    await pawl.signal("a", "go");
+    await rounds();
+    const edit = (input: string) => pawl.rewrite("b", { input, cause: "edit", by: "ann", reason: "a typo" });
+    await edit("second");
+    isLost = true;
+    expect(await errorOf(edit("third"))).toMatchObject({ code: "storage_unavailable" });
+    leaseClock.advance(5000);
+    await rounds();
+    expect(begun).toEqual(["a first"]);
+    expect((await world.store.run("b"))?.owner).toBeNull();
+    hold.open();
+    expect(await pawl.get("b").result()).toBe("second");
+  });
+});
+
 describe("a further start of a burst", () => {
   const debounce = { key: "k", wait: "1h" };
   const late = workflow<string, string>("late", async (_, input) => input);
