@@ -269,6 +269,18 @@ const limitMutants = [
     killers: [{ file: "test/attacks/late-answers.test.ts", title: "leaves it as not begun" }],
   },
   {
+    rule: "P10",
+    name: "a burst whose run was parked meanwhile counts its generations anew",
+    changes: [
+      {
+        file: "src/client/debounce.ts",
+        from: "claimed.journal.findLast(",
+        to: "claimed.journal.slice(-1).findLast(",
+      },
+    ],
+    killers: inDelays("P10 X-21"),
+  },
+  {
     rule: "I13",
     name: "a burst does not record until when it is put off",
     changes: [{ file: "src/client/debounce.ts", from: "    notBefore: wakeAt,\n", to: "" }],

@@ -5,8 +5,9 @@ import { manualClock } from "../../src/base/clock.ts";
 import type { Pawl } from "../../src/client/pawl.ts";
 import type { Run } from "../../src/client/run.ts";
 import type { Context } from "../../src/core/context.ts";
+import type { Continued } from "../../src/core/journal.ts";
 import type { RunRow, Store } from "../../src/core/store.ts";
-import { type WorkflowOptions, workflow } from "../../src/core/workflow.ts";
+import { type Workflow, type WorkflowOptions, workflow } from "../../src/core/workflow.ts";
 import { rounds } from "../attacks/rig.ts";
 import { gate, HOUR, MINUTE, nextRound, openWorld, STORES, type StoreKind, type World } from "./harness.ts";
 
@@ -25,8 +26,14 @@ function noting(world: World, more: (ctx: Context) => Promise<unknown> = async (
   return { begun, make };
 }
 
+type Job = Workflow<string, string>;
+
 /** A run that is to begin in three hours, and whose version no worker has for longer than the grace time. */
-async function stranded(store: StoreKind, more: Partial<WorkflowOptions<string>> = {}) {
+async function stranded(
+  store: StoreKind,
+  more: Partial<WorkflowOptions<string>> = {},
+  begin = (pawl: Pawl, job: Job) => pawl.start(job, "x", { id: "r", delay: "3 hours" }),
+) {
   const lease = manualClock();
   const world = await openWorld(store, { leaseClock: lease });
   const { begun, make } = noting(world);
@@ -38,12 +45,12 @@ async function stranded(store: StoreKind, more: Partial<WorkflowOptions<string>>
       await world.settle();
     }
   };
-  await (await deploy(old)).start(old, "x", { id: "r", delay: "3 hours" });
+  const { id } = await begin(await deploy(old), old);
   await world.advance(HOUR);
   const pawl = await deploy(make("2.0.0", more));
   await pass(3 * GRACE);
-  expect((await pawl.get("r").status()).parked?.reason).toBe("version_mismatch");
-  return { world, begun, pawl, back: () => deploy(old), pass };
+  expect((await pawl.get(id).status()).parked?.reason).toBe("version_mismatch");
+  return { world, begun, pawl, id, old, back: () => deploy(old), pass };
 }
 
 describe.each(STORES)("delayed starts on %s", (store) => {
@@ -120,6 +127,25 @@ describe.each(STORES)("delayed starts on %s", (store) => {
     expect(begun).toEqual(["1.0.0 b at 1h"]);
   });
 
+  it("P10 X-21 a burst whose run was parked and taken up again goes on with the next generation", async () => {
+    const start = (pawl: Pawl, job: Job, input: string) =>
+      pawl.start(job, input, { debounce: { key: "k", wait: "3 hours" } });
+    const both = async (pawl: Pawl, job: Job) => {
+      await start(pawl, job, "a");
+      return start(pawl, job, "b");
+    };
+    const { world, begun, id, old, back, pass } = await stranded(store, {}, both);
+    const pawl = await back();
+    await pass(10_000);
+    expect((await start(pawl, old, "c")).id).toBe(id);
+    const generations = (await pawl.get(id).journal()).flatMap(({ type, payload }) =>
+      type === "run.continued" ? [(payload as Continued).generation] : [],
+    );
+    expect(generations).toEqual([1, 2]);
+    await world.advance(3 * HOUR);
+    expect(begun).toEqual(["1.0.0 c at 4h"]);
+  });
+
   it("P19 X-21 one that is cancelled while a further start is being written to it ends at once, and the start is another run", async () => {
     const { world, begun, first, start, id } = await burst(store);
     const { store: shared } = world;
@@ -169,14 +195,18 @@ describe.each(STORES)("delayed starts on %s", (store) => {
 type Starting = (pawl: Pawl, input: string) => Promise<Run<string>>;
 
 /** A debounced run that is to begin in an hour. */
-async function burst(store: StoreKind, more?: (ctx: Context) => Promise<unknown>) {
+async function burst(
+  store: StoreKind,
+  more?: (ctx: Context) => Promise<unknown>,
+  options?: Partial<WorkflowOptions<string>>,
+) {
   const world = await openWorld(store);
   const { begun, make } = noting(world, more);
-  const job = make("1.0.0");
+  const job = make("1.0.0", options);
   const start: Starting = (pawl, input) => pawl.start(job, input, { debounce: { key: "k", wait: "1h" } });
   const first = await world.open([job]);
   const { id } = await start(first, "a");
-  return { world, begun, first, start, id };
+  return { world, begun, first, start, id, job };
 }
 
 /** Has a process of its own start this, and die as soon as the store has given it the run by `take`. */
