@@ -269,6 +269,12 @@ const limitMutants = [
     killers: [{ file: "test/attacks/late-answers.test.ts", title: "leaves it as not begun" }],
   },
   {
+    rule: "I18",
+    name: "a run that was claimed before its time is never counted for its rate again",
+    changes: [{ file: "src/worker/load-run.ts", from: "  if (needs !== null) draft.row({ needs });\n", to: "" }],
+    killers: inDelays("I18 X-21"),
+  },
+  {
     rule: "P10",
     name: "a burst whose run was parked meanwhile counts its generations anew",
     changes: [

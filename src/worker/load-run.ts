@@ -87,7 +87,7 @@ export function loadRun(
   if (decision?.error !== undefined) return askAgain(draft, claimed, ports, wasParked as Parked, decision);
   const notBefore = notBeforeIn(entries);
   if (notBefore !== null && claimed.cancel === null && ports.clock.now() < notBefore)
-    return early(draft, claimed, ports, notBefore, decision);
+    return early(draft, claimed, ports, notBefore, { decision, needs: needsAgain(workflow, entries) });
   if (isPoison(claimed)) return parked(draft, claimed, ports, poisoned(claimed));
   // Taken to be written to, and the answer was lost.
   if (workflow === undefined) return { kind: "bodied" };
@@ -136,6 +136,13 @@ function unmetNeeds({ row }: ClaimedRun, workflow: Workflow, entries: readonly E
   // Of a burst, whoever came last may not have known what its input needs.
   if (row.slot === needs.slot) return null;
   return hasBegun(entries) ? { ...needs, rate: null } : needs;
+}
+
+/** What a run that a claim has counted as begun, and that has not, needs as before. */
+function needsAgain(workflow: Workflow | undefined, entries: readonly Entry[]): Needs | null {
+  if (workflow === undefined || workflow.definition.flow === null) return null;
+  const first = entries.findLast(({ type }) => type === "run.started" || type === "run.continued");
+  return neededFor(workflow, (first?.payload as RunStarted | Continued | undefined)?.input);
 }
 
 function neededFor(workflow: Workflow, input: unknown): Needs {
@@ -315,8 +322,9 @@ function early(
   claimed: ClaimedRun,
   ports: PassPorts,
   notBefore: number,
-  decision: Decision | undefined,
+  { decision, needs }: { readonly decision: Decision | undefined; readonly needs: Needs | null },
 ): Loaded {
+  if (needs !== null) draft.row({ needs });
   if (decision?.error === undefined && decision?.value != null) {
     draft.append(ports.clock.now(), "run.resolved", null, decision.value as Resolved);
     draft.wait({ close: "decision" });

@@ -127,6 +127,17 @@ describe.each(STORES)("delayed starts on %s", (store) => {
     expect(begun).toEqual(["1.0.0 b at 1h"]);
   });
 
+  it("I18 X-21 one that was claimed too early counts for its rate when it begins", async () => {
+    const rate = { limit: 1, per: "30m" } as const;
+    const { world, begun, first, start, job } = await burst(store, undefined, { rate });
+    await dyingOnTake(world, start, "b");
+    await world.fence();
+    await world.settle();
+    await first.start(job, "other", { delay: "1h" });
+    await world.advance(2 * HOUR);
+    expect(begun).toEqual(["1.0.0 a at 1h", "1.0.0 other at 1.5h"]);
+  });
+
   it("P10 X-21 a burst whose run was parked and taken up again goes on with the next generation", async () => {
     const start = (pawl: Pawl, job: Job, input: string) =>
       pawl.start(job, input, { debounce: { key: "k", wait: "3 hours" } });
