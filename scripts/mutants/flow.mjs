@@ -302,6 +302,18 @@ const limitMutants = [
 
 const scheduleMutants = [
   {
+    rule: "I10",
+    name: "a damaged schedule keeps everybody from listing the others",
+    changes: [
+      {
+        file: "src/client/schedules.ts",
+        from: 'if (hasCode(error, "key_missing")) throw error;',
+        to: "throw error;",
+      },
+    ],
+    killers: inSchedules("I10 one whose definition"),
+  },
+  {
     rule: "SK3",
     name: "a change that nobody can read keeps a schedule from its slots for ever",
     changes: [
