@@ -269,6 +269,18 @@ const limitMutants = [
     killers: [{ file: "test/attacks/late-answers.test.ts", title: "leaves it as not begun" }],
   },
   {
+    rule: "I17",
+    name: "a run that another worker has claimed too early is taken for one that has begun",
+    changes: [
+      {
+        file: "src/worker/run-loader.ts",
+        from: 'return (await this.#isEarly(row)) ? "busy" : "begun";',
+        to: 'return "begun";',
+      },
+    ],
+    killers: inDelays("I17 X-21"),
+  },
+  {
     rule: "I18",
     name: "a run that was claimed before its time is never counted for its rate again",
     changes: [{ file: "src/worker/load-run.ts", from: "  if (needs !== null) draft.row({ needs });\n", to: "" }],

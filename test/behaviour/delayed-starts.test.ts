@@ -127,6 +127,18 @@ describe.each(STORES)("delayed starts on %s", (store) => {
     expect(begun).toEqual(["1.0.0 b at 1h"]);
   });
 
+  it("I17 X-21 a burst goes on with a run that another worker has claimed too early, and is about to put off again", async () => {
+    const { world, first, start, id } = await burst(store);
+    const { store: shared } = world;
+    const look: Store["run"] = shared.run.bind(shared);
+    shared.run = async (run) => {
+      const row = await look(run);
+      shared.run = look;
+      return row === null ? null : { ...row, state: "running", owner: "another" };
+    };
+    expect((await start(first, "b")).id).toBe(id);
+  });
+
   it("I18 X-21 one that was claimed too early counts for its rate when it begins", async () => {
     const rate = { limit: 1, per: "30m" } as const;
     const { world, begun, first, start, job } = await burst(store, undefined, { rate });
