@@ -227,13 +227,25 @@ const limitMutants = [
     killers: inDelays("I13"),
   },
   {
+    rule: "P19",
+    name: "a run that is cancelled before its time begins for it, once anything has been recorded of it",
+    changes: [
+      {
+        file: "src/worker/load-run.ts",
+        from: "(!hasBegun(entries) || wasParked",
+        to: "(entries.length === 1 || wasParked",
+      },
+    ],
+    killers: inDelays("I13 P19"),
+  },
+  {
     rule: "X-21",
     name: "a run that this worker has claimed too early is taken for one that has begun",
     changes: [
       {
         file: "src/worker/run-loader.ts",
-        from: '        await this.#giveBack(claimed);\n        return "busy";\n      }\n      const verdict',
-        to: '        await this.#giveBack(claimed);\n        return "begun";\n      }\n      const verdict',
+        from: 'return kind === "written" ? "written" : "busy";',
+        to: 'return kind === "written" ? "written" : "begun";',
       },
     ],
     killers: inDelays("I13 X-21 a burst goes on"),
@@ -244,11 +256,47 @@ const limitMutants = [
     changes: [
       {
         file: "src/worker/run-loader.ts",
-        from: 'if (claimed.row.state !== "accepted" || claimed.cancel !== null) {',
-        to: "if (claimed.cancel !== null) {",
+        from: 'taken.row.state === "accepted" ? build(taken) : null',
+        to: "build(taken)",
       },
     ],
     killers: inDelays("I6 X-21"),
+  },
+  {
+    rule: "I4",
+    name: "a run that was claimed by the next incarnation is shown as running when it is put off",
+    changes: [{ file: "src/client/debounce.ts", from: 'state: "accepted", head,', to: "head," }],
+    killers: [{ file: "test/attacks/late-answers.test.ts", title: "leaves it as not begun" }],
+  },
+  {
+    rule: "I17",
+    name: "a run that another worker has claimed too early is taken for one that has begun",
+    changes: [
+      {
+        file: "src/worker/run-loader.ts",
+        from: 'return (await this.#isEarly(row)) ? "busy" : "begun";',
+        to: 'return "begun";',
+      },
+    ],
+    killers: inDelays("I17 X-21"),
+  },
+  {
+    rule: "I18",
+    name: "a run that was claimed before its time is never counted for its rate again",
+    changes: [{ file: "src/worker/load-run.ts", from: "  if (needs !== null) draft.row({ needs });\n", to: "" }],
+    killers: inDelays("I18 X-21"),
+  },
+  {
+    rule: "P10",
+    name: "a burst whose run was parked meanwhile counts its generations anew",
+    changes: [
+      {
+        file: "src/client/debounce.ts",
+        from: "claimed.journal.findLast(",
+        to: "claimed.journal.slice(-1).findLast(",
+      },
+    ],
+    killers: inDelays("P10 X-21"),
   },
   {
     rule: "I13",
@@ -265,6 +313,18 @@ const limitMutants = [
 ];
 
 const scheduleMutants = [
+  {
+    rule: "I10",
+    name: "a damaged schedule keeps everybody from listing the others",
+    changes: [
+      {
+        file: "src/client/schedules.ts",
+        from: 'if (hasCode(error, "key_missing")) throw error;',
+        to: "throw error;",
+      },
+    ],
+    killers: inSchedules("I10 one whose definition"),
+  },
   {
     rule: "SK3",
     name: "a change that nobody can read keeps a schedule from its slots for ever",

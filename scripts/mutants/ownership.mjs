@@ -453,6 +453,42 @@ export const ownershipMutants = [
     killers: [{ file: LATE_ANSWERS, title: "though it was seen waiting" }],
   },
   {
+    rule: "P19",
+    name: "a run that is cancelled while it is written to without its body sleeps on",
+    changes: [
+      {
+        file: "src/worker/take-over.ts",
+        from: "write({ ...commit, ifNotCancelled: true })",
+        to: "write(commit)",
+      },
+    ],
+    killers: [{ file: "test/behaviour/delayed-starts.test.ts", title: "P19 X-21" }],
+  },
+  {
+    rule: "P23",
+    name: "a run that was taken to be written to, and could not be, is kept",
+    changes: [
+      {
+        file: "src/worker/take-over.ts",
+        from: "      await this.#parts.giveBack(claimed);\n      throw error;",
+        to: "      throw error;",
+      },
+    ],
+    killers: [{ file: LATE_ANSWERS, title: "gives it back" }],
+  },
+  {
+    rule: "I18",
+    name: "a run that its worker has taken unknowingly, without its slot, begins",
+    changes: [
+      {
+        file: "src/worker/run-loader.ts",
+        from: 'this.#slotless.delete(run) || row.state !== "running"',
+        to: 'row.state !== "running"',
+      },
+    ],
+    killers: [{ file: LATE_ANSWERS, title: "P23 I18" }],
+  },
+  {
     rule: "P23",
     name: "a run that a process without its code has taken unknowingly stays with it",
     changes: [

@@ -442,6 +442,30 @@ export const turnMutants = [
     killers: [{ file: "test/behaviour/fork.test.ts", title: "X-17 refuses to retry what is still being undone" }],
   },
   {
+    rule: "X-17",
+    name: "a retry inherits the timeout that has ended its run",
+    changes: [
+      {
+        file: "src/client/fork-point.ts",
+        from: 'outcome?.type === "timer.fired" && failure === thrown',
+        to: 'outcome?.type === "timer.set" && failure === thrown',
+      },
+    ],
+    killers: [{ file: "test/behaviour/fork.test.ts", title: "failed by its timeout waits anew" }],
+  },
+  {
+    rule: "X-17",
+    name: "what a retry waits for falls due when it did in its source",
+    changes: [
+      {
+        file: "src/client/fork.ts",
+        from: 'const due = payload.due === null ? null : payload.due + (now - at);\n  draft.append(at, "signal.awaited"',
+        to: 'const due = payload.due === null ? null : payload.due + 0 * (now - at);\n  draft.append(at, "signal.awaited"',
+      },
+    ],
+    killers: [{ file: "test/behaviour/fork.test.ts", title: "was cancelled in it waits anew" }],
+  },
+  {
     rule: "S2-59",
     name: "a fork inherits all questions but the last",
     changes: [

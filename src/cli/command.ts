@@ -79,10 +79,10 @@ function optionsAbove({ parent }: Command): CommonOptions {
 export async function withClient<T>(
   call: Call<unknown>,
   body: (pawl: Pawl) => Promise<T>,
-  how: { readonly create?: boolean } = {},
+  how: { readonly create?: boolean; readonly logger?: Log } = {},
 ): Promise<T> {
   if (how.create !== true) assertStoreExists(call.url);
-  return withPawl(call, { logger: silentLog }, body);
+  return withPawl(call, { logger: how.logger ?? silentLog }, body);
 }
 
 export async function withPawl<T>(

@@ -5,6 +5,7 @@ import type { Pawl } from "../client/pawl.ts";
 import type { ScheduleSummary } from "../client/schedules.ts";
 import { action, addCommand, type Call, withClient } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
+import { stderrLog } from "./log.ts";
 import { clean } from "./printable.ts";
 import { recorded } from "./recorded.ts";
 import { type Cell, table } from "./table.ts";
@@ -37,15 +38,22 @@ export function addSchedules(program: Command): void {
     .option("--remove", "end the schedule; runs that it has started go on")
     .action(
       action<SchedulesOptions, [string | undefined]>((call, name) =>
-        withClient(call, async (pawl) => {
-          const wanted = (Object.keys(ACTS) as (keyof SchedulesOptions)[]).filter((one) => call.options[one] === true);
-          const [first, second] = wanted;
-          if (second !== undefined || (first !== undefined && name === undefined))
-            throw new PawlError("invalid_argument", "Name one schedule and one of --pause, --resume and --remove.");
-          if (first !== undefined && name !== undefined) await actOn(call, pawl, name, first);
-          else await show(call, pawl, name);
-          return EXIT.ok;
-        }),
+        withClient(
+          call,
+          async (pawl) => {
+            const wanted = (Object.keys(ACTS) as (keyof SchedulesOptions)[]).filter(
+              (one) => call.options[one] === true,
+            );
+            const [first, second] = wanted;
+            if (second !== undefined || (first !== undefined && name === undefined))
+              throw new PawlError("invalid_argument", "Name one schedule and one of --pause, --resume and --remove.");
+            if (first !== undefined && name !== undefined) await actOn(call, pawl, name, first);
+            else await show(call, pawl, name);
+            return EXIT.ok;
+          },
+          // What is damaged is not in the list.
+          { logger: { ...stderrLog(call.out), info: () => {} } },
+        ),
       ),
     );
 }

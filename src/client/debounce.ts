@@ -83,8 +83,12 @@ function nextInput({ store, host, codec }: StartPorts, claimed: ClaimedRun, burs
     host,
     codec,
   );
+  // It may have been parked behind that, and taken up again.
+  const continuedBefore = claimed.journal.findLast(({ type }) => type === "run.continued");
   const before =
-    last?.type === "run.continued" ? (openEntry(codec, claimed.run, last).payload as Continued).generation : 0;
+    continuedBefore === undefined
+      ? 0
+      : (openEntry(codec, claimed.run, continuedBefore).payload as Continued).generation;
   const { input, deadline } = burst;
   const wakeAt = Math.min(now + burst.waitMs, claimed.row.createdAt + burst.maxMs);
   const continued: Continued = {
@@ -99,7 +103,8 @@ function nextInput({ store, host, codec }: StartPorts, claimed: ClaimedRun, burs
   };
   draft.append(now, "run.continued", null, continued);
   const { head, hash } = draft.chain;
-  draft.row({ head, headHash: hash, release: true, readyAt: null, wakeAt, deadline });
+  // By the time this is written, this worker may have claimed it under another incarnation.
+  draft.row({ state: "accepted", head, headHash: hash, release: true, readyAt: null, wakeAt, claims: 0, deadline });
   if (burst.needs !== null) draft.row({ needs: burst.needs });
   return draft.take().commit;
 }

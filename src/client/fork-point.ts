@@ -12,6 +12,7 @@ import {
   entryKind,
   type StepFailed,
 } from "../core/journal.ts";
+import { nameOf } from "../core/key-scope.ts";
 import { EarlierAttempts, isUnsafe, UNDO_SUFFIX } from "../core/undoable-call.ts";
 
 export interface ForkPoint {
@@ -43,7 +44,7 @@ export function retryPoint(run: string, journal: readonly Entry[]): ForkPoint {
   if (undone >= 0) return { at: undone, tryAgain: false };
   const before = journal.slice(0, end);
   const causes = causesOf((last.payload as Partial<Ended> | null)?.error);
-  const thrown = before.findLastIndex((entry) => causes.some((error) => isFailureOf(entry, error)));
+  const thrown = before.findLastIndex((entry) => causes.some((error) => isFailureOf(run, entry, error)));
   // Cancelled or out of time: whatever had failed before was dealt with.
   if (journal[end]?.type === "run.cancelling") return { at: end, tryAgain: false };
   const failure = thrown < 0 ? before.findLastIndex((entry) => entryKind(entry) === "outcome") : thrown;
@@ -58,6 +59,8 @@ export function retryPoint(run: string, journal: readonly Entry[]): ForkPoint {
   // The address is open again.
   if (outcome?.type === "callback.ended" && (outcome.payload as CallbackEnded).status !== "answered")
     return { at: failure, tryAgain: false };
+  // It waits anew.
+  if (outcome?.type === "timer.fired" && failure === thrown) return { at: failure, tryAgain: false };
   if (outcome?.type === "child.ended" && (outcome.payload as ChildEnded).status !== "succeeded")
     return { at: failure, tryAgain: false };
   return { at: end, tryAgain: false };
@@ -80,12 +83,18 @@ function causesOf(error: unknown): Error[] {
 
 /** Whether the body got this error from that outcome; it may have cleaned up before it threw it on. */
 function isFailureOf(
+  run: string,
   entry: Entry,
-  error: Error & { code?: unknown; fields?: { child?: unknown; approval?: unknown; callback?: unknown } },
+  error: Error & {
+    code?: unknown;
+    fields?: { run?: unknown; child?: unknown; approval?: unknown; callback?: unknown; signal?: unknown };
+  },
 ): boolean {
   if (entry.type === "approval.decided") return error.fields?.approval === (entry.payload as ApprovalDecided).id;
   if (entry.type === "callback.ended") return error.fields?.callback === (entry.payload as CallbackEnded).id;
   if (entry.type === "child.ended") return error.fields?.child === (entry.payload as ChildEnded).child;
+  if (entry.type === "timer.fired" && entry.payload !== null)
+    return error.code === "wait_timeout" && error.fields?.run === run && error.fields.signal === nameOf(entry.key);
   if (entry.type !== "step.failed" || entryKind(entry) !== "outcome") return false;
   return encode((entry.payload as StepFailed).error) === encode(error);
 }

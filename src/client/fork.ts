@@ -30,6 +30,7 @@ import type {
   TimerSet,
 } from "../core/journal.ts";
 import { entryKind } from "../core/journal.ts";
+import { nameOf } from "../core/key-scope.ts";
 import { generationSeed } from "../core/seeds.ts";
 import type { NewRun, RunCommit, RunRow, Store } from "../core/store.ts";
 import { assertSound, openEntry, openKey, sealValue } from "../core/values.ts";
@@ -165,6 +166,7 @@ async function inherit(draft: Draft, entry: Entry, how: Inheritance): Promise<vo
   if (type === "child.started" && isOpen) return restartChild(draft, entry, how);
   if (type === "approval.requested" && isOpen) return askAgain(draft, entry as Entry<ApprovalRequested>, how);
   if (type === "callback.opened" && isOpen) return openAgain(draft, entry as Entry<CallbackOpened>, how);
+  if (type === "signal.awaited" && isOpen) return waitAgain(draft, entry as Entry<SignalAwaited>, how);
   // It waits anew: what fell due in the source has not happened to it.
   const asked = how.open.get(`approval.requested ${key}`);
   if (type === "approval.escalated" && asked !== undefined && entry.seq > asked.seq) return;
@@ -190,23 +192,14 @@ async function inherit(draft: Draft, entry: Entry, how: Inheritance): Promise<vo
       open: { key: `timer:${key}`, kind: "timer", name: key ?? "", due: (entry.payload as TimerSet).due, detail: null },
     });
   }
-  if (type === "signal.awaited" && isOpen) {
-    draft.wait({
-      open: {
-        key: `signal:${key}`,
-        kind: "signal",
-        name: nameOf(key),
-        due: (entry.payload as SignalAwaited).due,
-        detail: null,
-      },
-    });
-  }
   if (how.retries.has(entry)) waitForRetry(draft, key, (entry.payload as StepFailed).retryAt);
 }
 
-/** The name in a key: without the item of a map before it and the count behind it. */
-function nameOf(key: string | null): string {
-  return key?.split("/").at(-1)?.split("#")[0] ?? "";
+/** What the source was sent is the source's. The time begins anew: else whoever retries a wait that was over in time would be told so again at once. */
+function waitAgain(draft: Draft, { at, key, payload }: Entry<SignalAwaited>, { now }: Inheritance): void {
+  const due = payload.due === null ? null : payload.due + (now - at);
+  draft.append(at, "signal.awaited", key, { ...payload, due } satisfies SignalAwaited);
+  draft.wait({ open: { key: `signal:${key}`, kind: "signal", name: nameOf(key), due, detail: null } });
 }
 
 function waitForRetry(draft: Draft, key: string | null, due: number | null): void {

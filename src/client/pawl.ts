@@ -210,7 +210,8 @@ export class Pawl {
       assertOpen: () => this.#assertOpen(),
     });
     this.#events = new Events(this.#ports, options.triggers);
-    this.#schedules = new Schedules({ ...this.#ports, cancel: (run, reason) => this.cancel(run, { reason }) });
+    const cancel = (run: string, reason: string) => this.cancel(run, { reason });
+    this.#schedules = new Schedules({ ...this.#ports, log: this.#log, cancel });
   }
 
   async #begin(options: PawlOptions): Promise<void> {

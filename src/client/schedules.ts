@@ -4,8 +4,9 @@
 import { encode } from "../base/codec.ts";
 import { type Duration, toMs } from "../base/duration.ts";
 import type { Codec } from "../base/envelope.ts";
-import { PawlError } from "../base/errors.ts";
+import { hasCode, messageOf, PawlError } from "../base/errors.ts";
 import { assertName, type Ids } from "../base/ids.ts";
+import type { Log } from "../core/context.ts";
 import { Draft, decodePayload, encodePayload } from "../core/draft.ts";
 import type { Host } from "../core/host.ts";
 import type { RunStarted } from "../core/journal.ts";
@@ -24,7 +25,7 @@ import {
 import { validate } from "../core/schema.ts";
 import { assertNoSchedule, SCHEDULE_WORKFLOW, slotRun } from "../core/slot-run.ts";
 import { assertCron, type Timing } from "../core/slots.ts";
-import type { NewRun, RunCommit, RunRow, Store } from "../core/store.ts";
+import type { InboxRow, NewRun, RunCommit, RunRow, StateRow, Store } from "../core/store.ts";
 import { isTerminal, RUN_STATES } from "../core/transition.ts";
 import { sealValue } from "../core/values.ts";
 import { type Workflow, workflow } from "../core/workflow.ts";
@@ -93,6 +94,7 @@ export interface SchedulesPorts {
   readonly ids: Ids;
   readonly registry: Registry;
   readonly worker: Worker;
+  readonly log: Log;
   cancel(run: string, reason: string): Promise<unknown>;
 }
 
@@ -111,6 +113,12 @@ const UNFINISHED = RUN_STATES.filter((state) => !isTerminal(state));
 interface Kept extends Schedule {
   readonly row: RunRow;
   readonly hasMail: boolean;
+}
+
+interface Stored {
+  readonly row: RunRow;
+  readonly state: readonly StateRow[];
+  readonly mail: readonly InboxRow[];
 }
 
 export class Schedules {
@@ -165,8 +173,8 @@ export class Schedules {
       const query = { workflow: SCHEDULE_WORKFLOW, states: UNFINISHED, limit };
       const rows = await store.runs(before === undefined ? query : { ...query, before });
       for (const { id } of rows) {
-        const kept = await this.#read(id);
-        if (kept !== null) all.push(summaryOf(kept));
+        const stored = await this.#stored(id);
+        if (stored !== null) all.push(...this.#summaryOf(stored));
       }
       before = rows.at(-1)?.id;
       if (rows.length < limit) break;
@@ -180,15 +188,38 @@ export class Schedules {
     return holder === null ? null : this.#read(holder.run);
   }
 
-  /** The schedule with the changes that it was asked for and has not read yet; `null` if it has ended. */
+  /** None for one that is damaged: it keeps nobody from seeing the others. */
+  #summaryOf(stored: Stored): ScheduleSummary[] {
+    try {
+      return [summaryOf(this.#open(stored))];
+    } catch (error) {
+      if (hasCode(error, "key_missing")) throw error;
+      const { id, key } = stored.row;
+      const message = `Schedule "${key ?? id}" is damaged and is not listed: it starts nothing. Remove it, and make it again.`;
+      this.#ports.log.warn(`${message} ${messageOf(error)}`, { run: id, schedule: key ?? id });
+      return [];
+    }
+  }
+
   async #read(run: string): Promise<Kept | null> {
-    const { store, codec } = this.#ports;
+    const stored = await this.#stored(run);
+    return stored === null ? null : this.#open(stored);
+  }
+
+  /** What the store has of a schedule; `null` if it has ended. */
+  async #stored(run: string): Promise<Stored | null> {
+    const { store } = this.#ports;
     const row = await store.run(run);
     if (row === null || isTerminal(row.state)) return null;
     const [state, inbox] = await Promise.all([store.state(run), store.inbox(run)]);
-    const mail = inbox.filter(({ name }) => name === CHANGE);
-    const { changes } = openChanges(codec, run, mail);
-    const schedule = changes.reduce<Schedule>(changed, openSchedule(codec, run, state));
+    return { row, state, mail: inbox.filter(({ name }) => name === CHANGE) };
+  }
+
+  /** The schedule with the changes that it was asked for and has not read yet. */
+  #open({ row, state, mail }: Stored): Kept {
+    const { codec } = this.#ports;
+    const { changes } = openChanges(codec, row.id, mail);
+    const schedule = changes.reduce<Schedule>(changed, openSchedule(codec, row.id, state));
     return { ...schedule, row, hasMail: mail.length > 0 };
   }
 

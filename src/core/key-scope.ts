@@ -48,3 +48,8 @@ export class KeyScope {
     return this.#others;
   }
 }
+
+/** The name in a key: without the item of a map before it and the count behind it. */
+export function nameOf(key: string | null): string {
+  return key?.split("/").at(-1)?.split("#")[0] ?? "";
+}

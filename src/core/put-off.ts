@@ -13,9 +13,14 @@ export const BEFORE_BODY: ReadonlySet<string> = new Set([
   "version.changed",
 ]);
 
+/** Whether its body may have done anything. */
+export function hasBegun(entries: readonly Entry[]): boolean {
+  return !entries.every(({ type }) => BEFORE_BODY.has(type));
+}
+
 /** Store time before which a run must not begin; `null`: it was not put off, or has begun. */
 export function notBeforeIn(entries: readonly Entry[]): number | null {
-  if (!entries.every(({ type }) => BEFORE_BODY.has(type))) return null;
+  if (hasBegun(entries)) return null;
   const times = entries.map(({ payload }) => (payload as Partial<RunStarted & Continued> | null)?.notBefore);
   return times.findLast((time) => time !== undefined) ?? null;
 }

@@ -95,7 +95,7 @@ function writeRewrite(
     draft.state({ key, data: sealValue(codec, value, { run: row.id, seq: -1, field: `state:${key}` }, key) });
   const { head, hash } = draft.chain;
   draft.row({
-    ...(row.state !== "accepted" && { state: transition(row.id, row.state, "running") }),
+    state: row.state === "accepted" ? row.state : transition(row.id, row.state, "running"),
     release: true,
     readyAt: now,
     wakeAt: null,

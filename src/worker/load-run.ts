@@ -16,7 +16,7 @@ import { notifyIncomplete } from "../core/notification.ts";
 import { Pass } from "../core/pass.ts";
 import type { PassPorts } from "../core/pass-ports.ts";
 import { structureIn, versionChange } from "../core/pins.ts";
-import { notBeforeIn } from "../core/put-off.ts";
+import { hasBegun, notBeforeIn } from "../core/put-off.ts";
 import type { ClaimedRun, InboxRow, Needs, RunCommit } from "../core/store.ts";
 import { isUndoable } from "../core/undoable-call.ts";
 import { openJournal } from "../core/values.ts";
@@ -66,7 +66,6 @@ export function loadRun(
   }
   const wasParked = openPark(entries);
   const decision = decisionOf(claimed, ports, wasParked);
-  const hasBegun = entries.length > lastStart(entries) + 1;
   const isUndone = undoes(claimed, entries);
   // One that kills its process is not begun again for what it would undo.
   if (isUndone && (isLost || isPoison(claimed))) {
@@ -81,14 +80,14 @@ export function loadRun(
     return cancelled(draft, claimed, ports, openChildren(entries), left);
   }
   if (isUndone && workflow === undefined) return { kind: "bodied" };
-  if (claimed.cancel !== null && !isUndone && (!hasBegun || wasParked !== null || workflow === undefined))
+  if (claimed.cancel !== null && !isUndone && (!hasBegun(entries) || wasParked !== null || workflow === undefined))
     return cancelled(draft, claimed, ports, openChildren(entries));
   if (wasParked !== null && decision === undefined && claimed.cancel === null)
     return parked(draft, claimed, ports, null);
   if (decision?.error !== undefined) return askAgain(draft, claimed, ports, wasParked as Parked, decision);
   const notBefore = notBeforeIn(entries);
   if (notBefore !== null && claimed.cancel === null && ports.clock.now() < notBefore)
-    return early(draft, claimed, ports, notBefore, decision);
+    return early(draft, claimed, ports, notBefore, { decision, needs: needsAgain(workflow, entries) });
   if (isPoison(claimed)) return parked(draft, claimed, ports, poisoned(claimed));
   // Taken to be written to, and the answer was lost.
   if (workflow === undefined) return { kind: "bodied" };
@@ -131,13 +130,19 @@ function undoes({ cancel }: ClaimedRun, entries: readonly Entry[]): boolean {
 function unmetNeeds({ row }: ClaimedRun, workflow: Workflow, entries: readonly Entry[]): Needs | null {
   if (workflow.definition.flow === null) return null;
   const last = lastStart(entries);
-  const hasBegun = entries.length > last + 1;
-  const isReplaced = last > 0 && !hasBegun;
+  const isReplaced = last > 0 && !hasBegun(entries);
   if (row.slot !== null && !isReplaced) return null;
   const needs = neededFor(workflow, (entries[last]?.payload as RunStarted | Continued | undefined)?.input);
   // Of a burst, whoever came last may not have known what its input needs.
   if (row.slot === needs.slot) return null;
-  return hasBegun ? { ...needs, rate: null } : needs;
+  return hasBegun(entries) ? { ...needs, rate: null } : needs;
+}
+
+/** What a run that a claim has counted as begun, and that has not, needs as before. */
+function needsAgain(workflow: Workflow | undefined, entries: readonly Entry[]): Needs | null {
+  if (workflow === undefined || workflow.definition.flow === null) return null;
+  const first = entries.findLast(({ type }) => type === "run.started" || type === "run.continued");
+  return neededFor(workflow, (first?.payload as RunStarted | Continued | undefined)?.input);
 }
 
 function neededFor(workflow: Workflow, input: unknown): Needs {
@@ -154,9 +159,7 @@ function neededFor(workflow: Workflow, input: unknown): Needs {
 function lastStart(entries: readonly Entry[]): number {
   const isReplacing = ({ type, payload }: Entry) =>
     type === "run.continued" && (payload as Continued).replaces === true;
-  let last = 0;
-  for (let next = entries[1]; next !== undefined && isReplacing(next); next = entries[last + 1]) last += 1;
-  return last;
+  return Math.max(0, entries.findLastIndex(isReplacing));
 }
 
 /** Where the journal ends now. */
@@ -319,8 +322,9 @@ function early(
   claimed: ClaimedRun,
   ports: PassPorts,
   notBefore: number,
-  decision: Decision | undefined,
+  { decision, needs }: { readonly decision: Decision | undefined; readonly needs: Needs | null },
 ): Loaded {
+  if (needs !== null) draft.row({ needs });
   if (decision?.error === undefined && decision?.value != null) {
     draft.append(ports.clock.now(), "run.resolved", null, decision.value as Resolved);
     draft.wait({ close: "decision" });

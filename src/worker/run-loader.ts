@@ -55,6 +55,8 @@ export class RunLoader {
   readonly #held = new Set<string>();
   /** Runs without a body that are being looked after; true: one was claimed again meanwhile. */
   readonly #tended = new Map<string, boolean>();
+  /** Runs that were taken without their slot, for all that this worker was told. */
+  readonly #slotless = new Set<string>();
   /** Of each question that is not answered yet: what was loaded since. */
   readonly #asking = new Set<Set<string>>();
 
@@ -69,6 +71,7 @@ export class RunLoader {
       // Nothing of it will run: it needs no slot.
       take: (worker, run) => this.#takeAside(worker, run, true),
       hold: (run, body) => this.#hold(run, body),
+      giveBack: (claimed) => this.#giveBack(claimed),
     });
     this.versions = new VersionKeeper({ ...parts, takeOver: this.takeOver });
   }
@@ -106,7 +109,8 @@ export class RunLoader {
       if (loaded.kind === "bodied") return void this.#giveBack(claimed);
       if (loaded.kind === "needy") return void this.#giveBack(claimed, { needs: loaded.needs });
       // One that was taken, not claimed, has no slot (I18).
-      const isUninvited = row.slot !== null && row.state !== "running";
+      const wasTaken = this.#slotless.delete(run) || row.state !== "running";
+      const isUninvited = row.slot !== null && wasTaken;
       if (loaded.kind === "pass" && (claims.isFull || isUninvited)) return void this.#giveBack(claimed);
       claims.begun(run, row.claims);
       if (loaded.kind === "pass") {
@@ -190,7 +194,7 @@ export class RunLoader {
 
   /** Writes to a run that has not begun, without beginning it. */
   async amend(run: string, build: (claimed: ClaimedRun) => RunCommit): Promise<Amended> {
-    const { store, lease, committer, changed } = this.#parts;
+    const { store, lease } = this.#parts;
     const row = await store.run(run);
     if (row === null || row.cancel !== null) return "begun";
     if (row.state !== "accepted") return (await this.#isEarly(row)) ? "busy" : "begun";
@@ -199,14 +203,11 @@ export class RunLoader {
     return this.#hold(run, async () => {
       const claimed = await this.#takeAside(worker, run);
       if (claimed === null) return "busy";
-      // This worker has claimed it since, or somebody has cancelled it: the next look tells what becomes of it.
-      if (claimed.row.state !== "accepted" || claimed.cancel !== null) {
-        await this.#giveBack(claimed);
-        return "busy";
-      }
-      const verdict = await committer.write(build(claimed));
-      changed(run);
-      return verdict.kind === "applied" ? "written" : "busy";
+      // This worker has claimed it since, or somebody cancels it: the next look tells what becomes of it.
+      const { kind } = await this.takeOver.writeTo(claimed, (taken) =>
+        taken.row.state === "accepted" ? build(taken) : null,
+      );
+      return kind === "written" ? "written" : "busy";
     });
   }
 
@@ -259,10 +260,12 @@ export class RunLoader {
 
   /** Loads one of this worker's, or takes one that nobody owns. */
   async #takeAs(worker: string, run: string, slotless = false): Promise<ClaimedRun | null> {
+    if (slotless) this.#slotless.add(run);
     const [claimed = null] = await this.ask(async () => {
       const taken = await this.#parts.store.take(worker, run, { slotless });
       return taken === null ? [] : [taken];
     });
+    if (slotless) this.#slotless.delete(run);
     return claimed;
   }
 

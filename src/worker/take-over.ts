@@ -15,6 +15,8 @@ export interface TakeOverParts {
   take(worker: string, run: string): Promise<ClaimedRun | null>;
   /** Keeps the run from being loaded here meanwhile. */
   hold<T>(run: string, body: () => Promise<T>): Promise<T>;
+  /** Nothing was done with it: whoever claims it finds out what has come meanwhile, and lets it wait again. */
+  giveBack(claimed: ClaimedRun): Promise<void>;
   changed(run: string): void;
 }
 
@@ -52,35 +54,24 @@ export class TakeOver {
     return hold(run, async () => {
       const claimed = await take(worker, run);
       if (claimed === null) return { kind: "busy", owner: (await store.run(run))?.owner ?? null };
-      return this.#writeTo(claimed, build);
+      return this.writeTo(claimed, build);
     });
   }
 
-  async #writeTo(claimed: ClaimedRun, build: Build): Promise<TakenOver> {
+  /** The same, to one that was taken. */
+  async writeTo(claimed: ClaimedRun, build: Build): Promise<TakenOver> {
     let verdict: Verdict | null = null;
     try {
       const commit = claimed.cancel === null ? build(claimed) : null;
-      if (commit !== null) verdict = await this.#commit({ ...commit, ifNotCancelled: true });
-      if (verdict?.kind === "failed") throw verdict.error;
+      if (commit !== null) verdict = await this.#parts.committer.write({ ...commit, ifNotCancelled: true });
     } catch (error) {
-      await this.#giveBack(claimed);
+      await this.#parts.giveBack(claimed);
       throw error;
     }
+    this.#parts.changed(claimed.run);
     if (verdict?.kind === "applied") return { kind: "written" };
+    await this.#parts.giveBack(claimed);
     const isOvertaken = verdict?.kind === "refused" && verdict.why === "cancel";
-    if (verdict === null || isOvertaken) await this.#giveBack(claimed);
     return claimed.cancel !== null || isOvertaken ? { kind: "cancelled" } : { kind: "busy", owner: null };
-  }
-
-  /** Nothing was done with it. Mail may have come meanwhile: whoever claims it finds out, and lets it wait again. */
-  async #giveBack({ run, head, row }: ClaimedRun): Promise<void> {
-    const readyAt = this.#parts.store.clock.now();
-    await this.#commit({ run, head, entries: [], row: { release: true, claims: row.claims, readyAt } });
-  }
-
-  async #commit(commit: RunCommit): Promise<Verdict> {
-    const verdict = await this.#parts.committer.write(commit);
-    this.#parts.changed(commit.run);
-    return verdict;
   }
 }

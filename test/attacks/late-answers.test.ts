@@ -249,6 +249,88 @@ describe("a run that a process has taken which does not have its code, and was n
   });
 });
 
+describe("a run that stands in line for a slot and was taken to be rewritten, and its worker was not told", () => {
+  it("P23 I18 stands in line again", async () => {
+    const leaseClock = manualClock();
+    const world = await openWorld("memory", { leaseClock });
+    const hold = gate();
+    const begun: string[] = [];
+    const job = workflow<string, string>({ name: "job", concurrency: 1 }, async (ctx, input) => {
+      if (input === "first") await ctx.waitFor("go");
+      await ctx.step("a", () => {
+        begun.push(`${ctx.run.id} ${input}`);
+        return hold.passed;
+      });
+      return input;
+    });
+    let isLost = false;
+    const take: Store["take"] = async (...args) => {
+      const taken = await world.store.take(...args);
+      if (!isLost) return taken;
+      isLost = false;
+      throw away();
+    };
+    const pawl = await openOn(world.store, { take }, [job]);
+    onTestFinished(() => hold.open());
+    for (const id of ["a", "b"]) await pawl.start(job, "first", { id });
+    await rounds();
+    await pawl.signal("a", "go");
+    await rounds();
+    const edit = (input: string) => pawl.rewrite("b", { input, cause: "edit", by: "ann", reason: "a typo" });
+    await edit("second");
+    isLost = true;
+    expect(await errorOf(edit("third"))).toMatchObject({ code: "storage_unavailable" });
+    leaseClock.advance(5000);
+    await rounds();
+    expect(begun).toEqual(["a first"]);
+    expect((await world.store.run("b"))?.owner).toBeNull();
+    hold.open();
+    expect(await pawl.get("b").result()).toBe("second");
+  });
+});
+
+describe("a further start of a burst", () => {
+  const debounce = { key: "k", wait: "1h" };
+  const late = workflow<string, string>("late", async (_, input) => input);
+
+  it("P17 I4 that is written by the next incarnation, which has claimed the run meanwhile, leaves it as not begun", async () => {
+    const world = await openWorld("memory", { leaseClock: manualClock() });
+    let tries = 0;
+    const commit = async (request: Commit) => {
+      const isFurther = request.runs.some(({ entries }) => entries.some(({ type }) => type === "run.continued"));
+      if (isFurther && ++tries === 1) await world.store.fence({ workers: [request.worker as string] });
+      else if (isFurther) await rounds();
+      return world.store.commit(request);
+    };
+    const pawl = await openOn(world.store, { commit }, [late]);
+    const { id } = await pawl.start(late, "a", { debounce });
+    expect((await pawl.start(late, "b", { debounce })).id).toBe(id);
+    await rounds();
+    expect(tries).toBe(2);
+    expect(await world.store.run(id)).toMatchObject({ state: "accepted", owner: null, claims: 0 });
+    world.clock.advance(HOUR);
+    expect(await pawl.get(id).result()).toBe("b");
+  });
+
+  it("P23 that cannot read what the run has gives it back", async () => {
+    const world = await openWorld("memory", { leaseClock: manualClock() });
+    let isTorn = false;
+    const take: Store["take"] = async (...args) => {
+      const taken = await world.store.take(...args);
+      if (!isTorn || taken === null) return taken;
+      isTorn = false;
+      return { ...taken, journal: taken.journal.map((entry) => ({ ...entry, data: "torn" })) };
+    };
+    const pawl = await openOn(world.store, { take }, [late]);
+    const { id } = await pawl.start(late, "a", { debounce });
+    await pawl.start(late, "b", { debounce });
+    isTorn = true;
+    expect(await errorOf(pawl.start(late, "c", { debounce }))).toMatchObject({ code: "corrupt_value" });
+    await rounds();
+    expect(await world.store.run(id)).toMatchObject({ state: "accepted", owner: null });
+  });
+});
+
 describe("a commit", () => {
   it("P17 I2 of a start whose answer was lost is the start, whatever else the store cannot tell then", async () => {
     const world = await openWorld("memory");

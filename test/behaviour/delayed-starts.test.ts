@@ -5,8 +5,9 @@ import { manualClock } from "../../src/base/clock.ts";
 import type { Pawl } from "../../src/client/pawl.ts";
 import type { Run } from "../../src/client/run.ts";
 import type { Context } from "../../src/core/context.ts";
+import type { Continued } from "../../src/core/journal.ts";
 import type { RunRow, Store } from "../../src/core/store.ts";
-import { type WorkflowOptions, workflow } from "../../src/core/workflow.ts";
+import { type Workflow, type WorkflowOptions, workflow } from "../../src/core/workflow.ts";
 import { rounds } from "../attacks/rig.ts";
 import { gate, HOUR, MINUTE, nextRound, openWorld, STORES, type StoreKind, type World } from "./harness.ts";
 
@@ -25,8 +26,14 @@ function noting(world: World, more: (ctx: Context) => Promise<unknown> = async (
   return { begun, make };
 }
 
+type Job = Workflow<string, string>;
+
 /** A run that is to begin in three hours, and whose version no worker has for longer than the grace time. */
-async function stranded(store: StoreKind, more: Partial<WorkflowOptions<string>> = {}) {
+async function stranded(
+  store: StoreKind,
+  more: Partial<WorkflowOptions<string>> = {},
+  begin = (pawl: Pawl, job: Job) => pawl.start(job, "x", { id: "r", delay: "3 hours" }),
+) {
   const lease = manualClock();
   const world = await openWorld(store, { leaseClock: lease });
   const { begun, make } = noting(world);
@@ -38,12 +45,12 @@ async function stranded(store: StoreKind, more: Partial<WorkflowOptions<string>>
       await world.settle();
     }
   };
-  await (await deploy(old)).start(old, "x", { id: "r", delay: "3 hours" });
+  const { id } = await begin(await deploy(old), old);
   await world.advance(HOUR);
   const pawl = await deploy(make("2.0.0", more));
   await pass(3 * GRACE);
-  expect((await pawl.get("r").status()).parked?.reason).toBe("version_mismatch");
-  return { world, begun, pawl, back: () => deploy(old), pass };
+  expect((await pawl.get(id).status()).parked?.reason).toBe("version_mismatch");
+  return { world, begun, pawl, id, old, back: () => deploy(old), pass };
 }
 
 describe.each(STORES)("delayed starts on %s", (store) => {
@@ -80,6 +87,19 @@ describe.each(STORES)("delayed starts on %s", (store) => {
     expect(begun).toEqual(["2.0.0 x at 3h"]);
   });
 
+  it("I13 P19 one that is cancelled before its time does not begin for it, whatever has been recorded of it", async () => {
+    const { world, begun, back, pass } = await stranded(store);
+    const pawl = await back();
+    await pass(10_000);
+    const fork = await pawl.fork("r", { at: 1 });
+    await world.settle();
+    await Promise.all([pawl.cancel("r"), pawl.cancel(fork.id)]);
+    expect(begun).toEqual([]);
+    const end = ["run.cancelling", "run.cancelled"];
+    expect(await world.journal("r")).toEqual(["run.started", "run.parked", "run.resolved", ...end]);
+    expect(await world.journal(fork.id)).toEqual(["run.started", "run.forked", ...end]);
+  });
+
   it("I13 X-21 a burst whose process dies between taking its run and writing the next input is one run all the same", async () => {
     const { world, begun, first, start, id } = await burst(store);
     await world.advance(HOUR / 2);
@@ -104,6 +124,66 @@ describe.each(STORES)("delayed starts on %s", (store) => {
     await world.advance(HOUR - 1);
     expect(begun).toEqual([]);
     await world.advance(1);
+    expect(begun).toEqual(["1.0.0 b at 1h"]);
+  });
+
+  it("I17 X-21 a burst goes on with a run that another worker has claimed too early, and is about to put off again", async () => {
+    const { world, first, start, id } = await burst(store);
+    const { store: shared } = world;
+    const look: Store["run"] = shared.run.bind(shared);
+    shared.run = async (run) => {
+      const row = await look(run);
+      shared.run = look;
+      return row === null ? null : { ...row, state: "running", owner: "another" };
+    };
+    expect((await start(first, "b")).id).toBe(id);
+  });
+
+  it("I18 X-21 one that was claimed too early counts for its rate when it begins", async () => {
+    const rate = { limit: 1, per: "30m" } as const;
+    const { world, begun, first, start, job } = await burst(store, undefined, { rate });
+    await dyingOnTake(world, start, "b");
+    await world.fence();
+    await world.settle();
+    await first.start(job, "other", { delay: "1h" });
+    await world.advance(2 * HOUR);
+    expect(begun).toEqual(["1.0.0 a at 1h", "1.0.0 other at 1.5h"]);
+  });
+
+  it("P10 X-21 a burst whose run was parked and taken up again goes on with the next generation", async () => {
+    const start = (pawl: Pawl, job: Job, input: string) =>
+      pawl.start(job, input, { debounce: { key: "k", wait: "3 hours" } });
+    const both = async (pawl: Pawl, job: Job) => {
+      await start(pawl, job, "a");
+      return start(pawl, job, "b");
+    };
+    const { world, begun, id, old, back, pass } = await stranded(store, {}, both);
+    const pawl = await back();
+    await pass(10_000);
+    expect((await start(pawl, old, "c")).id).toBe(id);
+    const generations = (await pawl.get(id).journal()).flatMap(({ type, payload }) =>
+      type === "run.continued" ? [(payload as Continued).generation] : [],
+    );
+    expect(generations).toEqual([1, 2]);
+    await world.advance(3 * HOUR);
+    expect(begun).toEqual(["1.0.0 c at 4h"]);
+  });
+
+  it("P19 X-21 one that is cancelled while a further start is being written to it ends at once, and the start is another run", async () => {
+    const { world, begun, first, start, id } = await burst(store);
+    const { store: shared } = world;
+    const commit: Store["commit"] = shared.commit.bind(shared);
+    shared.commit = async (request) => {
+      if (request.runs.some(({ run, entries }) => run === id && entries.length > 0)) {
+        shared.commit = commit;
+        await shared.deliver({ to: id, id: "c", kind: "cancel", name: "", data: null });
+      }
+      return commit(request);
+    };
+    const second = await start(first, "b");
+    await world.settle();
+    expect([second.id === id, (await shared.run(id))?.state]).toEqual([false, "cancelled"]);
+    await world.advance(HOUR);
     expect(begun).toEqual(["1.0.0 b at 1h"]);
   });
 
@@ -138,14 +218,18 @@ describe.each(STORES)("delayed starts on %s", (store) => {
 type Starting = (pawl: Pawl, input: string) => Promise<Run<string>>;
 
 /** A debounced run that is to begin in an hour. */
-async function burst(store: StoreKind, more?: (ctx: Context) => Promise<unknown>) {
+async function burst(
+  store: StoreKind,
+  more?: (ctx: Context) => Promise<unknown>,
+  options?: Partial<WorkflowOptions<string>>,
+) {
   const world = await openWorld(store);
   const { begun, make } = noting(world, more);
-  const job = make("1.0.0");
+  const job = make("1.0.0", options);
   const start: Starting = (pawl, input) => pawl.start(job, input, { debounce: { key: "k", wait: "1h" } });
   const first = await world.open([job]);
   const { id } = await start(first, "a");
-  return { world, begun, first, start, id };
+  return { world, begun, first, start, id, job };
 }
 
 /** Has a process of its own start this, and die as soon as the store has given it the run by `take`. */

@@ -240,6 +240,31 @@ describe.each(STORES)("retry on %s", (store) => {
     expect((await pawl.start(shop, undefined, { key: "order-1" })).id).toBe(second.id);
   });
 
+  it.each(["failed by its timeout", "was cancelled in it"])(
+    "X-17 P10 a retry of a run that %s waits anew, for as long",
+    async (how) => {
+      const world = await openWorld(store);
+      const waiting = workflow("waiting", async (ctx) => ctx.waitFor<string>("go", { timeout: "1h" }));
+      const pawl = await world.open([waiting]);
+      const source = await pawl.start(waiting);
+      await world.advance(HOUR / 2);
+      if (how === "was cancelled in it") await source.cancel();
+      await world.advance(2 * HOUR);
+      const retry = async () => {
+        const run = await pawl.retry(source.id);
+        await world.advance(HOUR - 1);
+        expect((await run.status()).state).toBe("waiting");
+        return run;
+      };
+      const late = await retry();
+      await world.advance(1);
+      expect(await errorOf(late.result())).toMatchObject({ code: "wait_timeout" });
+      const again = await retry();
+      await again.signal("go", "gone");
+      expect(await again.result()).toBe("gone");
+    },
+  );
+
   it("X-17 refuses to retry what runs or has succeeded", async () => {
     const world = await openWorld(store);
     const waiting = workflow("waiting", async (ctx) => ctx.waitFor("go"));

@@ -414,6 +414,35 @@ describe.each(STORES)("schedules on %s", (store) => {
     expect([await pawl.unschedule("tock"), await pawl.schedules()]).toEqual([true, []]);
   });
 
+  it.each([
+    ["cannot be read", '{"wor'],
+    ["is of no use", "null"],
+  ])(
+    "I10 one whose definition %s is told of and keeps nobody from listing the others; it can be removed and made again",
+    async (_, data) => {
+      const world = await openWorld(store);
+      const { job } = jobs();
+      const pawl = await world.open([job]);
+      const define = (name: string) => pawl.schedule(name, job, { every: "1 hour" });
+      await define("damaged");
+      const { run } = await only(pawl);
+      await define("sound");
+      await world.settle();
+      const { state } = world.store;
+      world.store.state = async (id) => {
+        const rows = await state.call(world.store, id);
+        return id === run ? rows.map((row) => (row.key === "definition" ? { ...row, data } : row)) : rows;
+      };
+      expect((await pawl.schedules()).map(({ name }) => name)).toEqual(["sound"]);
+      expect(world.lines).toContainEqual(
+        expect.objectContaining({ level: "warn", message: expect.stringMatching(/^Schedule "damaged" is damaged/) }),
+      );
+      expect(await pawl.unschedule("damaged")).toBe(true);
+      await define("damaged");
+      expect((await pawl.schedules()).map(({ name }) => name)).toEqual(["damaged", "sound"]);
+    },
+  );
+
   it("C-26 a retried run keeps the slot that it was started for", async () => {
     const world = await openWorld(store);
     const seen: unknown[] = [];

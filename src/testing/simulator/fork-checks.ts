@@ -12,6 +12,7 @@ import {
   entryKind,
   type Forked,
   type RunStarted,
+  type SignalAwaited,
   type StepFailed,
   type StoredEntry,
 } from "../../core/journal.ts";
@@ -158,6 +159,8 @@ function faultOf(was: Entry, is: Entry, source: string, isTriedAgain: boolean): 
 function comparable({ type, payload }: Entry, source: string): unknown {
   if (type === "run.started") return { ...(payload as RunStarted), deadline: null, budgets: null };
   if (type === "approval.requested") return { action: (payload as ApprovalRequested).action };
+  // One that is open waits anew.
+  if (type === "signal.awaited") return (payload as SignalAwaited).due === null;
   if (type === "child.started") return { ...(payload as ChildStarted), child: null };
   if (type !== "run.continued") return payload;
   const continued = payload as Continued;
