@@ -93,8 +93,9 @@ export function differences(outcome: Outcome, undisturbed: Outcome, variation: V
     ...effectFaults(outcome, undisturbed, variation, hasOtherEnd ? "other-end" : "same-end"),
     ...(hasOtherEnd || !variation.isObservedAlike ? [] : observedFaults(outcome, undisturbed)),
   ];
-  // A run that ends otherwise because a step was interrupted for good does what was asked of it.
-  const isInterrupted = faults.length > 0 && hasInterruptedStep(outcome);
+  // A run that ends otherwise because a step was interrupted for good does what was asked of it; and whoever is asked about one that was
+  // left half done has no right answer.
+  const isInterrupted = faults.length > 0 && (outcome.ending.world.halfDone.size > 0 || hasInterruptedStep(outcome));
   return isInterrupted ? effectFaults(outcome, undisturbed, variation, "other-way") : faults;
 }
 
@@ -232,15 +233,14 @@ function hasRunAgain({ starts }: World, run: string, step: string): boolean {
   return starts.filter((body) => body.run === run && body.step === step).length > 1;
 }
 
-/** Where steps vary, only what both histories have come to has effects that can be compared. */
+/** Where steps vary, only what both histories have come to has effects that can be compared; what was left half done has none. */
 function identifier(outcome: Outcome, undisturbed: Outcome, variation: Variation): Identify {
-  const { identify } = variation;
-  if (!variation.hasSteps) return identify;
+  const { identify, hasSteps } = variation;
+  const { halfDone } = outcome.ending.world;
+  if (!hasSteps && halfDone.size === 0) return identify;
   const [own, usual] = [stepsOf(outcome), stepsOf(undisturbed)];
-  return (effect) => {
-    const step = effect.step === null ? null : `${effect.run} ${effect.step}`;
-    return step === null || (own.has(step) && usual.has(step)) ? identify(effect) : null;
-  };
+  const isCompared = (step: string) => !halfDone.has(step) && (!hasSteps || (own.has(step) && usual.has(step)));
+  return (effect) => (effect.step === null || isCompared(`${effect.run} ${effect.step}`) ? identify(effect) : null);
 }
 
 function stepsOf({ journals }: Outcome): ReadonlySet<string> {
