@@ -87,6 +87,23 @@ it("I6 catches a charge that is made twice, and names the step; with its key pas
   expect(fine.repeats).toContainEqual(expect.objectContaining({ step: "charge", times: 2, usedKey: true }));
 });
 
+it("I6 tells how often the step itself ran, not its namesakes in other runs and generations", async () => {
+  const outside = recorder();
+  const charge = async (ctx: Context, n: number) => ctx.step("charge", () => outside.record("charge", { n }));
+  const child = workflow("child", charge);
+  const many = workflow("many", async (ctx: Context) => ctx.map([1, 2, 3], (n) => ctx.call(child, n)));
+  const loop = workflow("loop", async (ctx: Context, n: number) => {
+    await charge(ctx, n);
+    if (n < 3) await ctx.continueAs(n + 1);
+  });
+  const reports = [
+    await crashEverywhere(many, undefined, { recorder: outside, workflows: [child] }),
+    await crashEverywhere(loop, 1, { recorder: outside }),
+  ];
+  for (const { failures } of reports)
+    expect([...new Set(failures.map(({ message }) => /ran \d times/.exec(message)?.[0]))]).toEqual(["ran 2 times"]);
+});
+
 it("I6 catches a double charge in the test's own fakes, by what they have seen", async () => {
   let charges: number[] = [];
   const shop = workflow("shop", async (ctx: Context, cents: number) => {

@@ -207,7 +207,7 @@ function otherStepWords(run: string, step: string, { world }: Ending): string {
     return `Step "${step}" gave another result when it ran again: have it find out what its first start has done, by its \`key\`.`;
   const repeated = repeatsIn(world);
   const suspect = repeated.find(({ usedKey }) => !usedKey) ?? repeated[0];
-  const before = suspect === undefined ? hazardWords(world) : repeatWords(suspect.step, world);
+  const before = suspect === undefined ? hazardWords(world) : repeatWords(suspect, world);
   return `Step "${step}" gave another result. ${before}`;
 }
 
@@ -343,7 +343,7 @@ function tooMany(effects: readonly Effect[], happened: string, outcome: Outcome)
     return { kind: "effects", message: `${happened} It was made outside of any run.` };
   const why =
     effects.length > 1
-      ? repeatWords(last.step, outcome.ending.world, last.key !== null)
+      ? repeatWords({ run: last.run, step: last.step }, outcome.ending.world, last.key !== null)
       : `It is made by step "${last.step}". ${hazardWords(outcome.ending.world)}`;
   return { kind: "effects", step: last.step, message: `${happened} ${why}` };
 }
@@ -374,7 +374,7 @@ function observedFaults({ observed, ending }: Outcome, undisturbed: Outcome): Fa
   const why =
     suspect === undefined
       ? "No step ran twice: look for an effect that the body makes outside of any step, and move it into a ctx.step."
-      : repeatWords(suspect.step, ending.world);
+      : repeatWords(suspect, ending.world);
   return [
     {
       kind: "effects",
@@ -384,8 +384,12 @@ function observedFaults({ observed, ending }: Outcome, undisturbed: Outcome): Fa
   ];
 }
 
-function repeatWords(step: string, world: World, hasKey = false): string {
-  const starts = world.starts.filter((body) => body.step === step);
+function repeatWords({ run, step }: Pick<Effect, "run" | "step">, world: World, hasKey = false): string {
+  // A run that goes on as another generation comes to its steps once more, with other keys.
+  const byKey = new Map<string, BodyStart[]>();
+  for (const body of world.starts)
+    if (body.run === run && body.step === step) byKey.set(body.key, [...(byKey.get(body.key) ?? []), body]);
+  const [starts = []] = [...byKey.values()].sort((a, b) => b.length - a.length);
   const advice =
     'Pass the `key` that its function is given on as an idempotency key, or set `recovery: "ask"` so that a person decides.';
   if (hasKey) return `Step "${step}" ran ${timesOf(starts.length)}, each time with another key. ${advice}`;
