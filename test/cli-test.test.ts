@@ -301,6 +301,8 @@ describe("pawl test", () => {
     expect(vain.stdout).not.toMatch(/fresh processes/);
     const none = await crashHere(folder, "many.ts", "fine", "--budget", "1ms");
     expect(none.stdout).toMatch(/No crash was tried\. Give more time with --budget\./);
+    const never = await crashHere(folder, "many.ts", "fine", "--at", "5", "--modes", "lost-answer");
+    expect(never.stdout).toMatch(/No crash was tried: none of the `modes` can happen at this point/);
   });
 
   it("fresh processes do not compare what differs without any crash", async () => {

@@ -115,6 +115,20 @@ describe("S4-16 I6 a step's function", () => {
     expect(report.failures[0]?.message).toContain('"charge" happened 2 times instead of 1');
   });
 
+  it("is not cut off in one process where the test has fakes of its own, which is told of a point that is asked for", async () => {
+    const outside = recorder();
+    const pay = once(outside, "note", ["charge", "note"]);
+    const point = { at: 6, fresh: () => {}, recorder: outside };
+    const report = await crashEverywhere(pay, undefined, point);
+    expect(report).toMatchObject({ ok: true, explored: 0 });
+    expect(report.points[5]?.kind).toBe("effect");
+    expect(report.toString()).toMatch(
+      /No crash was tried: .*`fresh` or `observe`, only of a real process, as `pawl test`/,
+    );
+    const { at: _, ...everywhere } = point;
+    expect((await crashEverywhere(pay, undefined, everywhere)).toString()).not.toContain("No crash was tried");
+  });
+
   it("is cut off while others of its run are under way", async () => {
     const outside = recorder();
     const isNoted = (who: string) => outside.effects.some(({ name }) => name === `note ${who}`);
