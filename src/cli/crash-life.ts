@@ -17,7 +17,7 @@ import type { BodyStart } from "../testing/explorer/mortal-engine.ts";
 import { openSteps } from "../testing/explorer/step-outcomes.ts";
 import { Stillness } from "../testing/explorer/stillness.ts";
 import { type BodyEnd, World, type WorldSetup } from "../testing/explorer/world.ts";
-import { type Effect, RecordBook } from "../testing/recorder.ts";
+import { type Effect, RecordBook, storable } from "../testing/recorder.ts";
 import { type ReplayResult, replay } from "../testing/replay.ts";
 import { type CrashTestChoice, chooseTests, type NamedCrashTest } from "./crash-tests.ts";
 import { loadModule } from "./load.ts";
@@ -170,7 +170,7 @@ async function storyOf(ending: Ending, { recorder }: NamedCrashTest, isFirst: bo
 /** Details as the file of a recorder keeps them: part of them has come from there. */
 function lifeEffect({ details, ...effect }: Effect): LifeEffect {
   const { name, run, step } = effect;
-  return { name, run, step, what: byDetails({ ...effect, details: decode(encode(details)) }) };
+  return { name, run, step, what: byDetails({ ...effect, details: storable(details) }) };
 }
 
 function isOutcome({ type, payload }: Entry): boolean {
