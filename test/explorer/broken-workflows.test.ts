@@ -1,6 +1,6 @@
 // Workflows that are broken on purpose, each in one way. Each is caught, and the message names the line or the step.
 import { randomUUID } from "node:crypto";
-import { type Context, workflow } from "pawl";
+import { type Context, RetryableError, workflow } from "pawl";
 import { type CrashReport, crashEverywhere, recorder } from "pawl/testing";
 import { expect, it } from "vitest";
 
@@ -85,6 +85,32 @@ it("I6 catches a charge that is made twice, and names the step; with its key pas
   const fine = await crashEverywhere(guarded, undefined, { recorder: outside });
   expect(fine.toString()).toMatch(/^ok: /);
   expect(fine.repeats).toContainEqual(expect.objectContaining({ step: "charge", times: 2, usedKey: true }));
+});
+
+it("I6 catches an effect that each attempt makes anew, and says that it is the attempts", async () => {
+  const outside = recorder();
+  const charge = (keyOf: (key: string) => string | undefined) =>
+    workflow("shop", async (ctx: Context) =>
+      ctx.step("charge", ({ key, attempt }) => {
+        outside.record("charge", undefined, keyOf(key));
+        if (attempt === 1) throw new RetryableError("not yet");
+      }),
+    );
+  const report = await crashEverywhere(
+    charge(() => undefined),
+    undefined,
+    { recorder: outside },
+  );
+  expect(kindsOf(report)).toEqual(["effects"]);
+  expect(report.failures[0]?.message).toMatch(
+    /happened 1 time instead of 2\..*Each of its attempts makes it anew.*`key`/,
+  );
+  const fine = await crashEverywhere(
+    charge((key) => key),
+    undefined,
+    { recorder: outside },
+  );
+  expect(fine.toString()).toMatch(/^ok: /);
 });
 
 it("I6 tells how often the step itself ran, not its namesakes in other runs and generations", async () => {

@@ -284,7 +284,8 @@ function effectFaults(outcome: Outcome, undisturbed: Outcome, variation: Variati
     const times = counts.get(identity) ?? 0;
     const effects = made(undisturbed.requests, identity);
     if (times >= usual || replaced.has(identity) || effects.every(isAbandoned)) continue;
-    faults.push(tooFew(effects[0], `The effect ${identity} happened ${timesOf(times)} instead of ${usual}.`));
+    const happened = `The effect ${identity} happened ${timesOf(times)} instead of ${usual}.`;
+    faults.push(tooFew(effects, happened, undisturbed.ending.world));
   }
   return faults;
 }
@@ -352,13 +353,19 @@ export const WHY_TOO_FEW: string =
   "Make sure that its step waits for it, and saves nothing that says it is done before it is; that whether it is made does not depend " +
   "on a variable that another step sets; and that its key is not used for two different effects.";
 
-function tooFew(effect: Effect | undefined, happened: string): Fault {
+const WHY_FEWER_ATTEMPTS =
+  "Each of its attempts makes it anew, also without any crash, and a crash leaves fewer attempts to fail. Pass the `key` that its function is " +
+  "given on as an idempotency key: then it happens once, however often the step is tried.";
+
+function tooFew([effect, ...more]: readonly Effect[], happened: string, { starts }: World): Fault {
   const step = effect?.step ?? null;
   const what = step === null ? "" : ` It is made by step "${step}".`;
+  const isRetry = (body: BodyStart) => body.run === effect?.run && body.step === step && body.attempt > 1;
+  const why = more.length > 0 && starts.some(isRetry) ? WHY_FEWER_ATTEMPTS : WHY_TOO_FEW;
   return {
     kind: "effects",
     ...(step === null ? {} : { step }),
-    message: `${happened}${what} ${WHY_TOO_FEW}`,
+    message: `${happened}${what} ${why}`,
   };
 }
 
