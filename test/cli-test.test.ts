@@ -240,6 +240,28 @@ describe("pawl test", () => {
     expect(stdout).toMatch(/Killed at point 6, effect "charge" in step "charge"\. Look into it with --at 6\./);
   });
 
+  it("S4-1 I6 an effect whose details cannot be stored is counted in fresh processes as in this one", async () => {
+    const odd = `
+      import { workflow } from "pawl";
+      import { crashTest, recorder } from "pawl/testing";
+      const outside = recorder();
+      const details = () => {
+        const order: { self?: unknown } = {};
+        order.self = order;
+        return { order, by: () => {} };
+      };
+      const make = (name: string, keyOf: (key: string) => string | undefined) =>
+        workflow(name, (ctx) => ctx.step("charge", ({ key }) => outside.record("charge", details(), keyOf(key))));
+      const test = (one: ReturnType<typeof make>) => crashTest({ workflow: one, input: undefined, recorder: outside });
+      export const sound = test(make("sound", (key) => key));
+      export const broken = test(make("broken", () => undefined));
+    `;
+    const { tests } = reportsOf(await crash(project({ "odd.ts": odd }), "odd.ts", "--json"));
+    const [broken, sound] = ["broken", "sound"].map((name) => tests.find(({ test }) => test === name)?.processes);
+    expect(sound).toMatchObject({ isComplete: true, failures: [] });
+    expect(broken?.failures[0]?.message).toMatch(/"charge" happened 2 times, undisturbed 1/);
+  });
+
   it("S4-1 I5 a body that reads a module variable is caught by a fresh process, though a step varies", async () => {
     const { code, stdout } = await crash(project({ "stamped.ts": STAMPED }), "stamped.ts", "--processes", "1");
     expect({ code, stdout }).toEqual({ code: 1, stdout: expect.stringContaining("Replayed in a fresh process") });
@@ -301,6 +323,8 @@ describe("pawl test", () => {
     expect(vain.stdout).not.toMatch(/fresh processes/);
     const none = await crashHere(folder, "many.ts", "fine", "--budget", "1ms");
     expect(none.stdout).toMatch(/No crash was tried\. Give more time with --budget\./);
+    const never = await crashHere(folder, "many.ts", "fine", "--at", "5", "--modes", "lost-answer");
+    expect(never.stdout).toMatch(/No crash was tried: none of the `modes` can happen at this point/);
   });
 
   it("fresh processes do not compare what differs without any crash", async () => {

@@ -17,7 +17,7 @@ import type { BodyStart } from "../testing/explorer/mortal-engine.ts";
 import { openSteps } from "../testing/explorer/step-outcomes.ts";
 import { Stillness } from "../testing/explorer/stillness.ts";
 import { type BodyEnd, World, type WorldSetup } from "../testing/explorer/world.ts";
-import { type Effect, RecordBook } from "../testing/recorder.ts";
+import { type Effect, RecordBook, storable } from "../testing/recorder.ts";
 import { type ReplayResult, replay } from "../testing/replay.ts";
 import { type CrashTestChoice, chooseTests, type NamedCrashTest } from "./crash-tests.ts";
 import { loadModule } from "./load.ts";
@@ -64,12 +64,10 @@ export interface LifeStory {
   readonly steps: readonly { readonly key: string; readonly value: string }[];
   /** What the test's recorder has seen happen. */
   readonly effects: readonly LifeEffect[];
-  /** Steps of all runs, as `run step`: those that were begun, and those that nobody waited for. */
+  /** Steps of all runs, as `run step`: those that were begun, and those that nobody waited for, or that were left half done. */
   readonly reached: readonly string[];
   readonly abandoned: readonly string[];
-  /** Somebody was asked whether a step has taken effect. */
-  readonly isAsked: boolean;
-  /** A step whose recovery is "fail" was interrupted. */
+  /** A step whose recovery is "fail" was interrupted, or somebody was asked about one that was left half done. */
   readonly isInterrupted: boolean;
   readonly isCancelled: boolean;
 }
@@ -156,14 +154,15 @@ async function storyOf(ending: Ending, { recorder }: NamedCrashTest, isFirst: bo
     ending.rows.map(async ({ id }) => ({ id, entries: await pawl.get(id).journal() })),
   );
   const own = journals.find(({ id }) => id === RUN_ID)?.entries ?? [];
+  const { halfDone } = ending.world;
+  const openIn = (entries: readonly Entry[]) => openSteps(entries, isOutcome);
   return {
     end: unfinished(ending, isFirst) ?? (await endOf(pawl.get(RUN_ID))),
     steps: own.flatMap(stepOutcome),
     effects: (recorder?.effects ?? []).map(lifeEffect),
     reached: journals.flatMap(({ id, entries }) => entries.map(({ key }) => `${id} ${key}`)),
-    abandoned: journals.flatMap(({ id, entries }) => openSteps(entries, isOutcome).map((step) => `${id} ${step}`)),
-    isAsked: ending.isAsked,
-    isInterrupted: journals.some(({ entries }) => entries.some(isInterruption)),
+    abandoned: [...halfDone, ...journals.flatMap(({ id, entries }) => openIn(entries).map((step) => `${id} ${step}`))],
+    isInterrupted: halfDone.size > 0 || journals.some(({ entries }) => entries.some(isInterruption)),
     isCancelled: own.at(-1)?.type === "run.cancelled",
   };
 }
@@ -171,7 +170,7 @@ async function storyOf(ending: Ending, { recorder }: NamedCrashTest, isFirst: bo
 /** Details as the file of a recorder keeps them: part of them has come from there. */
 function lifeEffect({ details, ...effect }: Effect): LifeEffect {
   const { name, run, step } = effect;
-  return { name, run, step, what: byDetails({ ...effect, details: decode(encode(details)) }) };
+  return { name, run, step, what: byDetails({ ...effect, details: storable(details) }) };
 }
 
 function isOutcome({ type, payload }: Entry): boolean {

@@ -140,8 +140,6 @@ async function tryPoint(point: CrashPoint, lives: Lives, whole: Undisturbed): Pr
   const last = killed.story === null ? await lives.live(name, { now: killed.now, ended: killed.ended }) : killed;
   lives.forget(name);
   if (last.isCut) return null;
-  // Whoever is asked about something that was left half done has no right answer.
-  if (point.kind === "effect" && last.story?.isAsked) return [];
   const blames = await judge(last, lives, whole);
   return blames.map((blame) => ({ point: killed.points.at(-1) ?? point, ...blame }));
 }

@@ -1,6 +1,6 @@
 // What a crash test found, for people: the figures, each failure once however many points show it, and advice.
 import type { CrashMode, CrashPoint } from "../testing/explorer/crash-point.ts";
-import { type CrashReport, remarksOf } from "../testing/explorer/report.ts";
+import { type CrashReport, NOTHING_TRIED, remarksOf } from "../testing/explorer/report.ts";
 import type { FreshReport } from "./fresh-processes.ts";
 import type { Output } from "./output.ts";
 import { clean, countOf, shortJson } from "./printable.ts";
@@ -39,7 +39,8 @@ export function printReport(out: Output, { test, ok, crashes, processes }: TestR
     out.print(`\n  … and ${failures.length - MOST_FAILURES} more; --json has them all.`);
   for (const advice of adviceOf(crashes)) out.print(`\n  ${color.yellow("advice ")}  ${clean(advice)}`);
   const isTried = crashes.explored > 0 || (processes?.explored ?? 0) > 0;
-  const fine = isTried ? color.green("No failure.") : color.yellow("No crash was tried. Give more time with --budget.");
+  const untried = crashes.isComplete ? NOTHING_TRIED : "No crash was tried. Give more time with --budget.";
+  const fine = isTried ? color.green("No failure.") : color.yellow(untried);
   out.print(ok ? `\n  ${fine}\n` : `\n  ${color.red(`${countOf(failures.length, "failure")}.`)}\n`);
 }
 

@@ -7,7 +7,7 @@ const ASTRAY = { ...SENT, what: '"send" { to: undefined }' };
 
 function story(effects: LifeStory["effects"]): LifeStory {
   const end = { kind: "returned", value: "1" } as const;
-  const nothingElse = { isAsked: false, isInterrupted: false, isCancelled: false };
+  const nothingElse = { isInterrupted: false, isCancelled: false };
   return { end, steps: [], effects, reached: [], abandoned: [], ...nothingElse };
 }
 

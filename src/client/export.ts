@@ -3,9 +3,9 @@
 // JSON of `base/codec.ts`; children are named by id alone. What is redacted is gone, and says so where it stood.
 import { encode } from "../base/codec.ts";
 import { PawlError } from "../base/errors.ts";
-import type { ChildStarted, Entry, EntryType } from "../core/journal.ts";
+import { type ChildStarted, ENDS, type Entry, type EntryType } from "../core/journal.ts";
 import type { RunRow } from "../core/store.ts";
-import { RUN_STATES } from "../core/transition.ts";
+import { isTerminal, RUN_STATES } from "../core/transition.ts";
 import type { Pawl } from "./pawl.ts";
 import { type Redact, redactEntry } from "./redact.ts";
 import { rowOf } from "./run.ts";
@@ -158,7 +158,23 @@ export function readExport(value: unknown): ExportedRun {
   checkFields(value, TOP, "");
   checkFields(value["run"] as Record<string, unknown>, ROW, "run.");
   checkEntries(value["entries"] as readonly unknown[]);
-  return value as unknown as ExportedRun;
+  const exported = value as unknown as ExportedRun;
+  checkWhole(exported);
+  return exported;
+}
+
+/** What the row and the list of children tell of the journal must be in it: one whose end is missing would pass for a run that goes on. */
+function checkWhole({ run, children, entries }: ExportedRun): void {
+  const started = entries.filter(({ type }) => type === "child.started").length;
+  if (started !== children.length)
+    throw damaged("children", `names ${children.length}, but the journal has started ${started}: entries are missing`);
+  const begun = entries.findLastIndex(({ type }) => type === "run.started" || type === "run.continued");
+  const hasEnd = entries.slice(begun).some(({ type }) => ENDS.some((end) => end === type));
+  if (isTerminal(run.state) && !hasEnd)
+    throw damaged(
+      "entries",
+      `end with "${entries.at(-1)?.type}", but the run has ${run.state}: its last entries are missing`,
+    );
 }
 
 function checkEntries(entries: readonly unknown[]): void {

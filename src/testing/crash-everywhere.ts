@@ -59,6 +59,7 @@ export async function crashEverywhere<I, O>(
 ): Promise<CrashReport> {
   assertSound(workflow, options);
   const book = bookOf(options.recorder);
+  if (book !== null) take(book);
   const { seed = 1, modes = CRASH_MODES, fresh, observe, script } = options;
   const bodies = new WeakMap();
   const undo = [watchBodies(bodies), watchTimers(), shieldRejections()];
@@ -104,6 +105,16 @@ function assertSound(
     refuse(`\`modes\` is ${show(modes)}: give a list with one or more of ${CRASH_MODES.join(", ")}.`, { modes });
   if (typeof budgetMs !== "number" || Number.isNaN(budgetMs))
     refuse(`\`budgetMs\` is ${show(budgetMs)}: give a number of milliseconds.`, { budgetMs });
+}
+
+/** Each history puts it back to what was recorded before. */
+function take(book: RecordBook): void {
+  if (book.onEffect !== null)
+    throw new PawlError(
+      "invalid_argument",
+      "Another crashEverywhere that has not ended uses this `recorder`. Wait for that one first, or give each a recorder of its own.",
+    );
+  book.onEffect = () => {};
 }
 
 function bookOf(given: Recorder | undefined): RecordBook | null {

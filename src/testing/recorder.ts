@@ -1,6 +1,8 @@
 // The recorder
 // Stands for the outside world in a test: what a workflow does to it is written down, with where it came from. It knows the idempotency
 // keys it has seen, as a payment provider does: asked again, it changes nothing.
+import { inspect } from "node:util";
+import { decode, encode } from "../base/codec.ts";
 import { callSite } from "../core/call-site.ts";
 import { nodeHost } from "../worker/node-host.ts";
 import { isCancelling } from "./explorer/frame-facts.ts";
@@ -74,7 +76,7 @@ export class RecordBook implements Recorder {
     const did = key === undefined || this.#isNew(name, key);
     const effect = { name, details: copyOf(details), key: key ?? null, did, ...whereabouts() };
     this.#requests.push(effect);
-    this.#memory?.add(effect);
+    this.#memory?.add({ ...effect, details: storable(effect.details) });
     if (did) this.onEffect?.(effect);
   }
 
@@ -133,6 +135,15 @@ function copyOf(details: unknown): unknown {
     return structuredClone(details);
   } catch {
     return details;
+  }
+}
+
+/** Details as a file keeps them. What cannot be stored, as a function, is kept as people would see it. */
+export function storable(details: unknown): unknown {
+  try {
+    return decode(encode(details));
+  } catch {
+    return inspect(details, { depth: null, sorted: true });
   }
 }
 

@@ -50,7 +50,10 @@ export interface TestEngine {
   readonly clock: ManualClock;
   /** Starts a run. Waiting for its `result()` lets time pass. */
   start<I, O>(workflow: Workflow<I, O>, ...args: Input<I>): Promise<Run<O>>;
-  /** Starts a run and waits for its result, however long it sleeps. */
+  /**
+   * Starts a run and waits for its result, however long it sleeps. As the `result()` of a run, it rejects with `run_parked` if the run is parked and
+   * nothing is left that could happen.
+   */
   run<I, O>(workflow: Workflow<I, O>, ...args: Input<I>): Promise<O>;
   /** A handle on any run, children included. */
   get<O = unknown>(id: string): Run<O>;
@@ -139,7 +142,7 @@ export function handleOf(
 ): Omit<TestEngine, "store" | "clock" | "close"> {
   const watched = <O>(run: Run<O>): Run<O> => ({
     id: run.id,
-    result: () => driver.drive(run.result()),
+    result: () => driver.drive(run.result(), () => whyParked(run)),
     status: () => run.status(),
     signal: (name, payload, how) => run.signal(name, payload, how),
     cancel: (how) => driver.drive(run.cancel(how)),
@@ -166,7 +169,7 @@ export function handleOf(
   });
   return {
     start: async (workflow, ...args) => watched(await pawl.start(workflow, ...args)),
-    run: (workflow, ...args) => driver.drive(pawl.run(workflow, ...args)),
+    run: async (workflow, ...args) => watched(await pawl.start(workflow, ...args)).result(),
     get: (id) => watched(pawl.get(id)),
     signal: (id, name, payload, how) => pawl.signal(id, name, payload, how),
     cancel: (id, how) => driver.drive(pawl.cancel(id, how)),
@@ -190,6 +193,17 @@ export function handleOf(
   };
 }
 
+/** What a test is told that waits for a run about which somebody has to decide first; `null`: this one is not parked. */
+async function whyParked(run: Run): Promise<PawlError | null> {
+  const { parked, workflow } = await run.status();
+  if (parked === undefined) return null;
+  const { reason, message, choices } = parked;
+  const next = `Decide about it with engine.resolve("${run.id}", choice), and wait for its result after that.`;
+  return new PawlError("run_parked", `Run ${run.id} of "${workflow}" is parked (${reason}). ${message} ${next}`, {
+    fields: { run: run.id, reason, choices },
+  });
+}
+
 /** The id of the last approval of this name that a run has asked for. */
 async function askedFor(pawl: Pawl, run: string, name: string): Promise<string | null> {
   const asked = (await pawl.get(run).journal()).filter(({ type }) => type === "approval.requested");
@@ -197,36 +211,62 @@ async function askedFor(pawl: Pawl, run: string, name: string): Promise<string |
   return requests.findLast((one) => one.name === name)?.id ?? null;
 }
 
+/** So often nothing was left that could happen: whoever is about to do something has had occasion to. */
+const IDLE_TIMES = 3;
+
+interface Waiting {
+  /** Why there is no use in waiting if nothing happens by itself any more; `null`: none is known. */
+  whyNot(): Promise<PawlError | null>;
+  giveUp(error: PawlError): void;
+}
+
 /** Moves time while anybody waits for something that may need it. */
 export class Driver {
   readonly #time: VirtualTime;
   readonly #stillness: Stillness;
-  #waiting = 0;
+  readonly #waiting = new Set<Waiting>();
   #isDriving = false;
+  /** How often nothing was left since somebody has begun or ended to wait. */
+  #idle = 0;
 
   constructor(time: VirtualTime, stillness: Stillness) {
     this.#time = time;
     this.#stillness = stillness;
   }
 
-  async drive<T>(promise: Promise<T>): Promise<T> {
-    this.#waiting++;
+  async drive<T>(promise: Promise<T>, whyNot: Waiting["whyNot"] = async () => null): Promise<T> {
+    let giveUp: Waiting["giveUp"] = () => {};
+    const givenUp = new Promise<never>((_, reject) => {
+      giveUp = reject;
+    });
+    const waiting = { whyNot, giveUp };
+    this.#waiting.add(waiting);
+    this.#idle = 0;
     void this.#go();
     try {
-      return await promise;
+      return await Promise.race([promise, givenUp]);
     } finally {
-      this.#waiting--;
+      this.#waiting.delete(waiting);
+      this.#idle = 0;
     }
   }
 
   async #go(): Promise<void> {
     if (this.#isDriving) return;
     this.#isDriving = true;
-    while (this.#waiting > 0) {
+    while (this.#waiting.size > 0) {
       await nextRound();
-      if (this.#waiting > 0 && this.#stillness.isStill()) await this.#time.step();
+      if (this.#waiting.size === 0 || !this.#stillness.isStill()) continue;
+      if (!(await this.#time.step()) && ++this.#idle % IDLE_TIMES === 0) await this.#giveUp();
     }
     this.#isDriving = false;
+  }
+
+  async #giveUp(): Promise<void> {
+    for (const { whyNot, giveUp } of this.#waiting) {
+      const error = await whyNot().catch(() => null);
+      if (error !== null) giveUp(error);
+    }
   }
 }
 

@@ -1,6 +1,6 @@
 // Workflows that are broken on purpose, each in one way. Each is caught, and the message names the line or the step.
 import { randomUUID } from "node:crypto";
-import { type Context, workflow } from "pawl";
+import { type Context, RetryableError, workflow } from "pawl";
 import { type CrashReport, crashEverywhere, recorder } from "pawl/testing";
 import { expect, it } from "vitest";
 
@@ -85,6 +85,49 @@ it("I6 catches a charge that is made twice, and names the step; with its key pas
   const fine = await crashEverywhere(guarded, undefined, { recorder: outside });
   expect(fine.toString()).toMatch(/^ok: /);
   expect(fine.repeats).toContainEqual(expect.objectContaining({ step: "charge", times: 2, usedKey: true }));
+});
+
+it("I6 catches an effect that each attempt makes anew, and says that it is the attempts", async () => {
+  const outside = recorder();
+  const charge = (keyOf: (key: string) => string | undefined) =>
+    workflow("shop", async (ctx: Context) =>
+      ctx.step("charge", ({ key, attempt }) => {
+        outside.record("charge", undefined, keyOf(key));
+        if (attempt === 1) throw new RetryableError("not yet");
+      }),
+    );
+  const report = await crashEverywhere(
+    charge(() => undefined),
+    undefined,
+    { recorder: outside },
+  );
+  expect(kindsOf(report)).toEqual(["effects"]);
+  expect(report.failures[0]?.message).toMatch(
+    /happened 1 time instead of 2\..*Each of its attempts makes it anew.*`key`/,
+  );
+  const fine = await crashEverywhere(
+    charge((key) => key),
+    undefined,
+    { recorder: outside },
+  );
+  expect(fine.toString()).toMatch(/^ok: /);
+});
+
+it("I6 tells how often the step itself ran, not its namesakes in other runs and generations", async () => {
+  const outside = recorder();
+  const charge = async (ctx: Context, n: number) => ctx.step("charge", () => outside.record("charge", { n }));
+  const child = workflow("child", charge);
+  const many = workflow("many", async (ctx: Context) => ctx.map([1, 2, 3], (n) => ctx.call(child, n)));
+  const loop = workflow("loop", async (ctx: Context, n: number) => {
+    await charge(ctx, n);
+    if (n < 3) await ctx.continueAs(n + 1);
+  });
+  const reports = [
+    await crashEverywhere(many, undefined, { recorder: outside, workflows: [child] }),
+    await crashEverywhere(loop, 1, { recorder: outside }),
+  ];
+  for (const { failures } of reports)
+    expect([...new Set(failures.map(({ message }) => /ran \d times/.exec(message)?.[0]))]).toEqual(["ran 2 times"]);
 });
 
 it("I6 catches a double charge in the test's own fakes, by what they have seen", async () => {

@@ -214,6 +214,16 @@ it("refuses a recorder that it cannot put back", async () => {
   });
 });
 
+it("refuses a recorder that another exploration is at", async () => {
+  const first = crashEverywhere(twoSteps, undefined, { recorder: outside });
+  await expect(crashEverywhere(twoSteps, undefined, { recorder: outside })).rejects.toMatchObject({
+    code: "invalid_argument",
+    message: expect.stringContaining("give each a recorder of its own"),
+  });
+  expect((await first).toString()).toMatch(/^ok: /);
+  expect((await crashEverywhere(twoSteps, undefined, { recorder: outside })).ok).toBe(true);
+});
+
 it("choices walk every way once, whatever their number", () => {
   const choices = new Choices();
   const ways: string[] = [];

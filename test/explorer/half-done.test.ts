@@ -84,6 +84,51 @@ describe("S4-16 I6 a step's function", () => {
     expect(report.points.filter(({ kind }) => kind === "effect")).toHaveLength(4);
   });
 
+  it.each([
+    ["step", (ctx: Context, act: () => Promise<void>) => ctx.step("ask", act, { recovery: "ask" })],
+    ["effect", (ctx: Context, act: () => Promise<void>) => ctx.effect("ask", { do: act })],
+  ])("is not blamed for such an answer where the crash came of another step: %s", async (_, ask) => {
+    const outside = recorder();
+    const act = async () => {
+      outside.record("ship");
+      for (let i = 0; i < 30; i++) await nextRound();
+    };
+    const pay = workflow("pay", async (ctx: Context) =>
+      Promise.all([ask(ctx, act), ctx.step("pay", ({ key }) => outside.record("pay", {}, key))]),
+    );
+    const report = await crashEverywhere(pay, undefined, { recorder: outside });
+    expect(report.toString()).toMatch(/^ok: /);
+  });
+
+  it("is blamed although a person is asked about another one", async () => {
+    const outside = recorder();
+    const charge = once(outside, "note", ["charge", "note"], nextRound).definition.handler;
+    const wait = async () => {
+      outside.record("ship");
+      for (let i = 0; i < 30; i++) await nextRound();
+    };
+    const pay = workflow("pay", async (ctx: Context) =>
+      Promise.all([ctx.step("ask", wait, { recovery: "ask" }), charge(ctx, undefined)]),
+    );
+    const report = await crashEverywhere(pay, undefined, { recorder: outside });
+    expect(new Set(report.failures.map(({ step }) => step))).toEqual(new Set(["charge"]));
+    expect(report.failures[0]?.message).toContain('"charge" happened 2 times instead of 1');
+  });
+
+  it("is not cut off in one process where the test has fakes of its own, which is told of a point that is asked for", async () => {
+    const outside = recorder();
+    const pay = once(outside, "note", ["charge", "note"]);
+    const point = { at: 6, fresh: () => {}, recorder: outside };
+    const report = await crashEverywhere(pay, undefined, point);
+    expect(report).toMatchObject({ ok: true, explored: 0 });
+    expect(report.points[5]?.kind).toBe("effect");
+    expect(report.toString()).toMatch(
+      /No crash was tried: .*`fresh` or `observe`, only of a real process, as `pawl test`/,
+    );
+    const { at: _, ...everywhere } = point;
+    expect((await crashEverywhere(pay, undefined, everywhere)).toString()).not.toContain("No crash was tried");
+  });
+
   it("is cut off while others of its run are under way", async () => {
     const outside = recorder();
     const isNoted = (who: string) => outside.effects.some(({ name }) => name === `note ${who}`);

@@ -102,6 +102,26 @@ it("I13 a step that hangs is timed out by virtual time at once", async () => {
   await expect(engine.run(hanging)).rejects.toMatchObject({ code: "step_timeout" });
 });
 
+it("I13 whoever waits for a run that is parked for good is told why, and what may be decided", async () => {
+  const hanging = workflow("hanging", async (ctx: Context) =>
+    ctx.effect("ship", { do: () => new Promise<string>(() => {}) }, { timeout: "1s" }),
+  );
+  const engine = await open(hanging);
+  const parked = {
+    code: "run_parked",
+    fields: { run: "a", reason: "unknown_outcome", choices: expect.arrayContaining(["happened", "abort"]) },
+    message: expect.stringMatching(/Run a of "hanging" is parked \(unknown_outcome\).*engine\.resolve\("a", choice\)/),
+  };
+  await expect(engine.run(hanging, undefined, { id: "a" })).rejects.toMatchObject(parked);
+  await expect(engine.get("a").result()).rejects.toMatchObject(parked);
+  // Somebody who decides while another one waits is in time.
+  const run = await engine.start(hanging, undefined, { id: "b" });
+  const result = run.result();
+  await engine.until(async () => (await run.status()).parked !== undefined);
+  await engine.resolve("b", { choice: "happened", value: "shipped", step: "ship" });
+  expect(await result).toBe("shipped");
+});
+
 it("refuses a workflow that it does not have: its run would wait for ever", async () => {
   const known = workflow("known", async () => 1);
   const other = workflow("other", async () => 2);

@@ -391,6 +391,25 @@ describe("code that does not", () => {
     expect(await replay(flow, file)).toMatchObject({ ok: true });
   });
 
+  it("I23 refuses an export whose end was cut off, where its row or its children tell", async () => {
+    const parent = workflow("parent", async (ctx) => ctx.call(child, 1));
+    const world = await openWorld("memory");
+    const pawl = await world.open([parent, child]);
+    const file = await exported(world, pawl, await pawl.start(parent));
+    const cut = file.entries.findIndex(({ type }) => type === "child.started");
+    const upTo = (length: number, state = file.run.state) =>
+      replay(parent, { ...file, run: { ...file.run, state }, entries: file.entries.slice(0, length) });
+    const fields = (field: string) => ({ code: "invalid_argument", fields: { field } });
+    await expect(upTo(file.entries.length - 1)).rejects.toMatchObject({
+      ...fields("entries"),
+      message: expect.stringMatching(
+        /end with "child\.ended", but the run has succeeded: its last entries are missing\./,
+      ),
+    });
+    await expect(upTo(cut, "running")).rejects.toMatchObject(fields("children"));
+    expect(await upTo(cut + 1, "running")).toMatchObject({ ok: true });
+  });
+
   it("refuses the wrong workflow", async () => {
     await expect(replay(child, await recording())).rejects.toThrow('one of workflow "flow", not of "child"');
   });

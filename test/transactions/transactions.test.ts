@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { PawlError } from "../../src/base/errors.ts";
 import type { Sql } from "../../src/core/sql.ts";
+import type { Workflow } from "../../src/core/workflow.ts";
 import { memoryStore, Pawl, RetryableError, workflow } from "../../src/index.ts";
 import { crashEverywhere } from "../../src/testing/index.ts";
 import { rounds } from "../attacks/rig.ts";
@@ -464,10 +465,22 @@ it("P22 a store without transactions says so at the call, and names those that h
   await pawl.close();
 });
 
-it("P22 the crash explorer refuses what it cannot play", async () => {
-  const pay = workflow("pay", async (ctx) => ctx.transaction("pay", () => 1));
-  const error = await errorOf(crashEverywhere(pay, undefined));
-  expect([error["code"], error.message]).toEqual(["invalid_argument", expect.stringContaining("crashEverywhere")]);
+const pay = workflow("pay", async (ctx) => ctx.transaction("pay", () => 1));
+
+it.each<[string, Workflow<undefined, unknown>]>([
+  ["in the run itself", pay],
+  ["in one that it calls", workflow("order", async (ctx) => ctx.call(pay))],
+  ["in one that goes on by itself", workflow("order", async (ctx) => ctx.spawn(pay))],
+  [
+    "where the body goes on without it",
+    workflow("order", async (ctx) => ctx.transaction("pay", () => 1).catch(() => 0)),
+  ],
+])("P22 the crash explorer refuses what it cannot play: %s", async (_, workflow) => {
+  const error = await errorOf(crashEverywhere(workflow, undefined, { workflows: [pay] }));
+  expect([error["code"], error.message]).toEqual([
+    "invalid_argument",
+    expect.stringContaining('crashEverywhere cannot explore ctx.transaction("pay")'),
+  ]);
 });
 
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };

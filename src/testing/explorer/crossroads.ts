@@ -109,6 +109,7 @@ export class Crossroads {
     const { ending } = road.outcome;
     world.starts.push(...ending.world.starts.slice(mark.starts));
     world.ends.push(...ending.world.ends.slice(mark.ends));
+    for (const step of ending.world.halfDone) world.halfDone.add(step);
     const requests = [...this.#past(), ...road.outcome.requests.slice(mark.requests)];
     return { ...road.outcome, requests, ending: { ...ending, world } };
   }

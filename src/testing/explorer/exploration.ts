@@ -1,5 +1,5 @@
 // An exploration: which histories are played, in which order, and until when.
-import { PawlError, readProperty } from "../../base/errors.ts";
+import { hasCode, PawlError, readProperty } from "../../base/errors.ts";
 import { seededRandom } from "../../base/random.ts";
 import { type CrashMode, modesAt } from "./crash-point.ts";
 import { type Blow, blowsAt, type Explored, Explorer, type RecordedPoint, sample } from "./explorer.ts";
@@ -7,6 +7,7 @@ import { Findings, plain } from "./findings.ts";
 import { RUN_ID } from "./history.ts";
 import { type CrashReport, reportOf } from "./report.ts";
 import { describeEnd } from "./run-end.ts";
+import { failureOf } from "./step-outcomes.ts";
 import { Variation } from "./variation.ts";
 import { faultsOf, hazardsOf, type Outcome, waitedInVain } from "./verdict.ts";
 
@@ -35,7 +36,7 @@ export async function exploreAll(explored: Explored, options: ExplorationOptions
   const isTime = () => performance.now() < end;
   const explorer = new Explorer(explored);
   const { outcome: undisturbed, points } = await explorer.record();
-  assertNoTransaction(undisturbed.ends.get(RUN_ID)?.value);
+  assertNoTransaction(undisturbed);
   const variation = new Variation(undisturbed);
   const findings = new Findings(undisturbed, variation);
   const vain = waitedInVain(undisturbed, explored.scene.workflow);
@@ -156,13 +157,21 @@ function shuffled<T>(list: readonly T[], seed: number): readonly T[] {
     .map(({ one }) => one);
 }
 
-/** Histories are played on a store in memory, which has no transactions: a run that fails for that tells nothing about its crashes. */
-function assertNoTransaction(error: unknown): void {
-  const transaction = readProperty(readProperty(error, "fields"), "transaction");
-  if (readProperty(error, "code") !== "invalid_argument" || typeof transaction !== "string") return;
+/** Histories are played on a store in memory, which has no transactions: a run in which one has failed for that tells nothing of its crashes. */
+function assertNoTransaction({ journals }: Outcome): void {
+  const refused = [...journals].flatMap(([run, journal]) =>
+    journal.flatMap((entry) => (entry.type === "step.failed" ? refusedTransaction(failureOf(run, entry).error) : [])),
+  );
+  const [transaction] = refused;
+  if (transaction === undefined) return;
   throw new PawlError(
     "invalid_argument",
     `crashEverywhere cannot explore ctx.transaction("${transaction}"): it plays in memory, where there are no transactions. Kill real processes on a SQLite file or PostgreSQL instead.`,
     { fields: { transaction } },
   );
+}
+
+function refusedTransaction(error: unknown): string[] {
+  const transaction = readProperty(readProperty(error, "fields"), "transaction");
+  return hasCode(error, "invalid_argument") && typeof transaction === "string" ? [transaction] : [];
 }

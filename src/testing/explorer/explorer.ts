@@ -121,8 +121,7 @@ export class Explorer {
     if (mode === "take-over") return this.#play(this.#joining(({ n }) => (n === point.n ? mode : null)));
     const outcome = await this.#kill(point);
     this.#crossroads?.remember(outcome);
-    // Whoever is asked about something that was left half done has no right answer.
-    return point.kind === "effect" && outcome.ending.isAsked ? null : outcome;
+    return outcome;
   }
 
   /** Loses this answer, and whatever others can be lost on the same way. */

@@ -34,8 +34,6 @@ export interface Ending {
   readonly rows: readonly RunRow[];
   readonly parked: ReadonlyMap<string, Parked>;
   readonly orphans: readonly OrphanRow[];
-  /** Somebody was asked whether a step has taken effect. */
-  readonly isAsked: boolean;
   /** Nothing could happen any more, and these runs had not ended. */
   readonly stuck: readonly RunRow[];
   /** What the script threw. */
@@ -49,7 +47,6 @@ export class History {
   /** Blows that are dealt with; the one that a history begins with is. */
   readonly #recovered: Set<Struck>;
   #isStuck = false;
-  #isAsked = false;
   #scriptError: unknown;
 
   constructor(world: World, scene: Scene) {
@@ -211,7 +208,7 @@ export class History {
     if (pawl === null) return false;
     for (const [run, parked] of await this.#parked()) {
       if (parked.reason !== "unknown_outcome") continue;
-      this.#isAsked = true;
+      this.#world.asked(run, String(parked.detail?.["step"]));
       pawl.resolve(run, this.#answerTo(run, parked)).catch((error: unknown) => {
         if (!hasCode(error, "unknown_outcome")) this.#scriptError ??= error;
       });
@@ -244,7 +241,6 @@ export class History {
       rows,
       parked: await this.#parked(),
       orphans: await store.orphans(),
-      isAsked: this.#isAsked,
       stuck: this.#isStuck ? rows.filter(({ state }) => !isTerminal(state) && state !== "parked") : [],
       scriptError: this.#scriptError,
     };

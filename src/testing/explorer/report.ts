@@ -71,10 +71,16 @@ function textOf(report: Omit<CrashReport, "toString">): string {
     `${report.ok ? "ok" : "FAILED"}: "${workflow}" ${outcome}; ${points.length} points, ${explored} histories explored, ` +
       `${skipped} skipped as already explored${rest}`,
     ...grouped(failures),
+    ...(report.ok && explored + skipped + left === 0 ? ["", NOTHING_TRIED] : []),
     ...unguarded(repeats),
     ...remarksOf(report).flatMap((remark) => ["", remark]),
   ].join("\n");
 }
+
+/** One point was asked for, and at this one there is nothing to try. */
+export const NOTHING_TRIED: string =
+  "No crash was tried: none of the `modes` can happen at this point in one process. In the middle of a function only a kill can, and where the " +
+  "test has `fresh` or `observe`, only of a real process, as `pawl test` does it.";
 
 /** The same fault shows at many points: it is told once. */
 function grouped(failures: readonly CrashFailure[]): string[] {

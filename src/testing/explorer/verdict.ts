@@ -93,8 +93,9 @@ export function differences(outcome: Outcome, undisturbed: Outcome, variation: V
     ...effectFaults(outcome, undisturbed, variation, hasOtherEnd ? "other-end" : "same-end"),
     ...(hasOtherEnd || !variation.isObservedAlike ? [] : observedFaults(outcome, undisturbed)),
   ];
-  // A run that ends otherwise because a step was interrupted for good does what was asked of it.
-  const isInterrupted = faults.length > 0 && hasInterruptedStep(outcome);
+  // A run that ends otherwise because a step was interrupted for good does what was asked of it; and whoever is asked about one that was
+  // left half done has no right answer.
+  const isInterrupted = faults.length > 0 && (outcome.ending.world.halfDone.size > 0 || hasInterruptedStep(outcome));
   return isInterrupted ? effectFaults(outcome, undisturbed, variation, "other-way") : faults;
 }
 
@@ -206,7 +207,7 @@ function otherStepWords(run: string, step: string, { world }: Ending): string {
     return `Step "${step}" gave another result when it ran again: have it find out what its first start has done, by its \`key\`.`;
   const repeated = repeatsIn(world);
   const suspect = repeated.find(({ usedKey }) => !usedKey) ?? repeated[0];
-  const before = suspect === undefined ? hazardWords(world) : repeatWords(suspect.step, world);
+  const before = suspect === undefined ? hazardWords(world) : repeatWords(suspect, world);
   return `Step "${step}" gave another result. ${before}`;
 }
 
@@ -232,15 +233,14 @@ function hasRunAgain({ starts }: World, run: string, step: string): boolean {
   return starts.filter((body) => body.run === run && body.step === step).length > 1;
 }
 
-/** Where steps vary, only what both histories have come to has effects that can be compared. */
+/** Where steps vary, only what both histories have come to has effects that can be compared; what was left half done has none. */
 function identifier(outcome: Outcome, undisturbed: Outcome, variation: Variation): Identify {
-  const { identify } = variation;
-  if (!variation.hasSteps) return identify;
+  const { identify, hasSteps } = variation;
+  const { halfDone } = outcome.ending.world;
+  if (!hasSteps && halfDone.size === 0) return identify;
   const [own, usual] = [stepsOf(outcome), stepsOf(undisturbed)];
-  return (effect) => {
-    const step = effect.step === null ? null : `${effect.run} ${effect.step}`;
-    return step === null || (own.has(step) && usual.has(step)) ? identify(effect) : null;
-  };
+  const isCompared = (step: string) => !halfDone.has(step) && (!hasSteps || (own.has(step) && usual.has(step)));
+  return (effect) => (effect.step === null || isCompared(`${effect.run} ${effect.step}`) ? identify(effect) : null);
 }
 
 function stepsOf({ journals }: Outcome): ReadonlySet<string> {
@@ -284,7 +284,8 @@ function effectFaults(outcome: Outcome, undisturbed: Outcome, variation: Variati
     const times = counts.get(identity) ?? 0;
     const effects = made(undisturbed.requests, identity);
     if (times >= usual || replaced.has(identity) || effects.every(isAbandoned)) continue;
-    faults.push(tooFew(effects[0], `The effect ${identity} happened ${timesOf(times)} instead of ${usual}.`));
+    const happened = `The effect ${identity} happened ${timesOf(times)} instead of ${usual}.`;
+    faults.push(tooFew(effects, happened, undisturbed.ending.world));
   }
   return faults;
 }
@@ -343,7 +344,7 @@ function tooMany(effects: readonly Effect[], happened: string, outcome: Outcome)
     return { kind: "effects", message: `${happened} It was made outside of any run.` };
   const why =
     effects.length > 1
-      ? repeatWords(last.step, outcome.ending.world, last.key !== null)
+      ? repeatWords({ run: last.run, step: last.step }, outcome.ending.world, last.key !== null)
       : `It is made by step "${last.step}". ${hazardWords(outcome.ending.world)}`;
   return { kind: "effects", step: last.step, message: `${happened} ${why}` };
 }
@@ -352,13 +353,19 @@ export const WHY_TOO_FEW: string =
   "Make sure that its step waits for it, and saves nothing that says it is done before it is; that whether it is made does not depend " +
   "on a variable that another step sets; and that its key is not used for two different effects.";
 
-function tooFew(effect: Effect | undefined, happened: string): Fault {
+const WHY_FEWER_ATTEMPTS =
+  "Each of its attempts makes it anew, also without any crash, and a crash leaves fewer attempts to fail. Pass the `key` that its function is " +
+  "given on as an idempotency key: then it happens once, however often the step is tried.";
+
+function tooFew([effect, ...more]: readonly Effect[], happened: string, { starts }: World): Fault {
   const step = effect?.step ?? null;
   const what = step === null ? "" : ` It is made by step "${step}".`;
+  const isRetry = (body: BodyStart) => body.run === effect?.run && body.step === step && body.attempt > 1;
+  const why = more.length > 0 && starts.some(isRetry) ? WHY_FEWER_ATTEMPTS : WHY_TOO_FEW;
   return {
     kind: "effects",
     ...(step === null ? {} : { step }),
-    message: `${happened}${what} ${WHY_TOO_FEW}`,
+    message: `${happened}${what} ${why}`,
   };
 }
 
@@ -374,7 +381,7 @@ function observedFaults({ observed, ending }: Outcome, undisturbed: Outcome): Fa
   const why =
     suspect === undefined
       ? "No step ran twice: look for an effect that the body makes outside of any step, and move it into a ctx.step."
-      : repeatWords(suspect.step, ending.world);
+      : repeatWords(suspect, ending.world);
   return [
     {
       kind: "effects",
@@ -384,8 +391,12 @@ function observedFaults({ observed, ending }: Outcome, undisturbed: Outcome): Fa
   ];
 }
 
-function repeatWords(step: string, world: World, hasKey = false): string {
-  const starts = world.starts.filter((body) => body.step === step);
+function repeatWords({ run, step }: Pick<Effect, "run" | "step">, world: World, hasKey = false): string {
+  // A run that goes on as another generation comes to its steps once more, with other keys.
+  const byKey = new Map<string, BodyStart[]>();
+  for (const body of world.starts)
+    if (body.run === run && body.step === step) byKey.set(body.key, [...(byKey.get(body.key) ?? []), body]);
+  const [starts = []] = [...byKey.values()].sort((a, b) => b.length - a.length);
   const advice =
     'Pass the `key` that its function is given on as an idempotency key, or set `recovery: "ask"` so that a person decides.';
   if (hasKey) return `Step "${step}" ran ${timesOf(starts.length)}, each time with another key. ${advice}`;

@@ -100,6 +100,8 @@ export class World {
   readonly stale: BodyStart[] = [];
   /** What engines have said that only a fault of theirs can lead to. */
   readonly reports: string[] = [];
+  /** Steps, as `run step`, about which somebody was asked who had no right answer: they had acted, and had not come to their end. */
+  readonly halfDone: Set<string> = new Set();
   readonly #setup: WorldSetup;
   readonly #tables: Tables;
   /** What engines see of the store: values as they are kept. */
@@ -271,6 +273,15 @@ export class World {
     if (body === undefined || engine === undefined) return;
     this.actor = body;
     this.#point(engine, "effect", () => `effect "${name}" in step "${step}"`);
+  }
+
+  /** Somebody is asked whether this step has taken effect. */
+  asked(run: string, step: string): void {
+    const isOf = (one: Pick<Effect, "run" | "step">) => one.run === run && one.step === step;
+    const ends = this.ends.filter(({ body }) => isOf(body)).length;
+    // What has begun in a process before this one is not known here.
+    const isCutOff = ends < Math.max(1, this.starts.filter(isOf).length);
+    if (isCutOff && this.#setup.book?.save()().some(isOf) === true) this.halfDone.add(`${run} ${step}`);
   }
 
   #started(engine: MortalEngine, body: BodyStart): void {
