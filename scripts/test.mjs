@@ -7,7 +7,10 @@ import { countTests, plainLine } from "./plain-line.mjs";
 const { filter, options } = parseCLI(["vitest", "run", ...process.argv.slice(2)]);
 const vitest = await startVitest("test", filter, { ...options, run: true, watch: false });
 
-const counts = countTests(vitest.state.getTestModules(), vitest.state.getUnhandledErrors());
+const unhandled = vitest.state.getUnhandledErrors();
+const counts = countTests(vitest.state.getTestModules(), unhandled);
+// Those that came once vitest had reported are told by nobody else.
+for (const error of unhandled) console.error("Nobody handled:", error);
 await vitest.close();
 
 const failed = counts.failed > 0 || Boolean(process.exitCode);
