@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import { chanceOf } from "./chance.mjs";
 import { Crew } from "./crew.mjs";
 import { crewTalk, pause } from "./crew-talk.mjs";
+import { Evidence } from "./evidence.mjs";
 import { FILES } from "./judge.mjs";
 import { Ledger } from "./ledger.mjs";
 import { Mishaps } from "./mishaps.mjs";
@@ -22,6 +23,8 @@ const OTHERS_PER_SECOND = 4;
 const BUILD = fileURLToPath(new URL("../../dist", import.meta.url));
 const WORKS = Object.keys(ANSWERS).filter((name) => name !== "hog" && name !== "spinner");
 const TELL_EVERY_MS = 10_000;
+/** So often, while a mishap is due, it is looked for a worker in the middle of a step. */
+const LOOKS = 500;
 
 const TELLING = [
   ["times a worker could not reach the database", /cannot be (written to|used|reached)|outcome .* unknown/],
@@ -41,10 +44,13 @@ export class FleetTrial {
   #crew;
   #patrol;
   #killed = [];
+  #ledger;
+  #booked = new Evidence();
 
   /** `options`: { seed, runs, workers, kills, freezes, strikes: { kind: count }, mayLose }; the judge's store is not open yet. */
   constructor(folder, { judge, database, options, say }) {
     this.#folder = folder;
+    this.#ledger = new Ledger(join(folder, FILES.ledger));
     this.judge = judge;
     this.#database = database;
     this.#options = options;
@@ -110,8 +116,9 @@ export class FleetTrial {
     await strike(this);
   }
 
+  /** Every second one in the middle of a step. */
   async #kill() {
-    const member = await this.#anyAtWork();
+    const member = await (this.#killed.length % 2 === 0 ? this.#anyInAStep() : this.#anyAtWork());
     this.#killed.push(member.pid);
     this.#inject("SIGKILL of a worker");
     member.signal("SIGKILL");
@@ -136,6 +143,16 @@ export class FleetTrial {
       if (busy.length > 0) return this.#chance.pick(busy);
       await pause(20);
     }
+  }
+
+  /** One that has begun a step and not finished it, by what it has booked; any that has runs, if none is seen to for long. */
+  async #anyInAStep() {
+    for (let looks = 0; looks < LOOKS; looks++) {
+      const member = await this.#anyAtWork();
+      this.#booked.take(this.#ledger.news());
+      if (this.#booked.cutOff((pid) => pid === member.pid).steps > 0) return member;
+    }
+    return this.#anyAtWork();
   }
 
   async #owners() {
