@@ -44,8 +44,11 @@ it("SM2 chunks do not wait for the disk, and nothing else is hurried by that", a
   const { rows } = await client.query({ text: `select how from ${schema}.seen` });
   await client.end();
   expect(rows).toEqual([{ how: "off" }]);
-  const { settings, faults } = await store.inspect();
-  expect([settings["synchronous_commit"], faults]).toEqual(["on", []]);
+  // At once, each goes to a connection that is not busy: the one that the chunks went through is among them.
+  const reports = await Promise.all(Array.from({ length: 8 }, () => store.inspect()));
+  expect(reports.flatMap(({ settings, faults }) => [settings["synchronous_commit"], ...faults])).toEqual(
+    reports.map(() => "on"),
+  );
 });
 
 it("I12 whoever reads in another process is told which run has new chunks, and nobody is sent to look for work", async () => {
